@@ -1,0 +1,1 @@
+"""What is built from pages and stored: documents, chunks, embeddings, indexes."""

@@ -1,0 +1,99 @@
+"""chunks: documents cut up, one partition a corpus and chunking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from assets.chunking.run import chunk_documents
+from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.merging import Build
+from assets.stage import Built, Check, Need, Stage, Work
+from warehouse import models
+from warehouse.artifacts import Artifact
+from warehouse.errors import AssayError
+from warehouse.identity import digest_strings
+from warehouse.parquet import read_parquet, write_parquet
+
+
+class Chunks(Stage):
+    """Cuts the documents of a corpus by one chunking."""
+
+    name = "chunks"
+    group = "corpus"
+    description = (
+        "The documents of a corpus cut by one chunking. Offsets are exact (document.text[start:end] == text), "
+        "ids follow from document, version and offsets. Stored: Parquet."
+    )
+    upstream = ("documents",)
+    checks = {"exact_offsets": "Every chunk is the stretch of its document that its offsets say."}
+
+    def __init__(self, build: Build) -> None:
+        self.build_plan = build
+
+    def keys(self) -> list[str]:
+        """Return `corpus.chunking` keys."""
+        return sorted(self.build_plan.chunk_sets)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return the documents of every source of the corpus."""
+        corpus, _ = self.build_plan.chunk_sets[key]
+        return [Need("documents", source) for source in self.build_plan.corpora[corpus].sources]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digest of the chunking."""
+        _, chunking = self.build_plan.chunk_sets[key]
+        return {f"chunking.{chunking}": self.build_plan.chunkings[chunking].identity()}
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Cut all documents of the corpus."""
+        recipe = self.build_plan.chunkings[self.build_plan.chunk_sets[key][1]]
+        documents = corpus_documents(self.inputs(key, work.store), work)
+        tokenizer = tokenizer_of(recipe.tokenizer, work)
+        chunks = chunk_documents(documents, recipe.chunker, tokenizer)
+        if not len(chunks):
+            raise AssayError(f"chunks of {key}: the corpus has no text to cut")
+        write_parquet(chunks, folder / "chunks.parquet")
+        tokens = chunks["n_tokens"]
+        meta = {
+            "chunks": len(chunks),
+            "documents": len(documents),
+            "tokens_mean": round(float(tokens.mean() or 0), 1),  # type: ignore[arg-type]
+            "tokens_median": float(tokens.median() or 0),  # type: ignore[arg-type]
+            "tokens_max": int(tokens.max() or 0),  # type: ignore[call-overload]
+        }
+        wrong = _wrong_offsets(documents, chunks)
+        check = Check("exact_offsets", wrong == 0, f"{wrong} of {len(chunks)} chunks differ from their document")
+        return Built(digest_strings(chunks["chunk_id"]), meta, (check,))
+
+
+def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
+    """Read the documents of several sources as one frame.
+
+    Raises:
+        AssayError: two documents have the same id.
+    """
+    frames = [
+        read_parquet(work.store.folder(a.stage, a.identity) / "documents.parquet")
+        for a in artifacts
+        if a.stage == "documents"
+    ]
+    documents = pl.concat(frames)
+    doubled = documents.filter(documents["doc_id"].is_duplicated())
+    if len(doubled):
+        first = doubled.row(0, named=True)
+        raise AssayError(f"the document id {first['doc_id']} ({first['url']}) comes twice in the corpus")
+    return documents
+
+
+def tokenizer_of(model: str, work: Work) -> Tokenizer:
+    """Load the tokenizer of a registered model, fetching the model if it is not there."""
+    folder = models.fetch(model, work.home, lambda text: work.progress(text, 0, 0))
+    return load_tokenizer(folder)
+
+
+def _wrong_offsets(documents: pl.DataFrame, chunks: pl.DataFrame) -> int:
+    texts = dict(documents.select("doc_id", "text").iter_rows())
+    rows = chunks.select("doc_id", "start", "end", "text").iter_rows()
+    return sum(texts[doc][start:end] != text for doc, start, end, text in rows)

@@ -1,0 +1,1 @@
+"""From pages to documents: one file a kind of page."""

@@ -1,0 +1,202 @@
+"""Stages as Dagster assets: partitioned, skippable, many keys in one run, each recorded as it is committed."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+from dagster import BetaWarning, PreviewWarning
+
+from assets.partitions import mapping, partitions
+from assets.stage import Check, Outcome, Progress, Stage, Work, build_keys
+from warehouse.artifacts import Artifact
+from warehouse.connection import connect
+from warehouse.errors import AssayError
+from warehouse.identity import digest
+from warehouse.paths import home
+from warehouse.tables import FILES, sync
+
+# Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody needs
+# to be told at every start.
+warnings.filterwarnings("ignore", category=BetaWarning)
+warnings.filterwarnings("ignore", category=PreviewWarning)
+
+RECIPES = dg.AssetKey("recipes")
+IDENTITY_TAG = "assay/identity"
+
+
+@dataclass
+class RunOptions:
+    """The resource by which the driver steers its runs (it sets the fields between them); the defaults are what a person's backfill means.
+
+    keys: which keys of the run's range are meant; None: all of them
+    again: run stages again that can be (crawls), although nothing changed
+    progress: hears (label, done, of)
+    report: hears how each key ended
+    """
+
+    keys: frozenset[str] | None = None
+    again: bool = True
+    progress: Progress = lambda _label, _done, _of: None
+    report: Callable[[Outcome], None] = lambda _outcome: None
+
+
+def as_asset(stage: Stage, stages: dict[str, Stage]) -> dg.AssetsDefinition:
+    """Return the Dagster asset of a stage.
+
+    One run covers any range of its partitions. Each key that ends well is logged as a materialization with its
+    data version and provenance as soon as it is committed; at the end the run fails if any key did.
+    """
+    spec = dg.AssetSpec(
+        stage.name,
+        group_name=stage.group,
+        description=stage.description,
+        deps=[
+            *(dg.AssetDep(name, partition_mapping=mapping(stage, stages[name])) for name in stage.upstream),
+            dg.AssetDep(RECIPES, partition_mapping=mapping(stage, None)),
+        ],
+        partitions_def=partitions(stage),
+        code_version=stage.code_version,
+        kinds={"python"},
+        skippable=True,
+    )
+
+    @dg.multi_asset(
+        name=stage.name,
+        specs=[spec],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        required_resource_keys={"options"},
+        check_specs=[
+            dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions(stage))
+            for name, text in stage.checks.items()
+        ],
+    )
+    def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        options: RunOptions = context.resources.options
+        keys = [key for key in context.partition_keys if options.keys is None or key in options.keys]
+        work = Work(home(), options.progress, dagster=context)
+        outcomes = []
+        cursor = context.instance.event_log_storage.get_maximum_record_id()
+        for outcome in build_keys(stage, keys, work, again=options.again and stage.reruns_when_asked):
+            outcomes.append(outcome)
+            options.report(outcome)
+            for event in _events(stage, outcome, work, cursor):
+                context.log_event(event)
+            if outcome.error:
+                context.log.error(f"{outcome.key}: {outcome.error}")
+        work.close()
+        sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
+        _raise_failures(stage, outcomes)
+        yield from ()
+
+    return materialize
+
+
+def _events(
+    stage: Stage, outcome: Outcome, work: Work, cursor: int | None
+) -> Iterable[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+    if outcome.ok and outcome.artifact:
+        yield dg.AssetMaterialization(
+            stage.name,
+            partition=outcome.key,
+            metadata=_metadata(outcome),
+            tags=_provenance(stage, outcome.artifact, work, cursor),
+        )
+    if outcome.artifact and not (outcome.error and outcome.artifact.complete):
+        for check in outcome.checks:
+            yield _evaluation(stage, outcome.key, check)
+
+
+def _evaluation(stage: Stage, key: str, check: Check) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey(stage.name),
+        check_name=check.name,
+        passed=check.passed,
+        severity=dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
+        description=check.description,
+        metadata=check.metadata,
+        partition=key,
+    )
+
+
+def _metadata(outcome: Outcome) -> dict[str, Any]:
+    artifact = outcome.artifact
+    assert artifact is not None  # noqa: S101 -- only called for stored keys
+    shown: dict[str, Any] = {
+        "identity": artifact.identity,
+        "computed": outcome.computed,
+        "build_seconds": round(outcome.seconds, 3),
+    }
+    for name, value in artifact.meta.items():
+        if name == "checks" or value is None:
+            continue
+        shown[name] = dg.MetadataValue.json(value) if isinstance(value, dict | list) else value
+    return shown
+
+
+def _provenance(stage: Stage, artifact: Artifact, work: Work, cursor: int | None) -> dict[str, str]:
+    """Return the tags by which Dagster tells whether a partition is out of date."""
+    tags = {
+        "dagster/data_version": artifact.data_version,
+        "dagster/code_version": stage.code_version,
+        IDENTITY_TAG: artifact.identity,
+    }
+    versions: dict[str, list[str]] = {name: [] for name in stage.upstream}
+    for source in stage.inputs(artifact.key, work.store):
+        versions[source.stage].append(source.data_version)
+    versions[RECIPES.to_user_string()] = list(stage.recipes(artifact.key).values())
+    for name, found in versions.items():
+        tags[f"dagster/input_data_version/{name}"] = found[0] if len(found) == 1 else digest(found)
+        tags[f"dagster/input_event_pointer/{name}"] = str(cursor or 0)
+    return tags
+
+
+def sync_tables(stage: Stage, work: Work, keys: Sequence[str]) -> None:
+    """Bring the rows of these keys into DuckDB, those that it lacks."""
+    if stage.name in FILES and keys:
+        with connect(work.home.database, notify=lambda text: work.progress(text, 0, 0)) as connection:
+            sync(connection, work.store, stage.name, keys)
+
+
+def _raise_failures(stage: Stage, outcomes: Sequence[Outcome]) -> None:
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if failed:
+        lines = "\n".join(f"- {outcome.key}: {outcome.error}" for outcome in failed[:20])
+        raise dg.Failure(
+            description=f"{len(failed)} of {len(outcomes)} {stage.name} failed:\n{lines}",
+            metadata={"failed": dg.MetadataValue.json([outcome.key for outcome in failed])},
+            allow_retries=False,
+        )
+
+
+def recipes_asset(stages: Sequence[Stage]) -> Any:
+    """Return the observable source of all recipes: a partition a recipe, its digest the data version.
+
+    A changed recipe so makes out of date exactly the partitions that hang on it.
+    """
+    versions = recipe_versions(stages)
+
+    @dg.observable_source_asset(
+        key=RECIPES,
+        group_name="studies",
+        description="The recipes of all study files (sources, chunkings, embedders, retrievers, generators, …); "
+        "the data version of each is the digest of its parameters and code version.",
+        partitions_def=dg.StaticPartitionsDefinition(sorted(versions) or ["none"]),
+    )
+    def recipes() -> dg.DataVersionsByPartition:
+        return dg.DataVersionsByPartition(recipe_versions(stages))
+
+    return recipes
+
+
+def recipe_versions(stages: Sequence[Stage]) -> dict[str, str]:
+    """Return name -> digest of every recipe that some stage hangs on."""
+    found: dict[str, str] = {}
+    for stage in stages:
+        for key in stage.keys():
+            try:
+                found.update(stage.recipes(key))
+            except AssayError:
+                continue  # a file that is not there now; the run says so
+    return found

@@ -1,0 +1,1 @@
+"""LanceDB tables and the lexical index beside them."""

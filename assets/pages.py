@@ -1,0 +1,108 @@
+"""pages: what the crawlers fetched, one partition a source."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from assets.merging import Build
+from assets.stage import Built, Check, Need, Stage, Work
+from warehouse.errors import AssayError
+from warehouse.identity import digest
+from warehouse.pages import manifest_digest, read_manifest
+from warehouse.source import Source
+
+
+class Pages(Stage):
+    """Fetches the pages of a source by a crawler in a process of its own."""
+
+    name = "pages"
+    group = "corpus"
+    description = (
+        "Pages as fetched, by a Scrapy spider or a file reader in a child process. Stored: bodies by SHA-256, and a "
+        "Parquet manifest (URL, status, headers, time, SHA-256, what the spider read from the page). "
+        "Materializing it crawls again: unchanged pages are not stored twice."
+    )
+    checks = {"has_pages": "At least one page was stored, and fewer pages failed than were stored."}
+    reruns_when_asked = True
+
+    def __init__(self, build: Build) -> None:
+        self.sources = build.sources
+
+    def keys(self) -> list[str]:
+        """Return the names of the sources."""
+        return sorted(self.sources)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return nothing: here the data come in."""
+        return []
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digest of where the source's pages come from; when and how politely does not change them."""
+        source = self.sources[key]
+        spec = source.model_dump(mode="json", exclude={"schedule", "delay", "contact", "language"})
+        return {f"source.{key}": digest([spec, fingerprint(Path(source.path)) if source.path else None])}
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Crawl the source, and look at what there is now."""
+        crawl = run_crawler(key, self.sources[key], work)
+        manifest = read_manifest(work.home, key)
+        stored = manifest.filter(manifest["sha256"].is_not_null())
+        reasons = Counter(manifest.filter(manifest["sha256"].is_null())["reason"].to_list())
+        if not len(stored):
+            why = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3)) or "nothing was found there"
+            raise AssayError(f"source {key}: not one page could be stored ({why})")
+        (folder / "crawl.json").write_text(json.dumps(crawl, indent=1, default=str))
+        failed = sum(reasons.values())
+        check = Check(
+            "has_pages",
+            failed <= len(stored),
+            f"{len(stored)} pages stored, {failed} failed",
+            {"failed": dict(reasons)},
+        )
+        meta = {
+            "pages": len(stored),
+            "bytes": int(stored["size"].sum() or 0),
+            "failed": dict(reasons),
+            "crawl": {name: crawl[name] for name in crawl if name != "failed"},
+        }
+        return Built(manifest_digest(manifest), meta, (check,))
+
+
+def fingerprint(path: Path) -> str:
+    """Digest the names, sizes and times of a file or of all files under a folder."""
+    if not path.exists():
+        raise AssayError(f"there is no {path}")
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    return digest([[str(p.relative_to(path.parent)), p.stat().st_size, p.stat().st_mtime_ns] for p in files])
+
+
+def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
+    """Run `python -m crawlers NAME` under Dagster Pipes; return the row of its crawl."""
+    import dagster as dg
+
+    root = Path(__file__).resolve().parent.parent
+    client = dg.PipesSubprocessClient(
+        env={**os.environ, "ASSAY_HOME": str(work.home.root), "PYTHONPATH": str(root)},
+        termination_timeout_seconds=30,
+    )
+    command = [sys.executable, "-m", "crawlers", name]
+    try:
+        done = client.run(
+            context=work.dagster,
+            command=command,
+            extras={"name": name, "source": source.model_dump(mode="json")},
+        )
+    except dg.DagsterExecutionInterruptedError:
+        raise
+    except Exception as error:
+        log = work.home.crawls / name / "crawl.log"
+        raise AssayError(f"source {name}: the crawl failed ({error}); its log is {log}") from error
+    rows = [message for message in done.get_custom_messages() if isinstance(message, dict)]
+    if not rows:
+        raise AssayError(f"source {name}: the crawl reported nothing; its log is {work.home.crawls / name / 'crawl.log'}")
+    return dict(rows[-1])

@@ -1,0 +1,108 @@
+"""The build half of a study file: sources, corpus, chunkings and embedders, typed, with their identities."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Annotated, Any, Self
+
+from pydantic import Field, create_model, model_validator
+
+from assets.chunking import CHUNKERS, Chunker
+from assets.embedding.embedder import EmbedderRecipe
+from warehouse.identity import digest
+from warehouse.recipe import Strict
+from warehouse.source import Source
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]*$", max_length=60)]
+
+
+class OneKind(Strict):
+    """A recipe written as `{kind: {its parameters}}`: exactly one of the fields is set."""
+
+    @model_validator(mode="after")
+    def _has_one_kind(self) -> Self:
+        kinds = [name for name in self._kinds() if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"give exactly one of {', '.join(self._kinds())}")
+        return self
+
+    @classmethod
+    def _kinds(cls) -> list[str]:
+        return list(cls.model_fields)
+
+    @property
+    def kind(self) -> str:
+        """The name that is set."""
+        return next(name for name in self._kinds() if getattr(self, name) is not None)
+
+    @property
+    def recipe(self) -> Any:
+        """The typed parameters of that kind."""
+        return getattr(self, self.kind)
+
+    def identity(self) -> str:
+        """Digest of the kind, its parameters (defaults written out) and the version of its code."""
+        return digest([self.kind, self.recipe.model_dump(mode="json"), self.recipe.versions()])
+
+
+def one_of(name: str, kinds: dict[str, Any], base: type[OneKind] = OneKind) -> type[OneKind]:
+    """Make the type of a recipe from the registry of its kinds."""
+    fields: dict[str, Any] = {kind: (model | None, None) for kind, model in kinds.items()}
+    return create_model(name, __base__=base, __module__=__name__, **fields)
+
+
+class _Chunking(OneKind):
+    """How documents are cut into chunks.
+
+    tokenizer: the embedding model whose tokens are counted; all-MiniLM-L6-v2 unless said otherwise
+    """
+
+    tokenizer: str = "all-MiniLM-L6-v2"
+
+    @classmethod
+    def _kinds(cls) -> list[str]:
+        return [name for name in cls.model_fields if name != "tokenizer"]
+
+    @property
+    def chunker(self) -> Chunker:
+        """The chunker that does it."""
+        return self.recipe  # type: ignore[no-any-return]
+
+    def identity(self) -> str:
+        """Digest of the chunker, its parameters, code version, and the files of the tokenizer's model."""
+        from warehouse import models
+
+        return digest([super().identity(), models.digest(self.tokenizer)])
+
+
+Chunking: Any = one_of("Chunking", CHUNKERS, _Chunking)
+
+
+class Corpus(Strict):
+    """A named set of sources whose documents are chunked and searched together."""
+
+    name: Name
+    sources: Annotated[tuple[Name, ...], Field(min_length=1)]
+
+
+class BuildHalf(Strict):
+    """What has to be built before anything can be asked."""
+
+    sources: Annotated[dict[Name, Source], Field(min_length=1)]
+    corpus: Corpus
+    chunkings: Annotated[dict[Name, Chunking], Field(min_length=1)]
+    embedders: Annotated[dict[Name, EmbedderRecipe], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _corpus_has_its_sources(self) -> Self:
+        for name in self.corpus.sources:
+            if name not in self.sources:
+                raise ValueError(unknown("source", name, self.sources, "corpus.sources"))
+        return self
+
+
+def unknown(what: str, name: str, known: Any, where: str) -> str:
+    """Say that a name is unknown, which ones are known, and which was probably meant."""
+    near = get_close_matches(name, list(known), n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{where}: unknown {what} {name!r}; known are {', '.join(sorted(known)) or 'none'}.{hint}"

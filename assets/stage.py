@@ -1,0 +1,215 @@
+"""A stage of the pipeline: partition keys, what each needs, and how one is built.
+
+Everything that makes results survive a kill and cost nothing twice stands here once: a key is up to date when
+the artifact that it points at was built from the recipe, code version and upstream data versions of now; each
+key is committed by itself; a key that fails is recorded with its reason while the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.errors import AssayError
+from warehouse.identity import digest
+from warehouse.paths import Home
+
+Progress = Callable[[str, int, int], None]
+log = logging.getLogger(__name__)
+
+
+class Need(NamedTuple):
+    """One partition of another stage that a partition is built from."""
+
+    stage: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome of an asset check on one partition."""
+
+    name: str
+    passed: bool
+    description: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    severe: bool = True  # False: a warning
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build gives back, once its files are written.
+
+    data_version: digest of the content (times and latencies left out)
+    complete: False when rows failed in a way that another run may mend
+    meta: numbers and short texts for people and for later stages
+    """
+
+    data_version: str
+    meta: dict[str, Any] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    complete: bool = True
+
+
+@dataclass
+class Work:
+    """What a build may use.
+
+    shared: things made once for many keys of a run (opened indexes, a loaded model)
+    dagster: the execution context of the Dagster run around it, which only the crawl needs
+    """
+
+    home: Home
+    progress: Progress = lambda _label, _done, _of: None
+    shared: dict[Any, Any] = field(default_factory=dict)
+    dagster: Any = None
+
+    @property
+    def store(self) -> ArtifactStore:
+        """The artifacts under the home folder."""
+        return ArtifactStore(self.home)
+
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` makes, made once for each key in this run."""
+        if key not in self.shared:
+            self.shared[key] = make()
+        return self.shared[key]
+
+    def close(self) -> None:
+        """Close what was made for this run and can be closed (a model server, say)."""
+        for thing in self.shared.values():
+            if hasattr(thing, "close"):
+                thing.close()
+        self.shared.clear()
+
+
+class Stage(ABC):
+    """One stage; its name is the asset's key, the name of its folder, and in SQL that of its artifacts."""
+
+    name: ClassVar[str]
+    group: ClassVar[str]
+    description: ClassVar[str]
+    upstream: ClassVar[tuple[str, ...]] = ()
+    code_version: ClassVar[str] = "1"
+    checks: ClassVar[dict[str, str]] = {}
+    reruns_when_asked: ClassVar[bool] = False  # a crawl is run again when somebody asks, recipe changed or not
+
+    @abstractmethod
+    def keys(self) -> list[str]:
+        """Return all partition keys."""
+
+    @abstractmethod
+    def needs(self, key: str) -> list[Need]:
+        """Return what a key is built from, in a fixed order."""
+
+    @abstractmethod
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digests of the recipes that a key hangs on, by their names (`chunking.tokens-128-42`)."""
+
+    @abstractmethod
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Build one key: write its files into ``folder``."""
+
+    def inputs(self, key: str, store: ArtifactStore) -> list[Artifact]:
+        """Return the artifacts that a key needs, in the order of `needs`.
+
+        Raises:
+            AssayError: one of them is not there yet.
+        """
+        found = []
+        for need in self.needs(key):
+            artifact = store.current(need.stage, need.key)
+            if artifact is None:
+                raise AssayError(f"{self.name} of {key} needs {need.stage} of {need.key}, which is not there yet")
+            found.append(artifact)
+        return found
+
+    def identity(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of everything that goes into a key: recipes, code, upstream contents; no names."""
+        inputs = [[artifact.stage, artifact.data_version] for artifact in self.inputs(key, store)]
+        return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
+
+    def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
+        """Return the artifact of a key if it is whole and built from what is there now, else None."""
+        try:
+            identity = self.identity(key, store)
+        except AssayError:
+            return None
+        artifact = store.current(self.name, key)
+        return artifact if artifact and artifact.identity == identity and artifact.complete else None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one key ended.
+
+    artifact: what there is now, None when nothing could be stored
+    error: one sentence when the build failed
+    """
+
+    key: str
+    artifact: Artifact | None
+    checks: tuple[Check, ...] = ()
+    error: str | None = None
+    computed: bool = False
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the key is whole."""
+        return self.error is None and self.artifact is not None and self.artifact.complete
+
+
+def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Outcome:
+    """Bring one key up to date; never raises for what goes wrong inside a build.
+
+    Args:
+        again: build it although nothing changed.
+    """
+    begin = time.perf_counter()
+    store = work.store
+    try:
+        identity = stage.identity(key, store)
+        known = store.find(stage.name, identity)
+        if known and known.complete and not again:
+            # Built before, perhaps under another key or before a change that was taken back.
+            current = known if known.key == key else Artifact(**{**known.__dict__, "key": key})
+            store.point(stage.name, key, identity)
+            return Outcome(key, current, checks_of(known))
+        folder = store.folder(stage.name, identity)
+        folder.mkdir(parents=True, exist_ok=True)
+        built = stage.build(key, folder, work)
+        meta = {**built.meta, "checks": [check.__dict__ for check in built.checks]}
+        artifact = store.commit(
+            Artifact(stage.name, key, identity, built.data_version, built.complete, meta)
+        )
+    except AssayError as error:
+        return Outcome(key, store.current(stage.name, key), error=str(error), seconds=time.perf_counter() - begin)
+    except Exception as error:  # a failure is data: the other keys go on
+        log.debug("%s of %s failed\n%s", stage.name, key, traceback.format_exc())
+        reason = f"{type(error).__name__}: {error}"
+        return Outcome(key, store.current(stage.name, key), error=reason, seconds=time.perf_counter() - begin)
+    error_text = None if artifact.complete else str(built.meta.get("incomplete", "some rows failed"))
+    return Outcome(key, artifact, built.checks, error_text, True, time.perf_counter() - begin)
+
+
+def checks_of(artifact: Artifact) -> tuple[Check, ...]:
+    """Return the checks that were stored with an artifact."""
+    return tuple(Check(**check) for check in artifact.meta.get("checks", ()))
+
+
+def build_keys(
+    stage: Stage, keys: Sequence[str], work: Work, *, again: bool = False
+) -> Iterable[Outcome]:
+    """Bring keys up to date one by one, each committed before the next begins."""
+    for number, key in enumerate(keys):
+        work.progress(stage.name, number, len(keys))
+        yield build_key(stage, key, work, again=again)
+    work.progress(stage.name, len(keys), len(keys))

@@ -1,0 +1,105 @@
+"""`python -m crawlers SOURCE`: one crawl in its own process, started by Dagster (Pipes) or by a person.
+
+Exit codes: 0 the crawl ended (failed pages are data), 1 it could not, 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from dagster_pipes import DAGSTER_PIPES_CONTEXT_ENV_VAR, PipesContext, open_dagster_pipes
+from pydantic import ValidationError
+
+from crawlers.crawl import crawl
+from warehouse.errors import AssayError, InputError
+from warehouse.paths import home
+from warehouse.source import Source
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one crawl and return the exit code."""
+    options = _options(arguments)
+    try:
+        if DAGSTER_PIPES_CONTEXT_ENV_VAR in os.environ:
+            with open_dagster_pipes() as context:
+                _in_pipes(context, options)
+        else:
+            _by_hand(options)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except AssayError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m crawlers", description="Crawl one source.")
+    parser.add_argument("name", metavar="SOURCE", nargs="?", help="name of the source")
+    parser.add_argument(
+        "--spec", type=Path, metavar="FILE.json", help="the source, as a study file writes it"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=30, metavar="SECONDS", help="wait this long for one answer"
+    )
+    return parser.parse_args(arguments)
+
+
+def _in_pipes(context: PipesContext, options: argparse.Namespace) -> None:
+    """Take the source from Dagster, and report the crawl's row as a custom message."""
+    name = context.extras.get("name") or options.name
+    if not name or "source" not in context.extras:
+        raise InputError("The extras of the Pipes session need `name` and `source`.")
+    source = _source(context.extras["source"], "extras `source`")
+    context.log.info(f"crawling `{name}`")
+    row = crawl(home(), name, source, progress=context.log.info, timeout=options.timeout)
+    context.log.info(summary(row))
+    context.report_custom_message(row)
+
+
+def _by_hand(options: argparse.Namespace) -> None:
+    if not options.name or not options.spec:
+        raise InputError("Give the name of the source and its --spec FILE.json.")
+    try:
+        text = options.spec.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--spec {options.spec}: cannot be read ({error}).") from error
+    row = crawl(home(), options.name, _source(text, f"--spec {options.spec}"), _say, options.timeout)
+    sys.stdout.write(summary(row) + "\n")
+
+
+def _source(value: Any, where: str) -> Source:
+    try:
+        return Source.model_validate(json.loads(value) if isinstance(value, str) else value)
+    except ValidationError as error:
+        lines = (
+            f"{where}: {'.'.join(map(str, one['loc'])) or 'source'}: {one['msg']}" for one in error.errors()
+        )
+        raise InputError(*lines) from error
+    except ValueError as error:
+        raise InputError(f"{where}: not JSON ({error}).") from error
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def summary(row: dict[str, Any]) -> str:
+    """Return a crawl's row as one line for people."""
+    failed: dict[str, int] = json.loads(row["failed"])
+    reasons = ", ".join(f"{count} {reason}" for reason, count in failed.items())
+    return (
+        f"{row['source']}: {row['outcome']}; {row['new']} new, {row['changed']} changed, "
+        f"{row['unchanged']} unchanged, {sum(failed.values())} failed{f' ({reasons})' if failed else ''}; "
+        f"{row['requests']} requests, {row['bytes']} bytes"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""One crawl of one source in this process: with a spider, or with a reader."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from crawlers.store import PageStore, Row
+from warehouse.errors import AssayError
+from warehouse.paths import Home
+from warehouse.source import Source
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+
+Progress = Callable[[str], None]
+
+
+def spiders() -> dict[str, type[Spider]]:
+    """Return the spiders by their names."""
+    from crawlers.spiders.blog import BlogSpider
+    from crawlers.spiders.eurlex import EurlexSpider
+    from crawlers.spiders.news import NewsSpider
+
+    return {kind.name: kind for kind in (EurlexSpider, NewsSpider, BlogSpider)}
+
+
+def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: float = 30) -> Row:
+    """Fetch or read all pages of a source into ``home`` and return the crawl's row (`schemas.CRAWLS`).
+
+    Failed pages are data: they are stored with their reasons, and the crawl goes on. A process can do this
+    once with a spider, as Scrapy's reactor does not start twice.
+
+    Args:
+        home: where bodies, manifest and records go.
+        name: of the source.
+        source: what to fetch.
+        progress: is told of the crawl now and then.
+        timeout: seconds to wait for one answer.
+
+    Raises:
+        InputError: the path or a start URL cannot be used.
+        LockedError: another process crawls this source.
+    """
+    if source.reader:
+        return _read(home, name, source)
+    return _scrape(home, name, source, progress, timeout)
+
+
+def _read(home: Home, name: str, source: Source) -> Row:
+    from crawlers.reading import READERS
+
+    number = size = 0
+    outcome = "finished"
+    with PageStore(home, name) as store:
+        for page in READERS[source.reader or ""](source):
+            if number >= source.limits.pages:
+                outcome = f"limit: {number} pages"
+                break
+            store.add(page)
+            number += 1
+            size += len(page.body or b"")
+        return store.finish(outcome, number, size, complete=outcome == "finished")
+
+
+def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: float) -> Row:
+    from scrapy.crawler import AsyncCrawlerProcess
+
+    from crawlers.middlewares import check_mirrored, settings_of
+    from crawlers.settings import settings_for
+
+    if source.mirror:
+        check_mirrored(source.start)
+    with PageStore(home, name) as store, _mirror(source) as base:
+        settings = settings_for(source, name, home, timeout) | (settings_of(base) if base else {})
+        process = AsyncCrawlerProcess(settings)
+        _warnings_to_stderr()
+        crawler = process.create_crawler(spiders()[source.spider or ""])
+        process.crawl(crawler, source=source, store=store, progress=progress)
+        process.start()
+        spider = crawler.spider
+        if spider is None or not crawler.stats.get_value("finish_reason"):
+            log = settings["LOG_FILE"]
+            raise AssayError(f"The crawl of `{name}` did not come to an end; {log} says why.")
+        if spider.broken is not None:
+            raise spider.broken
+        stats = crawler.stats
+        return store.finish(
+            _ending(stats.get_value("finish_reason"), source, spider.too_deep),
+            stats.get_value("downloader/request_count", 0),
+            stats.get_value("downloader/response_bytes", 0),
+        )
+
+
+def _mirror(source: Source) -> Any:
+    if source.mirror is None:
+        return nullcontext("")
+    from crawlers.sample_site.server import serve
+
+    return serve(port=0)
+
+
+def _ending(reason: str, source: Source, too_deep: int) -> str:
+    """Say in the words of a study file what ended a crawl."""
+    if reason == "finished" and too_deep:
+        return f"limit: depth {source.limits.depth}"
+    return {
+        "closespider_timeout": f"limit: {source.limits.seconds} seconds",
+        "shutdown": "stopped by a signal",
+    }.get(reason, reason)
+
+
+class _OneLine(logging.Formatter):
+    """What happened, in a line; the traceback is in the log file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return level and message."""
+        return f"{record.levelname}: {record.getMessage()}"
+
+
+def _warnings_to_stderr() -> None:
+    """Show warnings on stderr too; Scrapy logs to the file alone."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_OneLine())
+    logging.getLogger().addHandler(handler)
+    # What these warn of is stored page by page, as a reason.
+    for name in ("scrapy.core.downloader.handlers.http11", "scrapy.downloadermiddlewares.httpcompression"):
+        logging.getLogger(name).setLevel(logging.ERROR)

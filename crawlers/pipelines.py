@@ -1,0 +1,54 @@
+"""Where the pages of a spider go: into the page store, with a word about progress now and then."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Self
+
+from scrapy.crawler import Crawler
+
+from crawlers.items import Page
+from crawlers.store import PageStore
+from warehouse.paths import home
+
+PROGRESS_SECONDS = 10
+
+
+class StorePipeline:
+    """Stores each page as it comes. Under `scrapy crawl`, which gives no store, it opens one of its own."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._told_at = time.monotonic()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the pipeline of a crawl."""
+        return cls(crawler)
+
+    def open_spider(self) -> None:
+        """Open a store where the spider has none."""
+        spider = self.crawler.spider
+        if spider.store is None:
+            spider.store = spider.own_store = PageStore(home(), spider.name)
+
+    def process_item(self, item: Any) -> Any:
+        """Store a page."""
+        if isinstance(item, Page):
+            spider = self.crawler.spider
+            try:
+                spider.store.add(item)
+            except Exception as error:
+                spider.broken = (
+                    error  # a page that cannot be stored ends the crawl: Scrapy would go on without it
+                )
+                raise
+            if time.monotonic() - self._told_at >= PROGRESS_SECONDS:
+                self._told_at = time.monotonic()
+                spider.progress(", ".join(f"{count} {name}" for name, count in spider.store.counts().items()))
+        return item
+
+    def close_spider(self) -> None:
+        """Close the store that was opened here."""
+        if self.crawler.spider.own_store is not None:
+            self.crawler.spider.own_store.close()

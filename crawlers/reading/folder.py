@@ -1,0 +1,85 @@
+"""A folder of documents: HTML, plain text, Markdown and PDF files, its subfolders included."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+from crawlers.items import Page
+from warehouse.errors import InputError
+from warehouse.pages import decode
+from warehouse.source import Source
+
+TYPES = {
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".pdf": "application/pdf",
+}
+
+
+def read(source: Source) -> Iterator[Page]:
+    """Yield one page a file, in the order of their names; the URL is the path within the folder, with `/`.
+
+    Hidden files and folders are passed over. A file of another kind, or one that cannot be read, is a failed
+    page. Symbolic links to folders are not followed.
+
+    Raises:
+        InputError: the folder is missing, or holds no file.
+    """
+    root = Path(source.path or "").expanduser()
+    if not root.is_dir():
+        what = "is not a folder" if root.exists() else "does not exist"
+        raise InputError(f"path: the folder {root} {what}.")
+    empty = True
+    for path in _files(root):
+        empty = False
+        yield _page(root, path, source.limits.page_bytes)
+    if empty:
+        raise InputError(f"path: the folder {root} holds no file.")
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
+
+
+def _page(root: Path, path: Path, limit: int) -> Page:
+    name = path.relative_to(root).as_posix()
+    url = os.fsencode(name).decode("utf-8", errors="replace")
+    kind = TYPES.get(path.suffix.lower())
+    if url != name:
+        return Page(url, url, content_type=kind, reason="the file's name is not UTF-8")
+    if kind is None:
+        return Page(url, url, reason=f"unsupported file type: {path.suffix.lower() or 'none'}")
+    try:
+        body, changed = _content(path, limit)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return Page(url, url, content_type=kind, reason=f"cannot be read: {reason}")
+    if wrong := _wrong(body, kind, limit):
+        return Page(url, url, content_type=kind, reason=wrong)
+    fields = {} if kind == TYPES[".pdf"] else {"encoding": decode(body, kind)[1]}
+    return Page(url, url, content_type=kind, last_modified=changed, body=body, fields=fields)
+
+
+def _content(path: Path, limit: int) -> tuple[bytes, str]:
+    """Return at most ``limit`` + 1 bytes of a file and when it changed, as HTTP writes dates."""
+    if path.exists() and not path.is_file():
+        raise ValueError("not a regular file")  # reading a pipe would wait for ever
+    with path.open("rb") as file:
+        return file.read(limit + 1), formatdate(path.stat().st_mtime, usegmt=True)
+
+
+def _wrong(body: bytes, kind: str, limit: int) -> str | None:
+    if not body:
+        return "empty file"
+    if len(body) > limit:
+        return f"larger than {limit} bytes"
+    if kind == TYPES[".pdf"] and b"%PDF-" not in body[:1024]:
+        return "not a PDF file"
+    return None

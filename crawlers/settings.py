@@ -1,0 +1,86 @@
+"""Scrapy settings: polite by default. The constants serve `scrapy crawl`, `settings_for` a source's crawl."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warehouse.paths import Home
+from warehouse.source import Source
+
+AGENT = "rag-assay/0.1"
+
+BOT_NAME = "rag-assay"
+SPIDER_MODULES = ["crawlers.spiders"]
+NEWSPIDER_MODULE = "crawlers.spiders"
+MIRROR = ""  # base URL of the loopback server that answers for the sample hosts
+
+USER_AGENT = AGENT
+ROBOTSTXT_OBEY = True
+ROBOTSTXT_USER_AGENT = "rag-assay"
+COOKIES_ENABLED = False
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+REFERRER_POLICY = "same-origin"
+DEFAULT_REQUEST_HEADERS = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+DOWNLOAD_DELAY = 0.7
+DOWNLOAD_DELAY_JITTER = 0  # the delay is a promise, not a mean
+CONCURRENT_REQUESTS = 8
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+AUTOTHROTTLE_ENABLED = True
+AUTOTHROTTLE_START_DELAY = DOWNLOAD_DELAY
+AUTOTHROTTLE_MAX_DELAY = 60
+AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
+
+DOWNLOAD_TIMEOUT = 30
+DOWNLOAD_MAXSIZE = 20_000_000
+DOWNLOAD_WARNSIZE = 0
+DOWNLOAD_VERIFY_CERTIFICATES = True
+RETRY_TIMES = 2
+RETRY_GIVE_UP_LOG_LEVEL = "INFO"  # the failure is stored with its reason
+REDIRECT_MAX_TIMES = 10
+METAREFRESH_ENABLED = False
+
+# Breadth first: pages near the start come before deep ones, so that a limit cuts off the far ones.
+DEPTH_PRIORITY = 1
+SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
+SCHEDULER_DISK_QUEUE = (
+    "scrapy.squeues.FifoMemoryQueue"  # the disk queues are pickled; a crawl resumes from its journal
+)
+
+DOWNLOADER_MIDDLEWARES = {
+    "crawlers.middlewares.RevalidateMiddleware": 620,
+    "crawlers.middlewares.OtherHostMiddleware": 610,
+    "crawlers.middlewares.BackOffMiddleware": 560,  # before a retry is made of the answer
+}
+EXTENSIONS = {
+    "crawlers.middlewares.HeadersExtension": 100,
+    "crawlers.middlewares.CrawlDelayExtension": 110,
+}
+ITEM_PIPELINES = {"crawlers.pipelines.StorePipeline": 100}
+LOG_LEVEL = "INFO"
+LOG_FILE_APPEND = False
+STATS_DUMP = True
+
+
+def settings_for(source: Source, name: str, home: Home, timeout: float = DOWNLOAD_TIMEOUT) -> dict[str, Any]:
+    """Return the Scrapy settings of one crawl.
+
+    Args:
+        source: its delay (seconds), limits and contact are kept to.
+        name: of the source; names the log file's folder.
+        home: where the log goes: `crawls/<name>/crawl.log`.
+        timeout: seconds to wait for one answer.
+    """
+    own = {key: value for key, value in globals().items() if key.isupper()}
+    return own | {
+        "USER_AGENT": f"{AGENT} (+{source.contact})" if source.contact else AGENT,
+        "DOWNLOAD_DELAY": source.delay,
+        "AUTOTHROTTLE_ENABLED": source.delay > 0,
+        "AUTOTHROTTLE_START_DELAY": source.delay,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1 if source.delay > 0 else 8,
+        "DOWNLOAD_TIMEOUT": timeout,
+        "DOWNLOAD_MAXSIZE": source.limits.page_bytes,
+        "CLOSESPIDER_TIMEOUT": source.limits.seconds,
+        "LOG_FILE": str(home.crawls / name / "crawl.log"),
+    }

@@ -1,0 +1,1 @@
+"""Spiders, one family of sites a file."""

@@ -1,0 +1,52 @@
+"""Blogs: index pages, tags and feeds lead to posts; the posts are stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parsel import Selector
+
+from crawlers.markup import Node, distinct, first, iso, listed, meta, present, text_of
+from crawlers.spiders.news import NewsSpider, authors
+
+# A post's own heading leads nowhere; on an index page it leads to the post.
+_POSTS = (
+    "//article[.//time][not(ancestor::article)][.//*[self::h1 or self::h2][not(.//a) and not(ancestor::a)]]"
+)
+_TAGS = "//article//a[contains(concat(' ', @rel, ' '), ' tag ')]"
+
+
+class BlogSpider(NewsSpider):
+    """Stores pages that call themselves an article, or are built like one post."""
+
+    name = "blog"
+
+    def is_article(self, page: Selector, article: Node | None) -> bool:
+        """Tell whether a page is a post: it says so, or is one <article> with a time and its own heading."""
+        return super().is_article(page, article) or len(page.xpath(_POSTS)) == 1
+
+    def fields(self, page: Selector, article: Node) -> dict[str, Any]:
+        """Return what a post says of itself."""
+        said = meta(page, "article:tag") or listed(article.get("keywords"), meta(page, "keywords"))
+        return present(
+            title=first(
+                article.get("headline"),
+                meta(page, "og:title"),
+                text_of(page.css("article h1, h1")),
+                text_of(page.css("title")),
+            ),
+            description=first(
+                article.get("description"), meta(page, "og:description"), meta(page, "description")
+            ),
+            tags=distinct(said or [text_of(link) for link in page.xpath(_TAGS)]),
+            authors=authors(page, article),
+            published_at=iso(
+                article.get("datePublished"),
+                meta(page, "article:published_time", "date"),
+                page.xpath("//article//time/@datetime").get(),
+                text_of(page.css("article time")),
+            ),
+            modified_at=iso(
+                article.get("dateModified"), meta(page, "article:modified_time", "og:updated_time")
+            ),
+        )

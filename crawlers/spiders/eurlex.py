@@ -1,0 +1,194 @@
+"""EUR-Lex and sites of its make: search results, then the acts that they list."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from parsel import Selector
+from scrapy.http import HtmlResponse, Request, Response
+from twisted.python.failure import Failure
+
+from crawlers.items import Page
+from crawlers.markup import first, iso, meta, present, squeezed, text_of
+from crawlers.spiders.base import HTML, Output, SiteSpider, clean_url
+
+PDF = "application/pdf"
+GONE = {404, 410}
+THIN = 400  # characters of text below which a page without an act's markup is taken for a notice of absence
+
+_CELEX = re.compile(
+    r"\b(?:CELEX:)?([0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?)(?!\w)", re.I
+)
+_ACT = (
+    "//*[@id='TexteOnly' or @id='text' or @id='document1' or @id='docHtml'] | //txt_te"
+    " | //*[contains(@class, 'oj-') or contains(@class, 'eli-') or contains(@class, 'norm')]"
+)
+
+
+class EurlexSpider(SiteSpider):
+    """Starts at search pages or acts; stores acts as HTML, or as PDF where there is no HTML."""
+
+    name = "eurlex"
+    readable = HTML | {PDF, "application/octet-stream"}
+
+    def visit(self, response: HtmlResponse) -> Output:
+        """Take a search page or an act."""
+        hits = response.css("div.SearchResult")
+        if hits:
+            yield from self._results(response, hits)
+        elif celex := celex_of(response):
+            yield from self._act(response, celex)
+        else:
+            yield self.failure(response, "neither search results nor an act")
+
+    def visit_file(self, response: Response, kind: str) -> Output:
+        """Take an act's PDF."""
+        if not response.body.startswith(b"%PDF-"):
+            yield self.failure(response, f"not text: {kind}")
+            return
+        fields = {"celex": celex_in(response.url), **response.meta["listed"].get("fields", {})}
+        yield self.page(response, dated(fields))
+
+    def missed(self, request: Request, failure: Failure, reason: str) -> Output:
+        """Try the PDF of an act whose HTML is gone."""
+        yield from super().missed(request, failure, reason)
+        listed = request.meta["listed"]
+        gone = getattr(getattr(failure.value, "response", None), "status", None) in GONE
+        if gone and (pdf := listed.get("pdf")) and pdf not in self._known:
+            yield self.request(pdf, request.meta["hops"], fields=listed["fields"])
+
+    # -------------------------------------------------------------------------------------- search pages
+
+    def _results(self, response: HtmlResponse, hits: list[Selector]) -> Output:
+        self.settle(response)
+        found = [output for hit in hits for output in self._hit(response, hit)]
+        yield from found
+        onward = (
+            "//a[@rel='next' or @title='Next Page' or @title='Next page']/@href | //link[@rel='next']/@href"
+        )
+        yield from self.turn(response, response.xpath(onward).getall(), fruitful=bool(found))
+
+    def _hit(self, response: HtmlResponse, hit: Selector) -> Output:
+        """Ask for the act that one hit lists: its HTML, else its PDF, else where its title leads."""
+        links = [(link, clean_url(response.url, link.attrib.get("href", ""))) for link in hit.css("a[href]")]
+        own = [(link, plain_url(url)) for link, url in links if self.is_own(url)]
+        pdf = next((url for link, url in own if _is_format(link, url, "pdf")), None)
+        html = next((url for link, url in own if _is_format(link, url, "html")), None)
+        title = next((url for link, url in own if "title" in link.attrib.get("class", "").split()), None)
+        url = html or pdf or title
+        fields = listing_fields(response.url, hit, url or "")
+        if url is None:
+            missing = f"{response.url}#{fields.get('celex', 'unknown')}"
+            yield Page(missing, response.url, fields=fields, reason="listed without a link to its text")
+        else:
+            yield from self.follow(response, [url], fields=fields, pdf=pdf)
+
+    # -------------------------------------------------------------------------------------- acts
+
+    def _act(self, response: HtmlResponse, celex: str) -> Output:
+        listed = response.meta["listed"]
+        pdf = listed.get("pdf") or self._pdf_on(response)
+        if pdf and not response.xpath(_ACT) and len(text_of(response.css("body"))) < THIN:
+            yield self.failure(response, "there is no HTML of the act, only a PDF")
+            fields = {"celex": celex, **listed.get("fields", {})}
+            yield from self.follow(response, [pdf], fields=fields)
+            return
+        fields = {"celex": celex, **page_fields(response), **listed.get("fields", {})}
+        yield self.page(response, {**dated(fields), "encoding": response.encoding})
+
+    def _pdf_on(self, response: HtmlResponse) -> str | None:
+        urls = (
+            plain_url(clean_url(response.url, link.attrib["href"]))
+            for link in response.css("a[href]")
+            if _is_format(link, link.attrib["href"], "pdf")
+        )
+        return next((url for url in urls if self.is_own(url)), None)
+
+
+def _is_format(link: Selector, url: str, form: str) -> bool:
+    """Tell by a link's address, title or text whether it leads to the act as `html` or `pdf`."""
+    if "title" in link.attrib.get("class", "").split():
+        return f"/{form}/" in url.lower()
+    words = re.findall(r"\w+", f"{link.attrib.get('title', '')} {text_of(link)}".lower())
+    path = urlsplit(url).path.lower()
+    return f"/txt/{form}/" in f"{path}/" or path.endswith(f".{form}") or words[:1] == [form]
+
+
+def plain_url(url: str) -> str:
+    """Return an act's URL without the traces of the search that found it, so that it stays the same.
+
+    >>> plain_url("https://eur-lex.example/legal-content/EN/TXT/?qid=17&uri=CELEX:32019L0944&rid=1")
+    'https://eur-lex.example/legal-content/EN/TXT/?uri=CELEX:32019L0944'
+    """
+    parts = urlsplit(url)
+    uri = parse_qs(parts.query).get("uri")
+    if "/legal-content/" not in parts.path or not uri:
+        return url
+    return parts._replace(query=f"uri={quote(uri[0], safe=':()/.-')}").geturl()
+
+
+def celex_in(url: str) -> str | None:
+    """Return the CELEX number in a URL, or None.
+
+    >>> celex_in("https://eur-lex.example/legal-content/EN/TXT/HTML/?uri=CELEX%3A02012L0027-20190101")
+    '02012L0027-20190101'
+    """
+    found = _CELEX.search(unquote(url))
+    return found[1].upper() if found else None
+
+
+def celex_of(response: HtmlResponse) -> str | None:
+    """Return the CELEX number of an act's page: from its URL, else from what it says of itself."""
+    said = meta(response.selector, "WT.z_docID", "eli:id_local", "DC.identifier", "DC.title")
+    return celex_in(response.url) or next(filter(None, map(celex_in, said)), None)
+
+
+def page_fields(response: HtmlResponse) -> dict[str, Any]:
+    """Return what the page of an act says of it: title, date of the document."""
+    page = response.selector
+    said = [text for text in meta(page, "DC.title") if not celex_in(text)]
+    heading = page.xpath(
+        "//*[@id='title' or @id='englishTitle']"
+        " | //*[contains(@class, 'eli-main-title') or contains(@class, 'oj-doc-ti')]"
+    )
+    day = iso(meta(page, "eli:date_document"), meta(page, "DC.date"), meta(page, "WT.z_docDate"))
+    return {
+        "title": first(
+            meta(page, "WT.z_docTitle"),
+            said,
+            meta(page, "DC.description"),
+            text_of(heading),
+            text_of(page.css("title")),
+        ),
+        "document_date": day,
+        "published_at": iso(meta(page, "eli:date_publication")),
+    }
+
+
+def dated(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that say something, `published_at` at least as the date of the document."""
+    return present(**{**fields, "published_at": fields.get("published_at") or fields.get("document_date")})
+
+
+def listing_fields(url: str, hit: Selector, act: str) -> dict[str, Any]:
+    """Return what a search page says of an act: CELEX number, title, date of the document, form, author."""
+    said = {
+        squeezed(text_of(term)).rstrip(": ").lower(): squeezed(
+            text_of(term.xpath("following-sibling::dd[1]"))
+        )
+        for term in hit.css("dl dt")
+    }
+    author = said.get("author")
+    day = iso(said.get("date of document") or said.get("date"))
+    return present(
+        celex=celex_in(said.get("celex number", "")) or celex_in(act),
+        title=text_of(hit.css("a.title")) or text_of(hit.css("h2")),
+        document_date=day,
+        form=said.get("form"),
+        author=author,
+        authors=[part.strip() for part in author.split(",")] if author else [],
+        in_force=text_of(hit.css(".forceIndicator")),
+        listed_at=url,
+    )

@@ -1,0 +1,256 @@
+"""The pages of one source on disk: a journal while crawling, a Parquet manifest afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import uuid
+from collections import Counter
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import polars as pl
+
+from crawlers.items import Page
+from warehouse.errors import LockedError
+from warehouse.identity import canonical
+from warehouse.pages import read_manifest, write_body, write_manifest
+from warehouse.parquet import frame, replacing
+from warehouse.paths import Home
+from warehouse.schemas import CRAWLS, PAGES
+
+logger = logging.getLogger(__name__)
+
+Added = Literal["new", "changed", "unchanged", "failed", "repeated"]
+Row = dict[str, Any]
+
+
+class PageStore:
+    """Takes the pages of one crawl of one source. One process a source at a time; others get `LockedError`.
+
+    Every page is a line in the journal, flushed, before `add` returns; `close` merges the journal into the
+    manifest. Where a process died in between, opening the store merges what it left, so no page that was
+    stored is lost, and none is there twice. Merging twice does no harm: the newest row of a URL wins.
+    """
+
+    def __init__(self, home: Home, source: str) -> None:
+        self.home = home
+        self.source = source
+        self.folder = home.crawls / source
+        self.started_at = datetime.now(UTC)
+        self.crawl_id = f"{self.started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        self._path = self.folder / "journal.jsonl"
+        self._lock = _locked(self.folder / "lock", source)
+        self._added: dict[str, tuple[Added, str | None, bool]] = {}  # url -> outcome, reason, alias
+        self._rows: dict[str, Row] = {}
+        self._before: dict[str, str | None] = {}  # url -> sha256, as the last crawl left it
+        self._journal: TextIOWrapper | None = None
+        self.merge_journal()
+        self._before = {url: row["sha256"] for url, row in self._rows.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def merge_journal(self) -> int:
+        """Merge the journal into the manifest and remove it; return how many lines it had.
+
+        Of a crawl that died, the record is written here, with the outcome `killed`.
+        """
+        self._rows = {row["url"]: row for row in read_manifest(self.home, self.source).rows(named=True)}
+        if not self._path.exists():
+            return 0
+        header, entries = _read_journal(self._path)
+        for entry in entries:
+            self._apply(entry)
+        write_manifest(self.home, self.source, self.manifest())
+        if header and not (self.folder / f"{header['crawl_id']}.json").exists():
+            self._record(_killed(header, entries))
+        self._path.unlink()
+        return len(entries)
+
+    def manifest(self) -> pl.DataFrame:
+        """Return the newest state of every page, this crawl's included (`schemas.PAGES`), sorted by URL."""
+        return frame([self._rows[url] for url in sorted(self._rows)], PAGES)
+
+    def row(self, url: str) -> Row | None:
+        """Return the manifest row of a URL, or None."""
+        return self._rows.get(url)
+
+    def add(self, page: Page) -> Added:
+        """Store a page, or the failure of one, and say what is new about it.
+
+        A failed page takes no body away: an earlier row that has one stays. A URL counts once a crawl
+        (`repeated`), but a page served under its URL replaces one that only names it as canonical, and a
+        body replaces a failure.
+        """
+        if not self._is_better(page):
+            return "repeated"
+        sha256 = write_body(self.home, page.body) if page.body is not None else None
+        outcome = _outcome(sha256, self._before.get(page.url))
+        self._note({"outcome": outcome, "page": _row(page, sha256)})
+        self._added[page.url] = (outcome, page.reason, page.alias)
+        return outcome
+
+    def _is_better(self, page: Page) -> bool:
+        if page.url not in self._added:
+            return True
+        outcome, _, alias = self._added[page.url]
+        return page.body is not None and (outcome == "failed" or (alias and not page.alias))
+
+    def settle(self, url: str) -> None:
+        """Note that a URL answered and holds nothing to store: an earlier failure of it is over."""
+        known = self._rows.get(url)
+        if known and known["sha256"] is None and url not in self._added:
+            self._note({"settled": url})
+
+    def counts(self) -> dict[str, int]:
+        """Return how many pages of this crawl are `new`, `changed`, `unchanged` and `failed`."""
+        seen = Counter(outcome for outcome, _, _ in self._added.values())
+        return {name: seen[name] for name in ("new", "changed", "unchanged", "failed")}
+
+    def finish(self, outcome: str, requests: int, size: int, *, complete: bool = False) -> Row:
+        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings).
+
+        Args:
+            outcome: `finished`, or the limit or signal that ended the crawl.
+            requests: requests sent, or files read.
+            size: bytes received.
+            complete: everything that the source holds was seen, so what was not seen is gone from it.
+        """
+        reasons = Counter(reason for _, reason, _ in self._added.values() if reason)
+        for url in [url for url in self._rows if url not in self._added] if complete else []:
+            self._note({"gone": url})
+        self.close()
+        counts = {name: count for name, count in self.counts().items() if name != "failed"}
+        row: Row = {
+            "crawl_id": self.crawl_id,
+            "source": self.source,
+            "started_at": self.started_at.isoformat(),
+            "ended_at": datetime.now(UTC).isoformat(),
+            "outcome": outcome,
+            "requests": requests,
+            "bytes": size,
+            **counts,
+            "failed": canonical(dict(sorted(reasons.items()))),
+        }
+        self._record(row)
+        return row
+
+    def close(self) -> None:
+        """Merge what this crawl added, without a record of it, and let other processes have the source."""
+        if self._journal is not None:
+            self._journal.flush()
+            os.fsync(self._journal.fileno())
+            self._journal.close()
+            self._journal = None
+            write_manifest(self.home, self.source, self.manifest())
+            self._path.unlink()
+        self._lock.close()
+
+    def _note(self, entry: Row) -> None:
+        if self._journal is None:
+            self._journal = self._path.open("w", encoding="utf-8")
+            header = {
+                "crawl_id": self.crawl_id,
+                "started_at": self.started_at.isoformat(),
+                "source": self.source,
+            }
+            self._journal.write(json.dumps({"crawl": header}) + "\n")
+        self._journal.write(json.dumps(entry) + "\n")
+        self._journal.flush()
+        self._apply(entry)
+
+    def _apply(self, entry: Row) -> None:
+        if gone := entry.get("settled") or entry.get("gone"):
+            self._rows.pop(gone, None)
+            return
+        row = {**entry["page"], "fetched_at": datetime.fromisoformat(entry["page"]["fetched_at"])}
+        known = self._rows.get(row["url"])
+        if row["sha256"] is None and known and known["sha256"]:
+            return
+        self._rows[row["url"]] = row
+
+    def _record(self, row: Row) -> None:
+        with replacing(self.folder / f"{row['crawl_id']}.json") as temporary:
+            temporary.write_text(json.dumps({name: row[name] for name in CRAWLS}, indent=1), encoding="utf-8")
+
+
+def _locked(path: Path, source: str) -> TextIOWrapper:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise LockedError(
+            f"The source `{source}` is being crawled by another process. Wait for it to end, or stop it."
+        ) from error
+    return file
+
+
+def _outcome(sha256: str | None, before: str | None) -> Added:
+    if sha256 is None:
+        return "failed"
+    if before is None:
+        return "new"
+    return "unchanged" if before == sha256 else "changed"
+
+
+def _row(page: Page, sha256: str | None) -> Row:
+    return {
+        "url": page.url,
+        "requested_url": page.requested_url,
+        "status": page.status,
+        "content_type": page.content_type,
+        "etag": page.etag,
+        "last_modified": page.last_modified,
+        "fetched_at": page.fetched_at.isoformat(),
+        "sha256": sha256,
+        "size": len(page.body) if page.body is not None else None,
+        "fields": canonical(page.fields),
+        "reason": page.reason,
+    }
+
+
+def _read_journal(path: Path) -> tuple[Row | None, list[Row]]:
+    """Return the journal's header and entries; a line that was torn by the end of its process is left out."""
+    header: Row | None = None
+    entries = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            logger.warning("%s: line %d is torn and left out; its page will be fetched again", path, number)
+            continue
+        if "crawl" in entry:
+            header = entry["crawl"]
+        else:
+            entries.append(entry)
+    return header, entries
+
+
+def _killed(header: Row, entries: list[Row]) -> Row:
+    """Return the record of a crawl whose process died: what it stored is known, what it requested is not."""
+    pages = {entry["page"]["url"]: entry for entry in entries if "page" in entry}.values()
+    seen = Counter(entry["outcome"] for entry in pages)
+    reasons = Counter(entry["page"]["reason"] for entry in pages if entry["page"]["reason"])
+    times = [entry["page"]["fetched_at"] for entry in pages]
+    return {
+        **header,
+        "ended_at": max(times, default=header["started_at"]),
+        "outcome": "killed",
+        "requests": None,
+        "bytes": None,
+        **{name: seen[name] for name in ("new", "changed", "unchanged")},
+        "failed": canonical(dict(sorted(reasons.items()))),
+    }

@@ -1,0 +1,1 @@
+"""What uses the stored indexes: questions, rankings, answers, scores, leaderboards."""

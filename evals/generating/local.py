@@ -1,0 +1,98 @@
+"""A local model behind an OpenAI-compatible port: llama.cpp in this process, through xllamacpp."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from warehouse.errors import AssayError
+
+CONTEXT = 4096  # tokens: prompt and answer together
+
+
+def engine() -> str:
+    """Return the name and version of what computes the answers; another version may compute other ones."""
+    return f"xllamacpp {metadata.version('xllamacpp')}"
+
+
+def free_cores() -> int:
+    """Return the number of cores that this process may use, at least 1.
+
+    More threads than free cores slow llama.cpp down several times, so `taskset` and cpusets are heeded.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    return max(1, len(affinity(0)) if affinity else os.cpu_count() or 1)
+
+
+class LocalServer:
+    """Serves one GGUF file on 127.0.0.1 at a free port until `stop`; ready once constructed.
+
+    It has one slot and no prompt cache, so that an answer never depends on which calls came before it or
+    beside it; further calls wait their turn. Calls need the server's own random key.
+
+    folder: holds exactly one `*.gguf` file
+    threads: for prompt and answer; None means every core that the process may use
+    context: tokens of prompt and answer together
+
+    Raises `AssayError` when the file cannot be loaded.
+    """
+
+    def __init__(
+        self, model_name: str, folder: Path, *, threads: int | None = None, context: int = CONTEXT
+    ) -> None:
+        self.model_name = model_name
+        self.api_key = secrets.token_hex(16)
+        self.threads = threads or free_cores()
+        self.context = context
+        self._server: Any = _start(self, _weights(folder))
+        self.api_base = f"{self._server.listening_address}/v1"
+
+    def stop(self) -> None:
+        """Free the port and the memory; a second call does nothing."""
+        self._server = None  # the server ends with its last reference
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _weights(folder: Path) -> Path:
+    found = sorted(folder.glob("*.gguf"))
+    if len(found) != 1:
+        raise AssayError(f"{folder}: expected one .gguf file, found {len(found)}. `assay models` fetches it.")
+    return found[0]
+
+
+def _start(server: LocalServer, weights: Path) -> Any:
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.verbosity = 0  # it would write its log to stderr
+    params.model.path = str(weights)
+    params.model_alias = {server.model_name}
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0  # the system picks a free one
+    params.api_keys = [server.api_key]  # any page in a browser can reach a loopback port
+    params.ui = False
+    params.offline = True
+    params.n_gpu_layers = 0
+    params.n_parallel = 1
+    params.n_ctx = server.context
+    params.cache_prompt = False
+    params.cache_ram_mib = 0
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = server.threads
+    try:
+        return xllamacpp.Server(params)
+    except RuntimeError as error:
+        raise AssayError(
+            f"{weights}: llama.cpp could not load the model ({error}). "
+            "`assay models` verifies the file; it may also need more free memory."
+        ) from error

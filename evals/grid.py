@@ -1,0 +1,64 @@
+"""All studies together as one grid of partition keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from assets.merging import Build
+from evals.study import NO_GENERATOR, BeirQuestions, Cell, Study
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """One set of questions, asked of one corpus.
+
+    path: the YAML file, or the BEIR folder
+    beir: what to read of a BEIR folder; None for a YAML file
+    """
+
+    name: str
+    corpus: str
+    path: Path
+    beir: BeirQuestions | None = None
+
+    @property
+    def key(self) -> str:
+        """Its partition key."""
+        return f"{self.corpus}.{self.name}"
+
+
+class Grid:
+    """Partition keys of all studies, and what they stand for."""
+
+    def __init__(self, studies: list[Study]) -> None:
+        self.studies = {study.study: study for study in studies}
+        self.build = Build.of([(study, study.indexes(), study.base) for study in studies])
+        self.cells: dict[str, Cell] = {cell.key: cell for study in studies for cell in study.cells()}
+        self.rankings: dict[str, Cell] = {cell.ranking: cell for cell in self.cells.values()}
+        self.sets: dict[str, QuestionSet] = {s.key: s for study in studies for s in question_sets(study)}
+
+    def index_key(self, cell: Cell) -> str:
+        """Return the key of the index that a cell searches."""
+        return f"{self.studies[cell.study].corpus.name}.{cell.chunking}.{cell.embedder}"
+
+    def set_keys(self, study: str) -> list[str]:
+        """Return the keys of a study's question sets, in the order of the file."""
+        return [question_set.key for question_set in question_sets(self.studies[study])]
+
+    def answered(self) -> list[str]:
+        """Return the keys of the cells that have a generator."""
+        return [key for key, cell in self.cells.items() if cell.generator != NO_GENERATOR]
+
+
+def question_sets(study: Study) -> list[QuestionSet]:
+    """Return the question sets of a study; a file's set is named by the file."""
+    found = []
+    for source in study.questions:
+        if source.beir:
+            name, path = source.beir.name, study.resolve(source.beir.path)
+        else:
+            path = study.resolve(source.file or "")
+            name = path.name.removesuffix(".yaml").removesuffix(".questions").lower().replace(".", "-")
+        found.append(QuestionSet(name, study.corpus.name, path, source.beir))
+    return found

@@ -1,0 +1,172 @@
+"""leaderboard: the cells of a study compared, one partition a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from assets.stage import Built, Check, Need, Stage, Work
+from evals.grid import Grid
+from evals.measuring import get_metric
+from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES, bootstrap
+from evals.measuring.contract import Metric
+from evals.study import Cell, Study
+from warehouse.identity import digest
+from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.schemas import LEADERBOARD
+
+ENOUGH = 0.98  # below this coverage a cell cannot win
+
+
+class Leaderboard(Stage):
+    """Means with intervals for every cell and metric; cells are compared on the same questions only."""
+
+    name = "leaderboard"
+    group = "grid"
+    description = (
+        "Value, number of questions, coverage and bootstrap interval of every cell and metric. Every question counts in every cell; "
+        "below 98 % coverage a cell has no rank, and its best and worst case are shown. Cells that were asked a sample are compared "
+        "with the others on that sample."
+    )
+    upstream = ("scores",)
+    checks = {"equal_questions": "Every cell of a subset is measured on the same questions."}
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def keys(self) -> list[str]:
+        """Return the names of the studies."""
+        return sorted(self.grid.studies)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return the scores of every cell of the study."""
+        return [Need("scores", cell.key) for cell in self.grid.studies[key].cells()]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digest of what compares the cells: metrics in their order, seed, interval."""
+        study = self.grid.studies[key]
+        return {f"comparison.{key}": digest([list(study.metrics), study.seed, RESAMPLES, CONFIDENCE])}
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Compare the cells of one study."""
+        study = self.grid.studies[key]
+        scores = {cell: read_scores(cell, work) for cell in study.cells()}
+        rows: list[dict[str, Any]] = []
+        uneven: list[str] = []
+        for subset, ids in subsets(study, scores).items():
+            for metric in (get_metric(name) for name in study.metrics):
+                found = _compare(study, metric, subset, ids, scores)
+                if len({row["n"] for row in found}) > 1:
+                    uneven.append(f"{metric.name} on {subset}")
+                rows += found
+        rows = _with_cell_ids(_with_ranks(rows, get_metric(study.metrics[0])), work)
+        board = frame(rows, LEADERBOARD)
+        write_parquet(board, folder / "leaderboard.parquet")
+        check = Check("equal_questions", not uneven, f"{len(uneven)} metrics with unequal numbers of questions", {"uneven": uneven})
+        best = board.filter((pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == study.metrics[0]))
+        meta: dict[str, Any] = {"cells": len(scores), "metrics": len(study.metrics), "rows": len(rows)}
+        if len(best):
+            top = best.row(0, named=True)
+            meta["highest"] = f"{top['cell']}: {study.metrics[0]} {top['value']:.3f} [{top['low']:.3f}, {top['high']:.3f}]"
+        return Built(digest([[*row.values()] for row in rows]), meta, (check,))
+
+
+def read_scores(cell: Cell, work: Work) -> pl.DataFrame:
+    """Read the current scores of a cell (schemas.SCORES)."""
+    artifact = work.store.current("scores", cell.key)
+    assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
+    return read_parquet(work.store.folder("scores", artifact.identity) / "scores.parquet")
+
+
+def subsets(study: Study, scores: dict[Cell, pl.DataFrame]) -> dict[str, list[str]]:
+    """Return subset name -> question ids: all questions, and every sample that some cell was asked."""
+    everything: dict[str, None] = {}
+    found: dict[str, list[str]] = {}
+    for cell, rows in scores.items():
+        ids = list(dict.fromkeys(rows["question_id"]))
+        if cell.sample is None:
+            everything.update(dict.fromkeys(ids))
+        else:
+            found[cell.subset] = sorted(set(found.get(cell.subset, [])) | set(ids))
+    return ({"all": sorted(everything)} if everything else {}) | found
+
+
+def _compare(
+    study: Study, metric: Metric, subset: str, ids: list[str], scores: dict[Cell, pl.DataFrame]
+) -> list[dict[str, Any]]:
+    rows = []
+    for cell, frame_ in scores.items():
+        if subset == "all" and cell.sample is not None:
+            continue
+        mine = frame_.filter((pl.col("metric") == metric.name) & pl.col("question_id").is_in(ids)).sort("question_id")
+        if not len(mine):
+            continue
+        if subset != "all" and cell.sample is not None and cell.subset != subset:
+            continue
+        rows.append(_row(study, cell, metric, subset, mine))
+    return rows
+
+
+def _row(study: Study, cell: Cell, metric: Metric, subset: str, scores: pl.DataFrame) -> dict[str, Any]:
+    values = scores["value"].drop_nulls().to_numpy().astype(np.float64)
+    interval = bootstrap(values, study.seed)
+    missing = len(scores) - len(values)
+    lowest, highest = (_bounded(values, missing, bound) for bound in metric.bounds)
+    return {
+        "study": study.study,
+        "subset": subset,
+        "cell": cell.key,
+        "cell_id": None,
+        "chunking": cell.chunking,
+        "embedder": cell.embedder,
+        "retriever": cell.retriever,
+        "generator": cell.generator,
+        "metric": metric.name,
+        "value": interval.mean if interval else None,
+        "n": len(scores),
+        "coverage": len(values) / len(scores),
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "worst": lowest if metric.higher_is_better else highest,
+        "best": highest if metric.higher_is_better else lowest,
+        "rank": None,
+    }
+
+
+def _bounded(values: np.ndarray, missing: int, bound: float | None) -> float | None:
+    """Return the mean if every missing value were at the metric's bound; None where it has none and some miss."""
+    if missing and bound is None:
+        return None
+    if not missing:
+        return float(values.mean()) if len(values) else None
+    return float((values.sum() + missing * float(bound or 0.0)) / (len(values) + missing))
+
+
+def _with_ranks(rows: list[dict[str, Any]], primary: Metric) -> list[dict[str, Any]]:
+    """Rank the cells of each subset by the primary metric; those with too little coverage get no rank."""
+    sign = -1 if primary.higher_is_better else 1
+    for subset in {row["subset"] for row in rows}:
+        ranked = [r for r in rows if r["subset"] == subset and r["metric"] == primary.name]
+        able = [r for r in ranked if r["coverage"] >= ENOUGH and r["value"] is not None]
+        ranks: dict[str, int] = {}
+        for place, row in enumerate(sorted(able, key=lambda r: (sign * r["value"], r["cell"])), 1):
+            ranks[row["cell"]] = place
+        for row in rows:
+            if row["subset"] == subset:
+                row["rank"] = ranks.get(row["cell"])
+    return rows
+
+
+def _with_cell_ids(rows: list[dict[str, Any]], work: Work) -> list[dict[str, Any]]:
+    """Add the identity of each cell: that of its answers or, where it has none, of its scores."""
+    ids: dict[str, str | None] = {}
+    for row in rows:
+        cell = row["cell"]
+        if cell not in ids:
+            artifact = work.store.current("answers", cell) or work.store.current("scores", cell)
+            ids[cell] = artifact.identity if artifact else None
+        row["cell_id"] = ids[cell]
+    return rows

@@ -1,0 +1,28 @@
+"""Abstention: does it stay silent exactly where the documents do?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evals.measuring.contract import AnswerMetric, Case, Score
+from warehouse.schemas import Status
+
+
+class Abstention(AnswerMetric):
+    """1 if an unanswerable question was refused or an answerable one was answered, else 0."""
+
+    name, title = "abstention", "Abstention"
+    explanation = "Share of questions that were refused exactly when the documents do not answer them."
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Say yes to every question."""
+        return True
+
+    def values(self, cases: Sequence[Case]) -> list[Score]:
+        """Compare each answer's status with whether the question can be answered."""
+        return [Score(Status.OK, float(_refused(case) != bool(case.question["answerable"]))) for case in cases]
+
+
+def _refused(case: Case) -> bool:
+    return case.answer is not None and case.answer["status"] == Status.REFUSED

@@ -1,0 +1,23 @@
+"""Recall: how much of the gold is among the first k documents?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evals.measuring.contract import Gold, RetrievalMetric, Span, documents_in_order
+
+
+class Recall(RetrievalMetric):
+    """Gold documents among the first k / all gold documents; where any of them suffices, 1 as soon as one is there."""
+
+    stem, label = "recall", "Recall"
+    explanation = "Share of the gold documents among the first k documents (any one suffices where the question says so)."
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return a value in [0, 1].
+
+        >>> Recall(10).value(Gold({"a": 1, "b": 1}), [Span("a", 0, 9)])
+        0.5
+        """
+        found = sum(doc in gold.documents for doc in documents_in_order(hits)[: self.k])
+        return found / len(gold.documents) if gold.needs_all else float(found > 0)

@@ -1,0 +1,63 @@
+"""Semantic similarity between answer and ground truth, by ragas."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assets.embedding.embedder import EmbedderRecipe, Matrix
+from evals.measuring.contract import AnswerMetric, Case, Score
+from warehouse.paths import home
+from warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from ragas.embeddings.base import BaseRagasEmbedding
+
+JUDGE = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=512, overflow="average")
+"""The same embedder judges every cell, whatever embedder the cell itself searches with."""
+
+
+class SemanticSimilarity(AnswerMetric):
+    """Cosine of the embeddings of answer and ground truth: ragas' SemanticSimilarity with all-MiniLM-L6-v2."""
+
+    name, title = "semantic_similarity", "Semantic similarity"
+    bounds = (-1.0, 1.0)
+    explanation = "Cosine of the all-MiniLM-L6-v2 embeddings of answer and ground truth (ragas SemanticSimilarity)."
+
+    def values(self, cases: Sequence[Case]) -> list[Score]:
+        """Score every answer; all texts are embedded in one batch, each once."""
+        os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
+        from ragas.metrics.collections import SemanticSimilarity as RagasSimilarity
+
+        pairs = [(str(c.question["ground_truth"]), str(c.answer["answer"])) for c in cases if c.answer]
+        metric = RagasSimilarity(embeddings=_prepared(sorted({text for pair in pairs for text in pair})))
+
+        async def score() -> dict[tuple[str, str], float]:
+            return {
+                pair: float((await metric.ascore(reference=pair[0], response=pair[1])).value)
+                for pair in sorted(set(pairs))
+            }
+
+        found = asyncio.run(score()) if pairs else {}
+        return [Score(Status.OK, found[pair]) for pair in pairs]
+
+
+def _prepared(texts: list[str]) -> BaseRagasEmbedding:
+    """Return a ragas embedding that knows the vectors of ``texts`` already."""
+    from ragas.embeddings.base import BaseRagasEmbedding
+
+    from assets.embedding.cached import CachedEmbedder
+
+    vectors: Matrix = CachedEmbedder(JUDGE, home()).passages(texts).vectors
+    known = {text: vector.tolist() for text, vector in zip(texts, vectors, strict=True)}
+
+    class Prepared(BaseRagasEmbedding):
+        def embed_text(self, text: str, **_: object) -> list[float]:
+            return known[text]
+
+        async def aembed_text(self, text: str, **_: object) -> list[float]:
+            return known[text]
+
+    return Prepared()

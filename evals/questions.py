@@ -1,0 +1,83 @@
+"""questions: question sets with their evidence found in the documents, one partition a corpus and set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from assets.chunks import corpus_documents
+from assets.pages import fingerprint
+from assets.stage import Built, Check, Need, Stage, Work
+from evals.gold import resolve
+from evals.grid import Grid, QuestionSet
+from evals.question_files import read_beir, read_yaml
+from warehouse.identity import digest, sha256_file
+from warehouse.parquet import frame, write_parquet
+from warehouse.schemas import QUESTIONS
+
+
+class Questions(Stage):
+    """Reads question sets and finds their evidence in the documents as they are now."""
+
+    name = "questions"
+    group = "questions"
+    description = (
+        "Questions with ground truth, and their evidence as spans (or graded documents) of the corpus' documents, so that every "
+        "chunking is measured against the same gold. Evidence that is nowhere in the corpus is kept, and counts as missed by all."
+    )
+    upstream = ("documents",)
+    checks = {"evidence_found": "Every piece of evidence stands in a document of the corpus."}
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def keys(self) -> list[str]:
+        """Return `corpus.set` keys."""
+        return sorted(self.grid.sets)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return the documents of the corpus."""
+        corpus = self.grid.build.corpora[self.grid.sets[key].corpus]
+        return [Need("documents", source) for source in corpus.sources]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digest of the question file, or of the BEIR folder's files."""
+        question_set = self.grid.sets[key]
+        if question_set.beir is None:
+            return {f"questions.{key}": sha256_file(question_set.path)}
+        return {f"questions.{key}": digest([question_set.beir.model_dump(exclude={"path"}), fingerprint(question_set.path)])}
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Read the set and resolve its evidence."""
+        documents = corpus_documents(self.inputs(key, work.store), work)
+        by_url = {row["url"]: row for row in documents.select("doc_id", "url", "text").iter_rows(named=True)}
+        rows = [
+            {**row, "evidence": [resolve(evidence, by_url) for evidence in row["evidence"]]}
+            for row in _read(self.grid.sets[key])
+        ]
+        questions = frame(rows, QUESTIONS)
+        write_parquet(questions, folder / "questions.parquet")
+        evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
+        lost = [f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]]
+        check = Check(
+            "evidence_found",
+            not lost,
+            f"{len(lost)} of {len(evidence)} pieces of evidence are not in the corpus" + (f", first {lost[0]}" if lost else ""),
+            {"lost": lost[:50]},
+            severe=False,
+        )
+        meta = {
+            "questions": len(questions),
+            "by_type": dict(Counter(questions["type"].to_list())),
+            "unanswerable": int((~questions["answerable"]).sum()),
+            "without_evidence": int((questions["gold"] == "none").sum()),
+            "evidence": len(evidence),
+            "evidence_lost": len(lost),
+        }
+        return Built(digest(rows), meta, (check,))
+
+
+def _read(question_set: QuestionSet) -> list[dict[str, object]]:
+    if question_set.beir:
+        return read_beir(question_set.path, question_set.beir.split, question_set.beir.name)
+    return read_yaml(question_set.path)

@@ -1,0 +1,243 @@
+"""What a report is filled with: the current rows of one study, from DuckDB."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import yaml
+
+from assets.indexing.table import open_table
+from evals.grid import Grid
+from evals.measuring import get_metric
+from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
+from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from evals.study import Llm, Study
+from warehouse import models
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.connection import connect
+from warehouse.errors import InputError
+from warehouse.parquet import read_parquet
+from warehouse.paths import Home
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES, Schema
+
+if TYPE_CHECKING:
+    import duckdb
+
+SHOWN_RANKS = 3  # cells whose hits the report can show
+LIBRARIES = ("dagster", "duckdb", "lancedb", "litellm", "ragas", "rank-bm25", "scrapy", "sentence-transformers", "torch", "trafilatura")
+
+
+def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
+    """Return the current leaderboard of a study (schemas.LEADERBOARD).
+
+    Raises:
+        InputError: the study has not been run.
+    """
+    with connect(home.database) as connection:
+        return _leaderboard(connection, study)
+
+
+def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> ReportData:
+    """Gather all that the report of a study shows."""
+    grid = Grid([study])
+    store = ArtifactStore(home)
+    cells = [cell.key for cell in study.cells()]
+    with connect(home.database) as connection:
+        board = _leaderboard(connection, study)
+        questions = _select(
+            connection,
+            "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
+            "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
+            [grid.set_keys(study.study)],
+            QUESTIONS,
+        )
+        scores = _select(connection, "SELECT * FROM current_scores WHERE list_contains(?, cell)", [cells], {**SCORES, "cell": pl.String})
+        answers = _select(
+            connection, "SELECT * FROM current_answers WHERE list_contains(?, cell)", [cells], {**ANSWERS, "cell": pl.String}
+        )
+        hits = _hits(connection, study, grid, board, store)
+    return ReportData(
+        study=study.study,
+        description=study.description,
+        seed=study.seed,
+        created_at=datetime.now(UTC),
+        metrics=tuple(_metric_info(name) for name in study.metrics),
+        leaderboard=board,
+        questions=questions,
+        scores=scores,
+        answers=answers,
+        hits=hits,
+        corpus=tuple(_source_facts(store, name) for name in study.corpus.sources),
+        chunkings=tuple(_chunking_facts(study, store)),
+        recipes=_recipes(study),
+        versions=_versions(study),
+        notes=(*_warnings(study, grid, store), *notes),
+        interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions ({RESAMPLES:,} resamples, seed {study.seed})",
+    )
+
+
+def _select(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema) -> pl.DataFrame:
+    rows = connection.execute(sql, parameters).pl()
+    return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])  # type: ignore[arg-type]
+
+
+def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
+    board = _select(connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD)
+    if not len(board):
+        raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
+    order = {name: place for place, name in enumerate(study.metrics)}
+    return board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order")).sort(
+        "subset", "_order", "rank", "cell", nulls_last=True
+    ).drop("_order")
+
+
+def _hits(
+    connection: duckdb.DuckDBPyConnection, study: Study, grid: Grid, board: pl.DataFrame, store: ArtifactStore
+) -> pl.DataFrame:
+    """Return the first hits of the leading cells, with the text, URL and title that people want to see."""
+    leading = board.filter(pl.col("rank") <= SHOWN_RANKS)["cell"].unique().to_list()
+    frames = []
+    for key in sorted(leading):
+        cell = grid.cells[key]
+        hits = _select(connection, "SELECT * FROM current_hits WHERE ranking = ? AND rank <= 5", [cell.ranking], HITS)
+        index = store.current("indexes", grid.index_key(cell))
+        assert index is not None  # noqa: S101 -- the cell was scored
+        texts = open_table(store.folder("indexes", index.identity)).search().select(["chunk_id", "text"]).to_polars().collect()
+        frames.append(hits.join(texts.select("chunk_id", "text"), on="chunk_id", how="left").with_columns(pl.lit(key).alias("cell")))
+    schema = {**HITS, "text": pl.String, "cell": pl.String}
+    hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+    return hits.join(_titles(study, store), on="doc_id", how="left")
+
+
+def _titles(study: Study, store: ArtifactStore) -> pl.DataFrame:
+    frames = [
+        read_parquet(store.folder("documents", a.identity) / "documents.parquet", ["doc_id", "url", "title"])
+        for a in (store.current("documents", source) for source in study.corpus.sources)
+        if a
+    ]
+    return pl.concat(frames)
+
+
+def _metric_info(name: str) -> MetricInfo:
+    metric = get_metric(name)
+    return MetricInfo(
+        name=metric.name,
+        title=metric.title,
+        kind=metric.kind,
+        higher_is_better=metric.higher_is_better,
+        bounds=metric.bounds,
+        unit=metric.unit,
+        explanation=metric.explanation,
+    )
+
+
+def _source_facts(store: ArtifactStore, source: str) -> SourceFacts:
+    pages, documents = _meta(store.current("pages", source)), _meta(store.current("documents", source))
+    return SourceFacts(
+        source=source,
+        pages=pages.get("pages", 0),
+        documents=documents.get("documents", 0),
+        dropped=documents.get("dropped_by_reason", {}),
+        failed=pages.get("failed", {}),
+    )
+
+
+def _meta(artifact: Artifact | None) -> dict[str, Any]:
+    return artifact.meta if artifact else {}
+
+
+def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
+    found = []
+    for name, recipe in study.chunkings.items():
+        meta = _meta(store.current("chunks", f"{study.corpus.name}.{name}"))
+        long = [_meta(store.current("embeddings", f"{study.corpus.name}.{name}.{e}")).get("too_long", 0) for e in study.embedders]
+        if meta:
+            found.append(
+                ChunkingFacts(
+                    name=name,
+                    recipe=_yaml({recipe.kind: recipe.recipe.model_dump(mode="json")}),
+                    chunks=meta["chunks"],
+                    mean_tokens=meta["tokens_mean"],
+                    median_tokens=meta["tokens_median"],
+                    max_tokens=meta["tokens_max"],
+                    too_long=max(long, default=0),
+                )
+            )
+    return found
+
+
+def _recipes(study: Study) -> dict[str, str]:
+    recipes = {name: _yaml(recipe.model_dump(mode="json")) for name, recipe in study.embedders.items()}
+    for name, recipe in {**study.retrievers, **study.generators}.items():
+        recipes[name] = _yaml(recipe.model_dump(mode="json", exclude_none=True))
+    return recipes
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=None).strip()
+
+
+def _versions(study: Study) -> dict[str, str]:
+    found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
+    used = {recipe.model for recipe in study.embedders.values()}
+    used |= {g.recipe.model.removeprefix("local/") for g in study.generators.values() if isinstance(g.recipe, Llm) and g.recipe.model.startswith("local/")}
+    return found | {name: models.digest(name) for name in sorted(used)}
+
+
+def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
+    """Say which checks of what the study was built from failed."""
+    keys = {
+        "pages": list(study.corpus.sources),
+        "documents": list(study.corpus.sources),
+        "chunks": study.chunk_sets(),
+        "embeddings": study.indexes(),
+        "indexes": study.indexes(),
+        "questions": grid.set_keys(study.study),
+    }
+    found = []
+    for stage, names in keys.items():
+        for name in names:
+            for check in _meta(store.current(stage, name)).get("checks", ()):
+                if not check["passed"]:
+                    found.append(f"{stage} of {name}: {check['description']}")
+    return found
+
+
+def trec_runs(study: Study, home: Home, folder: Path) -> list[Path]:
+    """Write a TREC run file a ranking (`query Q0 document rank score tag`), documents at their best chunk; return the paths."""
+    grid = Grid([study])
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with connect(home.database) as connection:
+        for ranking in study.rankings():
+            rows = connection.execute(
+                "SELECT question_id, doc_id, max(score) AS score, min(rank) AS best FROM current_hits WHERE ranking = ? "
+                "GROUP BY question_id, doc_id ORDER BY question_id, best",
+                [ranking],
+            ).fetchall()
+            if not rows:
+                raise InputError(f"the ranking {ranking} has no results yet; run `assay run {study.path}` first")
+            path = folder / f"{ranking}.trec"
+            path.write_text("".join(_trec_lines(rows, grid.rankings[ranking].retriever)))
+            written.append(path)
+    return written
+
+
+def _trec_lines(rows: list[tuple[str, str, float, int]], tag: str) -> list[str]:
+    lines, rank, before = [], 0, None
+    for question, doc, score, _best in rows:
+        rank = rank + 1 if question == before else 1
+        before = question
+        lines.append(f"{question} Q0 {doc} {rank} {score:.6f} {tag}\n")
+    return lines
+
+
+def json_rows(study: Study, home: Home) -> str:
+    """Return the leaderboard as JSON, a list of objects."""
+    columns = ["subset", "cell", "cell_id", "chunking", "embedder", "retriever", "generator", "metric", "value", "n", "coverage", "low", "high", "worst", "best", "rank"]
+    return json.dumps(leaderboard_rows(study, home).select(columns).to_dicts(), indent=1)

@@ -1,0 +1,20 @@
+"""Where a long name such as `bm25+dense+recency` may break, so that it never breaks inside a word."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup, escape
+
+_AFTER = re.compile(r"(?<=[+\-_./,])(?=\w)")
+
+
+def breakable(name: str) -> Markup:
+    """Escape ``name`` and allow a line break after each sign that joins its parts.
+
+    >>> str(breakable("bm25+<b>"))
+    'bm25+&lt;b&gt;'
+    >>> str(breakable("bm25+dense"))
+    'bm25+<wbr>dense'
+    """
+    return Markup("<wbr>").join(escape(part) for part in _AFTER.split(name))

@@ -1,0 +1,55 @@
+"""What a cell costs: seconds at the median and at the 95th percentile, tokens and money in sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from evals.reporting.data import MetricInfo, ReportData
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One cost metric of one cell over the n questions that have a value."""
+
+    n: int
+    mean: float
+    p50: float
+    p95: float
+    total: float
+
+
+def cost_metrics(data: ReportData) -> tuple[MetricInfo, ...]:
+    """Return the study's metrics of the kind `cost`."""
+    return tuple(metric for metric in data.metrics if metric.kind == "cost")
+
+
+def costs(data: ReportData) -> Mapping[tuple[str, str], Cost]:
+    """Return (cell, metric) -> its cost; pairs without one good value are absent.
+
+    Percentiles are interpolated linearly between neighbours.
+    """
+    names = [metric.name for metric in cost_metrics(data)]
+    good = data.scores.filter(
+        (pl.col("status") == "ok") & pl.col("metric").is_in(names) & pl.col("value").is_not_null()
+    )
+    value = pl.col("value")
+    rows = good.group_by("cell", "metric").agg(
+        n=pl.len(),
+        mean=value.mean(),
+        p50=value.quantile(0.5, "linear"),
+        p95=value.quantile(0.95, "linear"),
+        total=value.sum(),
+    )
+    return {
+        (row["cell"], row["metric"]): Cost(row["n"], row["mean"], row["p50"], row["p95"], row["total"])
+        for row in rows.iter_rows(named=True)
+    }
+
+
+def usd_by_cell(data: ReportData) -> Mapping[str, float]:
+    """Return cell -> US dollars of all of its answers; cells without a known price are absent."""
+    priced = data.answers.filter(pl.col("usd").is_not_null()).group_by("cell").agg(pl.col("usd").sum())
+    return {row["cell"]: row["usd"] for row in priced.iter_rows(named=True)}

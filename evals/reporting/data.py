@@ -1,0 +1,131 @@
+"""What a report is made of: plain facts and frames, filled from DuckDB by the leaderboard asset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import polars as pl
+
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES
+
+Kind = Literal["retrieval", "answer", "cost"]
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a reader must know of a metric.
+
+    bounds: lowest and highest possible value, None where there is none
+    unit: "" | "s" | "tokens"
+    explanation: one sentence with the formula
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    higher_is_better: bool
+    bounds: tuple[float | None, float | None]
+    unit: str
+    explanation: str
+
+    @property
+    def heading(self) -> str:
+        """The title, with the unit where the title does not say it."""
+        said = not self.unit or self.unit.lower() in self.title.lower()
+        return self.title if said else f"{self.title} ({self.unit})"
+
+    @property
+    def worst(self) -> float | None:
+        """The worst possible value, or None for a metric that has no bound on that side."""
+        return self.bounds[0] if self.higher_is_better else self.bounds[1]
+
+    @property
+    def ideal(self) -> float | None:
+        """The best possible value, or None for a metric that has no bound on that side."""
+        return self.bounds[1] if self.higher_is_better else self.bounds[0]
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What became of a source: its pages, the documents made of them, and what was lost, by reason."""
+
+    source: str
+    pages: int
+    documents: int
+    dropped: Mapping[str, int]
+    failed: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ChunkingFacts:
+    """What a chunking made of the corpus; tokens are counted without the model's special tokens.
+
+    too_long: chunks that are longer than the embedder reads
+    """
+
+    name: str
+    recipe: str
+    chunks: int
+    mean_tokens: float
+    median_tokens: float
+    max_tokens: int
+    too_long: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """All that the report of one study shows; the first metric is the primary one.
+
+    leaderboard: schema LEADERBOARD
+    questions: schema QUESTIONS
+    scores, answers: schemas SCORES and ANSWERS with a column `cell` (as in the leaderboard)
+    hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
+    recipes: name of a retriever, embedder or generator -> its recipe as YAML
+    versions: library -> version, model -> digest
+    notes: warnings that a reader must see, such as failed checks or cells that were not run
+    interval: how `low` and `high` were found, as a noun phrase
+
+    Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
+    """
+
+    study: str
+    description: str
+    seed: int
+    created_at: datetime
+    metrics: tuple[MetricInfo, ...]
+    leaderboard: pl.DataFrame
+    questions: pl.DataFrame
+    scores: pl.DataFrame
+    answers: pl.DataFrame
+    hits: pl.DataFrame
+    corpus: tuple[SourceFacts, ...] = ()
+    chunkings: tuple[ChunkingFacts, ...] = ()
+    recipes: Mapping[str, str] | None = None
+    versions: Mapping[str, str] | None = None
+    notes: tuple[str, ...] = ()
+    interval: str = "bootstrap interval over the questions"
+
+    def __post_init__(self) -> None:
+        if not self.metrics:
+            raise ValueError("a report needs at least one metric; the first is the primary one")
+        if self.created_at.tzinfo is None:
+            raise ValueError("created_at needs a time zone (UTC)")
+        wanted = {
+            "leaderboard": [*LEADERBOARD],
+            "questions": [*QUESTIONS],
+            "scores": [*SCORES, "cell"],
+            "answers": [*ANSWERS, "cell"],
+            "hits": [*HITS, "cell", "text", "url", "title"],
+        }
+        for name, columns in wanted.items():
+            missing = [column for column in columns if column not in getattr(self, name).columns]
+            if missing:
+                raise ValueError(f"the frame `{name}` of the report lacks the columns {', '.join(missing)}")
+
+    @property
+    def primary(self) -> MetricInfo:
+        """The metric that ranks the cells."""
+        return self.metrics[0]

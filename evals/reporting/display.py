@@ -1,0 +1,113 @@
+"""Numbers, lists and text as a reader sees them: three decimals, units, and a dash for what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+MISSING = "–"
+THIN_SPACE = "\u202f"
+
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+# Characters that turn the direction of the text after them around could make crawled text read as ours.
+_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Write a value with three decimals, tokens without; None and NaN are a dash, never 0.
+
+    >>> number(0.71249), number(None), number(-0.5), number(12345.6, "tokens")
+    ('0.712', '–', '−0.500', '12\u202f346')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if unit == "tokens":
+        return count(round(value)) if abs(value) >= 100 else f"{value:.1f}".replace("-", "−")
+    return f"{value:.3f}".replace("-", "−")
+
+
+def quantity(value: float | None, unit: str = "") -> str:
+    """Write a value with its unit.
+
+    >>> quantity(0.25, "s"), quantity(None, "s")
+    ('0.250 s', '–')
+    """
+    text = number(value, unit)
+    return f"{text} {unit}" if unit and text != MISSING else text
+
+
+def interval(low: float | None, high: float | None, unit: str = "") -> str:
+    """Write an interval, or a dash when an end is missing.
+
+    >>> interval(0.6, 0.75), interval(-0.1, 0.2), interval(None, 0.2)
+    ('0.600–0.750', '−0.100 to 0.200', '–')
+    """
+    ends = (number(low, unit), number(high, unit))
+    if MISSING in ends:
+        return MISSING
+    return (" to " if "−" in ends[0] + ends[1] else "–").join(ends)
+
+
+def percent(share: float | None) -> str:
+    """Write a share in percent, rounded down, so that 97.99 % never reads as 98 %.
+
+    >>> percent(0.97999), percent(1.0), percent(0.9996)
+    ('97.9 %', '100 %', '99.9 %')
+    """
+    if share is None or not math.isfinite(share):
+        return MISSING
+    tenths = math.floor(share * 1000 + 1e-9)
+    return f"{tenths // 10} %" if tenths % 10 == 0 else f"{tenths / 10:.1f} %"
+
+
+def count(n: int) -> str:
+    """Write a whole number with thin spaces between its thousands.
+
+    >>> count(1234567)
+    '1\u202f234\u202f567'
+    """
+    return f"{n:,}".replace(",", THIN_SPACE).replace("-", "−")
+
+
+def several(n: int, noun: str) -> str:
+    """Count a regular noun.
+
+    >>> several(1, "cell"), several(3, "cell")
+    ('1 cell', '3 cells')
+    """
+    return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}s"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Write names as a list of at most ``most`` items; the last item counts the rest.
+
+    >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])
+    ('a and b', 'a, b and 3 more')
+    """
+    items = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Write counts by name, the largest first.
+
+    >>> counted({"timeout": 1, "error": 12})
+    '12 × error, 1 × timeout'
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count(n)} × {name}" for name, n in ordered)
+
+
+def trimmed(text: str | None, limit: int) -> str:
+    """Cut ``text`` to ``limit`` characters with an ellipsis as the last; None is an empty text.
+
+    >>> trimmed("abcdef", 4)
+    'abc…'
+    """
+    text = text or ""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def plain(text: str) -> str:
+    """Replace control characters, text direction overrides and lone surrogates, which no reader can see."""
+    return text.encode("utf-8", "replace").decode().translate(_CONTROLS)

@@ -1,0 +1,81 @@
+"""The primary metric of a subset, one entry for each result that can differ.
+
+A generator cannot change a retrieval metric. Cells that differ in nothing else share one entry there, so
+that no cell is said to be tied with its own ranking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.standings import Result, Standing, Subset, varying_axes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One result of the primary metric and the keys of the cells that have it."""
+
+    label: str
+    rank: int | None
+    result: Result
+    cells: tuple[str, ...]
+
+
+def entries(data: ReportData, subset: Subset) -> tuple[Entry, ...]:
+    """Return the entries of ``subset`` in the order of its standings; cells without a result are left out."""
+    axes = varying_axes(subset.standings)
+    groups: dict[tuple[object, ...], list[Standing]] = {}
+    for standing in subset.standings:
+        if data.primary.name in standing.results:
+            groups.setdefault(_group(standing, data.primary), []).append(standing)
+    shared = len(groups) < sum(len(group) for group in groups.values())
+    return tuple(_entry(group, data.primary, _named(axes, shared)) for group in groups.values())
+
+
+def overlap(one: Result, other: Result) -> bool:
+    """Tell whether the intervals of two results meet; a missing end could lie anywhere, so it meets all.
+
+    >>> a, b = Result(0.5, 9, 1.0, 0.4, 0.6, None, None), Result(0.7, 9, 1.0, 0.6, 0.8, None, None)
+    >>> overlap(a, b), overlap(a, Result(0.7, 9, 1.0, 0.61, 0.8, None, None))
+    (True, False)
+    """
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return True
+    return other.high >= one.low and other.low <= one.high
+
+
+def could_reach(unranked: Result, leader: Result, metric: MetricInfo) -> bool:
+    """Tell whether the best case of a cell without a rank reaches the interval of the leader."""
+    if unranked.best is None or leader.low is None or leader.high is None:
+        return True
+    return unranked.best >= leader.low if metric.higher_is_better else unranked.best <= leader.high
+
+
+def _group(standing: Standing, metric: MetricInfo) -> tuple[object, ...]:
+    if metric.kind != "retrieval":
+        return (standing.cell.key,)
+    cell = standing.cell
+    # Ranks are not compared: equal values are ranked one after the other.
+    return (
+        cell.chunking,
+        cell.embedder,
+        cell.retriever,
+        standing.rank is None,
+        standing.results[metric.name],
+    )
+
+
+def _named(axes: tuple[str, ...], shared: bool) -> tuple[str, ...]:
+    without = tuple(axis for axis in axes if axis != "generator")
+    return (without or ("chunking", "retriever")) if shared else axes
+
+
+def _entry(group: list[Standing], metric: MetricInfo, axes: tuple[str, ...]) -> Entry:
+    first = group[0]
+    return Entry(
+        first.cell.label(axes),
+        first.rank,
+        first.results[metric.name],
+        tuple(standing.cell.key for standing in group),
+    )

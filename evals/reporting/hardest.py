@@ -1,0 +1,171 @@
+"""The questions that most cells miss, with what the leading cell found and what the cells answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evals.reporting import limits
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.display import trimmed
+from evals.reporting.evidence import Segment, evidence_spans, segments
+from evals.reporting.links import safe_link
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One hit of the leading cell; `evidence` tells whether it holds any."""
+
+    rank: int
+    title: str
+    url: str
+    link: str | None
+    score: float | None
+    evidence: bool
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One cell's answer to the question; `score` is of the first answer metric, None when it has none."""
+
+    cell: str
+    status: str
+    reason: str | None
+    text: str
+    score: float | None
+
+
+@dataclass(frozen=True)
+class HardQuestion:
+    """One question, how many cells missed it, and what was found and said."""
+
+    question: Mapping[str, Any]
+    evidence: tuple[Mapping[str, Any], ...]
+    mean: float
+    missed: int
+    cells: int
+    hits: tuple[Hit, ...]
+    answers: tuple[Answer, ...]
+    answers_left_out: int
+
+
+@dataclass(frozen=True)
+class Hardest:
+    """The hardest questions, the hardest first.
+
+    left_out: further questions that at least one cell did not answer perfectly
+    """
+
+    questions: tuple[HardQuestion, ...]
+    left_out: int
+    leading_cell: str | None
+    answer_metric: MetricInfo | None
+
+
+def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> Hardest:
+    """Return the questions that most of ``cells`` miss by the primary metric.
+
+    ``cells`` are keys in the order of the leaderboard, the leading one first. A miss is the worst possible
+    value; questions with as many misses are ordered by their mean. Rows without a value count as neither.
+    """
+    answer_metric = next((metric for metric in data.metrics if metric.kind == "answer"), None)
+    ranked = _by_difficulty(data, cells)
+    shown = ranked.head(limits.HARDEST_QUESTIONS)
+    ids = shown["question_id"].to_list()
+    questions = {row["question_id"]: row for row in data.questions.filter(_one_of(ids)).iter_rows(named=True)}
+    hits = _by_question(data.hits.filter(_one_of(ids) & pl.col("cell").is_in(list(cells[:1]))))
+    answers = _by_question(data.answers.filter(_one_of(ids)))
+    scores = _answer_scores(data, ids, answer_metric)
+    order = {cell: place for place, cell in enumerate(labels)}
+    made = []
+    for row in shown.iter_rows(named=True):
+        key = row["question_id"]
+        given = sorted(answers.get(key, []), key=lambda answer: order.get(answer["cell"], len(order)))
+        evidence = tuple(questions[key]["evidence"] or ())
+        made.append(
+            HardQuestion(
+                questions[key],
+                evidence,
+                row["mean"],
+                row["missed"],
+                row["cells"],
+                tuple(_hit(hit, evidence) for hit in _top(hits.get(key, []))),
+                tuple(_answer(answer, labels, scores) for answer in given[: limits.ANSWERS]),
+                max(0, len(given) - limits.ANSWERS),
+            )
+        )
+    return Hardest(tuple(made), ranked.height - shown.height, next(iter(cells), None), answer_metric)
+
+
+def _one_of(ids: Sequence[str]) -> pl.Expr:
+    return pl.col("question_id").is_in(list(ids))
+
+
+def _by_difficulty(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:
+    metric = data.primary
+    good = data.scores.filter(
+        (pl.col("metric") == metric.name) & (pl.col("status") == "ok") & pl.col("cell").is_in(list(cells))
+    ).filter(pl.col("value").is_not_null() & _one_of(data.questions["question_id"].to_list()))
+    value = pl.col("value")
+    missed = pl.lit(0) if metric.worst is None else (value == metric.worst).sum()
+    imperfect = pl.lit(True) if metric.ideal is None else (value != metric.ideal).any()
+    rows = good.group_by("question_id").agg(
+        mean=value.mean(), missed=missed, cells=pl.len(), imperfect=imperfect
+    )
+    share = pl.col("missed") / pl.col("cells")
+    return rows.filter("imperfect").sort(
+        share, pl.col("mean"), pl.col("question_id"), descending=[True, not metric.higher_is_better, False]
+    )
+
+
+def _by_question(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.iter_rows(named=True):
+        grouped.setdefault(row["question_id"], []).append(row)
+    return grouped
+
+
+def _answer_scores(
+    data: ReportData, ids: Sequence[str], metric: MetricInfo | None
+) -> dict[tuple[str, str], float]:
+    if metric is None:
+        return {}
+    rows = data.scores.filter(_one_of(ids) & (pl.col("metric") == metric.name) & (pl.col("status") == "ok"))
+    return {(row["cell"], row["question_id"]): row["value"] for row in rows.iter_rows(named=True)}
+
+
+def _top(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(hits, key=lambda hit: hit["rank"])[: limits.HITS]
+
+
+def _hit(hit: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Hit:
+    text = hit["text"] or ""
+    spans = evidence_spans(hit["doc_id"], hit["start"], hit["end"], evidence)
+    # Offsets are the document's: a text of another length (a changed chunk) cannot be marked by them.
+    marked = spans if len(text) == hit["end"] - hit["start"] else []
+    url = hit["url"] or ""
+    return Hit(
+        hit["rank"],
+        trimmed(hit["title"], 200) or hit["doc_id"],
+        trimmed(url, 200),
+        safe_link(url),
+        hit["score"],
+        bool(spans),
+        segments(text, marked, limits.HIT_CHARACTERS),
+    )
+
+
+def _answer(
+    answer: Mapping[str, Any], labels: Mapping[str, str], scores: Mapping[tuple[str, str], float]
+) -> Answer:
+    return Answer(
+        labels.get(answer["cell"], answer["cell"]),
+        answer["status"],
+        trimmed(answer["reason"], limits.REASON_CHARACTERS) or None,
+        trimmed(answer["answer"], limits.ANSWER_CHARACTERS),
+        scores.get((answer["cell"], answer["question_id"])),
+    )

@@ -1,0 +1,15 @@
+"""How much the report shows, so that a large grid stays a small file; the report says what it leaves out."""
+
+from __future__ import annotations
+
+LEADERBOARD_ROWS = 400
+CHART_ROWS = 80
+BEST_CELLS = 5  # columns of the tables by question type and set
+HARDEST_QUESTIONS = 20
+HITS = 5
+ANSWERS = 12  # of one question
+FAILURES = 80
+HIT_CHARACTERS = 560
+ANSWER_CHARACTERS = 360
+QUOTE_CHARACTERS = 600
+REASON_CHARACTERS = 240

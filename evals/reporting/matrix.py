@@ -1,0 +1,121 @@
+"""Chunking x retriever: where a retrieval metric is high, and how far each axis moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.standings import Result, Subset
+
+LEVELS = 8  # steps of the heat colour
+
+
+@dataclass(frozen=True)
+class Square:
+    """One square: the result, and its heat from 0 (worst shown) to 8 (best shown); None is uncoloured."""
+
+    result: Result | None
+    level: int | None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How far one axis moves the metric: the means over the other axis, and their extremes.
+
+    over: how many names of the other axis the means are taken over: those with a value for all of `means`
+    """
+
+    means: Mapping[str, float]
+    over: int
+    of: int
+
+    @property
+    def span(self) -> float | None:
+        """Return the largest mean less the smallest, or None with fewer than two means."""
+        return max(self.means.values()) - min(self.means.values()) if len(self.means) > 1 else None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The squares of one metric (and one embedder), and the effect of each axis."""
+
+    metric: MetricInfo
+    embedder: str | None
+    chunkings: tuple[str, ...]
+    retrievers: tuple[str, ...]
+    squares: Mapping[tuple[str, str], Square]
+    by_chunking: Effect
+    by_retriever: Effect
+
+
+def matrices(data: ReportData, subset: Subset) -> tuple[Matrix, ...]:
+    """Return one matrix for each retrieval metric, and for each embedder when there are several."""
+    embedders = sorted({standing.cell.embedder or "" for standing in subset.standings})
+    metrics = [metric for metric in data.metrics if metric.kind == "retrieval"]
+    made = [
+        _matrix(subset, metric, embedder, len(embedders) > 1) for metric in metrics for embedder in embedders
+    ]
+    return tuple(matrix for matrix in made if matrix.squares)
+
+
+def effect(values: Mapping[tuple[str, str], float], names: Sequence[str], others: Sequence[str]) -> Effect:
+    """Average ``values[name, other]`` over the others for which every name has a value.
+
+    Means over different others would compare different things, so a column with a gap is left out.
+
+    >>> effect({("a", "x"): 0.2, ("a", "y"): 0.4, ("b", "x"): 0.6}, ["a", "b"], ["x", "y"]).means
+    {'a': 0.2, 'b': 0.6}
+    """
+    common = [other for other in others if all((name, other) in values for name in names)]
+    means = {name: fmean(values[name, other] for other in common) for name in names} if common else {}
+    return Effect(means, len(common), len(others))
+
+
+def heat(value: float, low: float, high: float, higher_is_better: bool) -> int:
+    """Return the step of the heat colour from 0 to 8 for a value between the least and the greatest shown.
+
+    >>> heat(0.2, 0.2, 0.6, True), heat(0.4, 0.2, 0.6, True), heat(0.2, 0.2, 0.6, False), heat(1, 1, 1, True)
+    (0, 4, 8, 4)
+    """
+    if high <= low:
+        return LEVELS // 2
+    share = (value - low) / (high - low)
+    return round(LEVELS * (share if higher_is_better else 1 - share))
+
+
+def _matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> Matrix:
+    results: dict[tuple[str, str], Result] = {}
+    for standing in subset.standings:
+        cell, result = standing.cell, standing.results.get(metric.name)
+        place = (cell.chunking or "", cell.retriever or "")
+        # A generator cannot change a retrieval metric: the first cell of a place stands for all.
+        if result and (cell.embedder or "") == embedder and not (place in results and results[place].covered):
+            results[place] = result
+    chunkings = tuple(sorted({chunking for chunking, _ in results}, key=_natural))
+    retrievers = tuple(sorted({retriever for _, retriever in results}, key=_natural))
+    values = {place: r.value for place, r in results.items() if r.covered and r.value is not None}
+    turned = {(retriever, chunking): value for (chunking, retriever), value in values.items()}
+    return Matrix(
+        metric,
+        embedder if several else None,
+        chunkings,
+        retrievers,
+        {place: _square(result, values, metric) for place, result in results.items()},
+        effect(values, chunkings, retrievers),
+        effect(turned, retrievers, chunkings),
+    )
+
+
+def _square(result: Result, values: Mapping[tuple[str, str], float], metric: MetricInfo) -> Square:
+    if not result.covered or result.value is None:
+        return Square(result, None)
+    shown = values.values()
+    return Square(result, heat(result.value, min(shown), max(shown), metric.higher_is_better))
+
+
+def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Sort `tokens-64` before `tokens-128`."""
+    parts = "".join(c if c.isdigit() else f" {c} " for c in name).split()
+    return tuple((not part.isdigit(), int(part) if part.isdecimal() else 0, part) for part in parts)

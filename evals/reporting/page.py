@@ -1,0 +1,80 @@
+"""The HTML report: one file that needs nothing else and lets nothing in it act."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evals.reporting import display, limits
+from evals.reporting.breaks import breakable
+from evals.reporting.data import ReportData
+from evals.reporting.links import safe_link
+from evals.reporting.standings import MIN_COVERAGE
+from evals.reporting.view import drops, effect_sentence, view
+
+
+def render_html(data: ReportData) -> str:
+    """Return the report as one HTML document in UTF-8, with its style and script inside.
+
+    Everything that comes from the data is escaped. The content security policy names the digests of the one
+    style and the one script, so that nothing else on the page can load, run or send anything.
+    """
+    style, script = _asset("report.css"), _asset("report.js")
+    page = _environment().get_template("report.html")
+    html = page.render(
+        data=data,
+        view=view(data),
+        style=Markup(style),  # noqa: S704 -- our own file, no data in it
+        script=Markup(script),  # noqa: S704
+        policy=_policy(style, script),
+    )
+    return display.plain(html)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("evals.reporting", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(
+        number=display.number,
+        quantity=display.quantity,
+        interval=display.interval,
+        percent=display.percent,
+        count=display.count,
+        several=display.several,
+        counted=display.counted,
+        breakable=breakable,
+        trimmed=display.trimmed,
+        drops=drops,
+        effect_sentence=effect_sentence,
+        safe_link=safe_link,
+        limits=limits,
+        min_coverage=MIN_COVERAGE,
+    )
+    return environment
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("evals.reporting") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,130 @@
+"""The leaderboard's rows, gathered: one standing a cell, one table a subset of the questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from evals.reporting.data import MetricInfo, ReportData
+
+ALL = "all"
+MIN_COVERAGE = 0.98  # below it a cell has no rank
+AXES = ("chunking", "embedder", "retriever", "generator")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell's readable key and its place on the four axes."""
+
+    key: str
+    chunking: str | None
+    embedder: str | None
+    retriever: str | None
+    generator: str | None
+
+    def label(self, axes: Iterable[str]) -> str:
+        """Name the cell by its parts on ``axes``.
+
+        >>> Cell("c.t.e.r.g", "t", "e", "r", None).label(["chunking", "retriever", "generator"])
+        't · r'
+        """
+        return " · ".join(part for axis in axes if (part := getattr(self, axis))) or self.key
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell's mean of one metric, as in the schema LEADERBOARD."""
+
+    value: float | None
+    n: int
+    coverage: float
+    low: float | None
+    high: float | None
+    worst: float | None
+    best: float | None
+
+    @property
+    def covered(self) -> bool:
+        """Whether enough questions have a value for the mean to be compared."""
+        return self.value is not None and self.coverage >= MIN_COVERAGE
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One cell of a subset: its rank by the primary metric (None: not ranked) and its results by metric."""
+
+    cell: Cell
+    rank: int | None
+    results: Mapping[str, Result]
+
+
+@dataclass(frozen=True)
+class Subset:
+    """The standings on one set of questions, the ranked ones first."""
+
+    name: str
+    standings: tuple[Standing, ...]
+
+    def n(self, metric: MetricInfo) -> int:
+        """Return the number of questions that ``metric`` applies to; it is the same in every cell."""
+        return max((s.results[metric.name].n for s in self.standings if metric.name in s.results), default=0)
+
+
+def subsets(data: ReportData) -> tuple[Subset, ...]:
+    """Gather the leaderboard by subset: all questions first, then the samples, the largest first."""
+    names = data.leaderboard["subset"].unique().to_list()
+    ordered = sorted(names, key=lambda name: (name != ALL, -_sample_size(name), name))
+    return tuple(_subset(data, name) for name in ordered)
+
+
+def main_subset(data: ReportData) -> Subset:
+    """Return the subset that the headline speaks of: all questions, or the largest sample without them."""
+    return next(iter(subsets(data)), Subset(ALL, ()))
+
+
+def varying_axes(standings: Iterable[Standing]) -> tuple[str, ...]:
+    """Return the axes on which the cells differ: what a cell's label must name.
+
+    Cells that differ on no axis are named by chunking, retriever and generator.
+    """
+    cells = [standing.cell for standing in standings]
+    varying = tuple(axis for axis in AXES if len({getattr(cell, axis) for cell in cells}) > 1)
+    return varying or ("chunking", "retriever", "generator")
+
+
+def _sample_size(name: str) -> int:
+    found = re.search(r"\d+", name)
+    return int(found.group()) if found else 0
+
+
+def _subset(data: ReportData, name: str) -> Subset:
+    rows = data.leaderboard.filter(pl.col("subset") == name)
+    cells: dict[str, Cell] = {}
+    results: dict[str, dict[str, Result]] = {}
+    ranks: dict[str, int | None] = {}
+    for row in rows.iter_rows(named=True):
+        key = row["cell"]
+        cells[key] = Cell(key, *(row[axis] for axis in AXES))
+        results.setdefault(key, {})[row["metric"]] = Result(
+            row["value"], row["n"], row["coverage"] or 0.0, row["low"], row["high"], row["worst"], row["best"]
+        )
+        if row["metric"] == data.primary.name:
+            ranks[key] = row["rank"]
+    standings = [Standing(cells[key], ranks.get(key), results[key]) for key in cells]
+    return Subset(name, tuple(sorted(standings, key=lambda standing: _order(standing, data.primary))))
+
+
+def _order(standing: Standing, metric: MetricInfo) -> tuple[bool, int, bool, float, str]:
+    result = standing.results.get(metric.name)
+    value = result.value if result else None
+    sign = -1.0 if metric.higher_is_better else 1.0
+    return (
+        standing.rank is None,
+        standing.rank or 0,
+        value is None,
+        sign * (value or 0.0),
+        standing.cell.key,
+    )

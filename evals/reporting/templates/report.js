@@ -1,0 +1,71 @@
+"use strict";
+// Sorting, filtering and printing only: without this script the page shows the same, in the leaderboard's order.
+(() => {
+  const key = (row, column, numeric) => {
+    const cell = row.cells[column];
+    if (!numeric) return cell.textContent.trim();
+    const given = cell.dataset.sort;
+    return given === undefined || given === "" ? NaN : Number(given);
+  };
+  const compare = (a, b, numeric) => (numeric ? a - b : a.localeCompare(b, undefined, { numeric: true }));
+
+  const sort = (table, th) => {
+    const numeric = th.classList.contains("num");
+    const column = th.cellIndex;
+    const descending = th.getAttribute("aria-sort") === "ascending";
+    const rows = [...table.tBodies[0].rows].map((row) => [key(row, column, numeric), row]);
+    const missing = (value) => numeric && Number.isNaN(value);
+    rows.sort(([a], [b]) => {
+      if (missing(a) || missing(b)) return missing(a) - missing(b); // what is missing stays last either way
+      return descending ? -compare(a, b, numeric) : compare(a, b, numeric);
+    });
+    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    th.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    table.tBodies[0].append(...rows.map(([, row]) => row));
+  };
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    for (const th of table.tHead.rows[0].cells) {
+      if (!th.textContent.trim()) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...th.childNodes);
+      button.addEventListener("click", () => sort(table, th));
+      th.append(button);
+    }
+  }
+
+  for (const table of document.querySelectorAll("table.filterable")) {
+    const rows = [...table.tBodies[0].rows];
+    if (rows.length < 6) continue;
+    const label = document.createElement("label");
+    const input = document.createElement("input");
+    const tally = document.createElement("span");
+    label.className = "filter";
+    input.type = "search";
+    input.placeholder = "part of a name";
+    tally.setAttribute("aria-live", "polite");
+    label.append("Show rows with", input, tally);
+    input.addEventListener("input", () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
+        shown += row.hidden ? 0 : 1;
+      }
+      tally.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
+    });
+    table.closest(".scroll").before(label);
+  }
+
+  // A closed <details> would print as its summary alone.
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const details of opened) details.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
+  });
+})();

@@ -1,0 +1,140 @@
+"""The leaderboard for a terminal: the headline, one table a subset, and what a reader must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.display import MISSING, interval, number, percent, plain, several
+from evals.reporting.headline import headline
+from evals.reporting.standings import ALL, Result, Standing, Subset, subsets, varying_axes
+
+MOST_METRICS = 5
+ROWS = 30
+CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
+_GAP = 2  # between two columns
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a table has room for: metrics, the primary one first, and a cell's name whole or in its parts."""
+
+    metrics: tuple[MetricInfo, ...]
+    axes: tuple[str, ...]
+    split: bool
+
+
+def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> RenderableType:
+    """Return the headline and a leaderboard for each subset, for a terminal of ``width`` columns.
+
+    The primary metric has its interval, up to four more metrics follow as the width allows. At most
+    ``rows`` cells of a subset are shown; what is left out is counted below the table.
+    """
+    parts: list[RenderableType] = [_text(headline(data))]
+    parts += [_text(f"Note: {note}", "yellow") for note in data.notes]
+    for subset in subsets(data):
+        layout = _layout(data, subset.standings[:rows], width)
+        parts += ["", _text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
+        parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
+    return Group(*parts)
+
+
+def _layout(data: ReportData, standings: Sequence[Standing], width: int) -> Layout:
+    axes = varying_axes(standings)
+    names = [standing.cell.label(axes) for standing in standings]
+    room = width - 2 - 3 - (_GAP + len("coverage")) - _GAP - min(CELL_WIDTH, max(map(len, names), default=4))
+    metrics: list[MetricInfo] = []
+    for metric in data.metrics[:MOST_METRICS]:
+        room -= _GAP + _metric_width(metric, standings, metric is data.primary)
+        if metrics and room < 0:
+            break
+        metrics.append(metric)
+        left = room
+    parts = sum(
+        _GAP + max([len(axis), *(len(getattr(standing.cell, axis) or MISSING) for standing in standings)])
+        for axis in axes
+    )
+    return Layout(
+        tuple(metrics), axes, parts <= left + _GAP + min(CELL_WIDTH, max(map(len, names), default=4))
+    )
+
+
+def _metric_width(metric: MetricInfo, standings: Sequence[Standing], primary: bool) -> int:
+    write = _primary if primary else _value
+    values = [len(write(standing.results.get(metric.name), metric)) for standing in standings]
+    return max([*values, *(len(word) for word in metric.heading.split())])
+
+
+def _title(data: ReportData, subset: Subset) -> str:
+    questions = several(subset.n(data.primary), "question")
+    if subset.name == ALL:
+        return f"All questions ({questions})"
+    return f"{subset.name[:1].upper()}{subset.name[1:]}: cells are compared on these {questions} only"
+
+
+def _table(standings: Sequence[Standing], layout: Layout, width: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, width=width, padding=(0, 0, 0, 1), pad_edge=False, header_style="bold")
+    table.add_column("#", justify="right", no_wrap=True, min_width=2)
+    for name in layout.axes if layout.split else ["cell"]:
+        table.add_column(name, overflow="fold", ratio=None if layout.split else 1, no_wrap=layout.split)
+    for metric in layout.metrics:
+        least = _metric_width(metric, standings, metric is layout.metrics[0])
+        table.add_column(_text(metric.heading), justify="right", overflow="fold", width=least)
+    table.add_column("coverage", justify="right", no_wrap=True)
+    for standing in standings:
+        table.add_row(*_row(standing, layout))
+    return table
+
+
+def _row(standing: Standing, layout: Layout) -> list[RenderableType]:
+    cell, metrics = standing.cell, layout.metrics
+    parts = [getattr(cell, axis) or MISSING for axis in layout.axes]
+    primary = standing.results.get(metrics[0].name)
+    return [
+        _text(MISSING if standing.rank is None else str(standing.rank)),
+        *(_text(name) for name in (parts if layout.split else [cell.label(layout.axes)])),
+        _text(_primary(primary, metrics[0])),
+        *(_text(_value(standing.results.get(metric.name), metric)) for metric in metrics[1:]),
+        _text(percent(primary.coverage) if primary else MISSING),
+    ]
+
+
+def _primary(result: Result | None, metric: MetricInfo) -> str:
+    if result is None or result.value is None:
+        return MISSING
+    if not result.covered:
+        return f"{_value(result, metric)} {{{interval(result.worst, result.best, metric.unit)}}}"
+    return f"{_value(result, metric)} [{interval(result.low, result.high, metric.unit)}]"
+
+
+def _value(result: Result | None, metric: MetricInfo) -> str:
+    if result is None or result.value is None:
+        return MISSING
+    return number(result.value, metric.unit) + ("" if result.covered else "†")
+
+
+def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> list[str]:
+    lines = []
+    if any(
+        not result.covered for standing in subset.standings[:rows] for result in standing.results.values()
+    ):
+        lines.append(
+            "† coverage below 98 %: no rank; {worst–best case} in place of the interval. – no value."
+        )
+    left_out = len(subset.standings) - rows
+    if left_out > 0:
+        lines.append(f"{several(left_out, 'further cell')} in the report.")
+    hidden = data.metrics[len(layout.metrics) :]
+    if hidden:
+        lines.append(f"Not shown here: {', '.join(metric.title for metric in hidden)}.")
+    return lines
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(plain(text), style=style)

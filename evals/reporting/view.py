@@ -1,0 +1,205 @@
+"""The report's sections as the templates read them: numbers and sentences are made before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evals.reporting import limits
+from evals.reporting.chart import Chart, Place, Scale, chart, domain, place_of
+from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.display import counted, number, percent, several
+from evals.reporting.entries import Entry, entries
+from evals.reporting.failures import Failures, failures, reasons_missing
+from evals.reporting.groups import Groups, groups
+from evals.reporting.hardest import Hardest, hardest
+from evals.reporting.headline import Part, headline_parts
+from evals.reporting.matrix import Effect, Matrix, matrices
+from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The small interval drawn in a row, in hundredths of its width."""
+
+    left: float | None
+    right: float | None
+    dot: float
+    place: Place
+
+
+@dataclass(frozen=True)
+class Board:
+    """One leaderboard table: the questions that its cells are compared on, and its rows."""
+
+    title: str
+    sentence: str
+    main: bool
+    rows: tuple[Standing, ...]
+    left_out: int
+    bars: Mapping[str, Bar]
+    unranked: int
+
+
+@dataclass(frozen=True)
+class View:
+    """All that the page shows, beside the data itself."""
+
+    headline: tuple[Part, ...]
+    facts: tuple[tuple[str, str], ...]
+    boards: tuple[Board, ...]
+    several_embedders: bool
+    labels: Mapping[str, str]
+    reasons: Mapping[tuple[str, str], str]
+    entries: tuple[Entry, ...]
+    charts: tuple[Chart, ...]
+    places: Mapping[str, int]
+    matrices: tuple[Matrix, ...]
+    cost_metrics: tuple[MetricInfo, ...]
+    costs: Mapping[tuple[str, str], Cost]
+    usd: Mapping[str, float]
+    groups: tuple[Groups, ...]
+    matrices_wide: bool
+    hardest: Hardest
+    failures: Failures
+
+
+def view(data: ReportData) -> View:
+    """Compute every section of the report."""
+    tables = subsets(data)
+    main = main_subset(data)
+    found = entries(data, main)
+    labels = _labels(data, tables)
+    cells = [standing.cell.key for standing in main.standings]
+    if found:
+        cells = [found[0].cells[0], *(cell for cell in cells if cell != found[0].cells[0])]
+    best = found[: limits.BEST_CELLS]
+    charts = (chart(found, data.primary, stacked=stacked) for stacked in (False, True))
+    return View(
+        headline=headline_parts(data),
+        facts=_facts(data, main, found, labels),
+        boards=tuple(_board(data, subset) for subset in tables),
+        several_embedders=data.leaderboard["embedder"].drop_nulls().n_unique() > 1,
+        labels=labels,
+        reasons=reasons_missing(data),
+        entries=found,
+        charts=tuple(drawn for drawn in charts if drawn),
+        places=_places(found),
+        matrices=matrices(data, main),
+        cost_metrics=cost_metrics(data),
+        costs=costs(data),
+        usd=usd_by_cell(data),
+        groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
+        matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
+        hardest=hardest(data, cells, labels),
+        failures=failures(data),
+    )
+
+
+def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -> str:
+    """Say how far an axis moves a metric, from its lowest mean to its highest.
+
+    >>> metric = MetricInfo("m", "nDCG@10", "retrieval", True, (0, 1), "", "")
+    >>> effect_sentence(Effect({"a": 0.2, "b": 0.5}, 3, 3), "chunking", "retriever", metric)
+    'The chunking moves nDCG@10 by 0.300: from 0.200 (a) to 0.500 (b), each the mean over 3 retrievers.'
+    """
+    if effect.span is None:
+        why = "one name on this axis" if effect.over else f"no {other} has a value for all of them"
+        return f"The effect of the {axis} cannot be given: {why}."
+    lowest = min(effect.means, key=lambda name: effect.means[name])
+    highest = max(effect.means, key=lambda name: effect.means[name])
+    over = several(effect.over, other) + (f" of {effect.of}" if effect.over < effect.of else "")
+    return (
+        f"The {axis} moves {metric.title} by {number(effect.span)}: "
+        f"from {number(effect.means[lowest])} ({lowest}) to {number(effect.means[highest])} ({highest}), "
+        f"each the mean over {over}."
+    )
+
+
+def _labels(data: ReportData, tables: Sequence[Subset]) -> Mapping[str, str]:
+    standings = [standing for subset in tables for standing in subset.standings]
+    axes = varying_axes(standings)
+    return {standing.cell.key: standing.cell.label(axes) for standing in standings}
+
+
+def _facts(
+    data: ReportData, main: Subset, found: Sequence[Entry], labels: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    ranked = sum(standing.rank is not None for standing in main.standings)
+    coverages = [entry.result.coverage for entry in found]
+    coverage = "–"
+    if coverages:
+        low, high = percent(min(coverages)), percent(max(coverages))
+        coverage = low if low == high else f"{low} to {high}"
+    return (
+        (
+            "Questions",
+            f"{data.questions.height}; {data.primary.title} applies to {_share(main.n(data.primary), data)}",
+        ),
+        ("Cells", f"{len(labels)}, of which {ranked} ranked on {_questions(main)}"),
+        ("Coverage", coverage),
+        ("Made", data.created_at.strftime("%-d %B %Y, %H:%M UTC")),
+    )
+
+
+def _share(n: int, data: ReportData) -> str:
+    return "all of them" if n == data.questions.height else f"{n} of them"
+
+
+def _questions(subset: Subset) -> str:
+    return "all questions" if subset.name == ALL else f"a {subset.name}"
+
+
+def _board(data: ReportData, subset: Subset) -> Board:
+    shown = subset.standings[: limits.LEADERBOARD_ROWS]
+    n = subset.n(data.primary)
+    if subset.name == ALL:
+        title, sentence = "Leaderboard", f"Every cell below was asked the same {several(n, 'question')}."
+    else:
+        title = f"Leaderboard on a {subset.name}"
+        sentence = (
+            f"Cells are compared on these {several(n, 'question')} only; "
+            "their values here are not those of the table of all questions."
+        )
+    return Board(
+        title,
+        sentence,
+        subset == main_subset(data),
+        shown,
+        len(subset.standings) - len(shown),
+        _bars(data, subset),
+        sum(standing.rank is None for standing in subset.standings),
+    )
+
+
+def _bars(data: ReportData, subset: Subset) -> Mapping[str, Bar]:
+    found = [entry for entry in entries(data, subset) if entry.result.value is not None]
+    if not found:
+        return {}
+    scale = Scale(*domain([entry.result for entry in found], data.primary), 3, 97)
+    leader = next((entry for entry in found if entry.rank is not None), None)
+    bars = {}
+    for entry in found:
+        result = entry.result
+        low, high = (result.low, result.high) if result.covered else (result.worst, result.best)
+        ends = sorted(scale.x(end) for end in (low, high) if end is not None)
+        left, right = ends if len(ends) == 2 else (None, None)
+        bar = Bar(left, right, scale.x(result.value or 0.0), place_of(entry, leader))
+        bars.update(dict.fromkeys(entry.cells, bar))
+    return bars
+
+
+def _places(found: Sequence[Entry]) -> Mapping[str, int]:
+    leader = next((entry for entry in found if entry.rank is not None), None)
+    places = [place_of(entry, leader) for entry in found]
+    return {place: places.count(place) for place in ("leader", "tied", "apart", "unranked")}
+
+
+def drops(counts: Mapping[str, int]) -> str:
+    """Write counts by reason, or say that nothing was lost.
+
+    >>> drops({}), drops({"too short": 4})
+    ('none', '4 × too short')
+    """
+    return counted(counts) or "none"

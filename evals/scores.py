@@ -1,0 +1,128 @@
+"""scores: every metric of every question, one partition a cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assets.stage import Built, Check, Need, Stage, Work
+from evals.answers import sampled_questions
+from evals.gold import gold_of
+from evals.grid import Grid
+from evals.measuring import get_metric
+from evals.measuring.contract import Case, Metric, Score, Span
+from evals.rankings import read_questions
+from evals.study import NO_GENERATOR, Cell
+from warehouse.artifacts import Artifact
+from warehouse.identity import digest
+from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.schemas import SCORES, Status
+
+
+class Scores(Stage):
+    """Measures every cell by every metric of its study."""
+
+    name = "scores"
+    group = "grid"
+    description = (
+        "One row a question and metric: a value, or a typed status and reason and no value. Retrieval metrics come from the ranking, "
+        "answer metrics from the answer (ragas without an LLM), costs from both."
+    )
+    upstream = ("rankings", "answers", "questions")
+    checks = {"covered": "At least 98 % of the rows have a value."}
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def keys(self) -> list[str]:
+        """Return the keys of the cells."""
+        return sorted(self.grid.cells)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return ranking, answers (where there is a generator) and questions."""
+        cell = self.grid.cells[key]
+        answers = [] if cell.generator == NO_GENERATOR else [Need("answers", key)]
+        sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
+        return [Need("rankings", cell.ranking), *answers, *sets]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digest of the metrics and, for cells without answers, of the sample."""
+        study = self.grid.studies[self.grid.cells[key].study]
+        metrics = [[name, get_metric(name).code_version] for name in study.metrics]
+        return {f"metrics.{study.study}": digest(metrics)}
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Measure one cell."""
+        cell = self.grid.cells[key]
+        study = self.grid.studies[cell.study]
+        cases = self._cases(key, cell, work)
+        rows: list[dict[str, Any]] = []
+        for name in study.metrics:
+            metric = get_metric(name)
+            if metric.kind == "answer" and cell.generator == NO_GENERATOR:
+                continue
+            rows += measure(metric, cases)
+        write_parquet(frame(rows, SCORES), folder / "scores.parquet")
+        return _built(rows)
+
+    def _cases(self, key: str, cell: Cell, work: Work) -> list[Case]:
+        artifacts = self.inputs(key, work.store)
+        by_stage = {artifact.stage: artifact for artifact in artifacts}
+        questions = sampled_questions(self.grid.studies[cell.study], cell, read_questions(artifacts, work))
+        hits, ranked = _ranking(by_stage["rankings"], work)
+        answers = _answers(by_stage.get("answers"), work)
+        return [
+            Case(question, gold_of(question), hits.get(qid, ()), ranked[qid], answers.get(qid))
+            for question in questions.iter_rows(named=True)
+            for qid in [question["question_id"]]
+        ]
+
+
+def measure(metric: Metric, cases: list[Case]) -> list[dict[str, Any]]:
+    """Return rows of schemas.SCORES for the questions that a metric applies to; a metric that breaks fails all of them."""
+    applicable = [case for case in cases if metric.applies(case.question)]
+    try:
+        scores = metric.measure(applicable)
+    except Exception as error:  # a metric that breaks is data, not the end of the cell's other metrics
+        scores = [Score(Status.ERROR, reason=f"{type(error).__name__}: {error}")] * len(applicable)
+    return [
+        {"question_id": case.question["question_id"], "metric": metric.name, **score._asdict()}
+        for case, score in zip(applicable, scores, strict=True)
+    ]
+
+
+def _ranking(artifact: Artifact, work: Work) -> tuple[dict[str, tuple[Span, ...]], dict[str, dict[str, Any]]]:
+    def read() -> tuple[dict[str, tuple[Span, ...]], dict[str, dict[str, Any]]]:
+        folder = work.store.folder("rankings", artifact.identity)
+        found: dict[str, list[Span]] = {}
+        hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
+        for question, doc, start, end in hits.select("question_id", "doc_id", "start", "end").iter_rows():
+            found.setdefault(question, []).append(Span(doc, start, end))
+        ranked = {row["question_id"]: row for row in read_parquet(folder / "ranked.parquet").iter_rows(named=True)}
+        return {question: tuple(spans) for question, spans in found.items()}, ranked
+
+    return work.once(("ranking", artifact.identity, artifact.data_version), read)  # type: ignore[no-any-return]
+
+
+def _answers(artifact: Artifact | None, work: Work) -> dict[str, dict[str, Any]]:
+    if artifact is None:
+        return {}
+    rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+    return {row["question_id"]: row for row in rows.iter_rows(named=True)}
+
+
+def _built(rows: list[dict[str, Any]]) -> Built:
+    statuses = Counter(str(row["status"]) for row in rows)
+    errors = [row for row in rows if row["status"] == Status.ERROR and row["value"] is None]
+    covered = statuses[Status.OK] / len(rows) if rows else 1.0
+    check = Check("covered", covered >= 0.98, f"{covered:.1%} of {len(rows)} rows have a value", {"by_status": dict(statuses)}, severe=False)
+    means = {
+        str(name): round(float(value), 4)
+        for name, value in frame(rows, SCORES).group_by("metric").agg(pl.col("value").mean()).sort("metric").iter_rows()
+        if value is not None
+    }
+    meta: dict[str, Any] = {"rows": len(rows), "by_status": dict(statuses), "means": means, "failed_rows": len(errors)}
+    return Built(digest([[r["question_id"], r["metric"], str(r["status"]), r["value"]] for r in rows]), meta, (check,))

@@ -1,0 +1,37 @@
+"""Schedules: every source is crawled again by its own cron expression, once somebody switches it on."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.merging import Build
+
+
+def crawl_schedules(build: Build) -> list[dg.ScheduleDefinition]:
+    """Return a schedule for each source, off by default, in UTC."""
+    return [_schedule(name, source.schedule) for name, source in sorted(build.sources.items())]
+
+
+def _schedule(source: str, cron: str) -> dg.ScheduleDefinition:
+    job = dg.define_asset_job(
+        f"crawl_{_identifier(source)}",
+        selection=dg.AssetSelection.assets("pages", "documents"),
+        description=f"Crawl {source} again and clean what changed.",
+    )
+
+    @dg.schedule(
+        name=f"crawl_{_identifier(source)}_schedule",
+        job=job,
+        cron_schedule=cron,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        description=f"Re-crawl of {source} ({cron} UTC); switched off until you start it.",
+    )
+    def crawl() -> dg.RunRequest:
+        return dg.RunRequest(partition_key=source)
+
+    return crawl  # type: ignore[return-value]
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)

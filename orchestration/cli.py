@@ -1,0 +1,288 @@
+"""`assay`: the commands, thin over the same assets that the Dagster UI shows.
+
+Exit codes: 0 done, 1 some cells failed, 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestration.settings import Settings, prepare
+from warehouse.errors import AssayError, InputError
+from warehouse.paths import Home, home
+
+if TYPE_CHECKING:
+    from evals.study import Study
+    from orchestration.driver import RunReport
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+models_app = typer.Typer(no_args_is_help=True, help="Model weights: list them, fetch them, check them against their SHA-256.")
+app.add_typer(models_app, name="models")
+
+DONE, FAILED, WRONG_INPUT, STOPPED = 0, 1, 2, 130
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or the path of a study file.")]
+
+
+class ReportFormat(StrEnum):
+    """What `assay report` writes."""
+
+    HTML = "html"
+    JSON = "json"
+    TREC = "trec"
+
+
+def plainly(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Turn what a person can mend into a sentence and an exit code, never a stack trace."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs) or DONE
+        except InputError as error:
+            for finding in error.findings:
+                say(f"error: {finding}")
+            code = WRONG_INPUT
+        except AssayError as error:
+            say(f"error: {error}")
+            code = FAILED
+        except KeyboardInterrupt:
+            say("stopped. What was finished is stored; the same command goes on from there.")
+            code = STOPPED
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = DONE
+        raise typer.Exit(code)
+
+    return run
+
+
+def say(text: str) -> None:
+    """Print to stderr: results alone go to standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _home() -> Home:
+    prepare(Settings())
+    return home()
+
+
+@app.command()
+@plainly
+def init(
+    target: Annotated[str, typer.Argument(help="A folder of documents, or the URL of a site's start page.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study file.")] = Path("study.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Write a commented study file, and a question file to fill in, for a folder or a site."""
+    from orchestration.templates import write_study
+
+    for path in write_study(target, output, force=force):
+        print(path)
+    say(f"Now write questions into the question file, then: assay check {output}")
+
+
+@app.command()
+@plainly
+def check(study: StudyArgument) -> None:
+    """Check a study file, its question files and paths: all errors at once, and nothing is run."""
+    from evals.grid import question_sets
+    from evals.question_files import read_beir, read_yaml
+
+    found = _study(study)
+    questions = 0
+    findings: list[str] = []
+    for question_set in question_sets(found):
+        beir = question_set.beir
+        try:
+            questions += len(read_beir(question_set.path, beir.split, beir.name) if beir else read_yaml(question_set.path))
+        except InputError as error:
+            findings += error.findings
+    if findings:
+        raise InputError(*findings)
+    say(f"{found.path}: good. {len(found.cells())} cells, {questions} questions, {len(found.metrics)} metrics.")
+
+
+@app.command()
+@plainly
+def run(study: StudyArgument) -> int:
+    """Bring a study up to date, write its report, show its leaderboard."""
+    found = _study(study)
+    where = _home()
+    _check_questions(found)
+    report = _walk(found, where)
+    _summary(report)
+    if not any(stage.stage == "leaderboard" and not (stage.failed or stage.left_out) for stage in report.stages):
+        return FAILED
+    _show(found, where, report)
+    return DONE if report.ok else FAILED
+
+
+@app.command()
+@plainly
+def plan(study: StudyArgument) -> None:
+    """Say what a run would do: cells, chunks to embed, model calls and tokens, and what is done already."""
+    from evals.planning import plan as make_plan
+    from orchestration.definitions import stages_of
+    from orchestration.showing import show_plan
+
+    found = _study(study)
+    show_plan(make_plan(found, stages_of([found]), _home()))
+
+
+@app.command()
+@plainly
+def report(
+    study: StudyArgument,
+    format: Annotated[ReportFormat, typer.Option("--format", help="html: the report; json: leaderboard rows to standard output; trec: a run file a ranking.")] = ReportFormat.HTML,  # noqa: A002 -- the option's name
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File (html) or folder (trec) to write to.")] = None,
+) -> None:
+    """Write the report of a study that was run, or print its leaderboard."""
+    from evals.report import json_rows, trec_runs
+
+    found = _study(study)
+    where = _home()
+    if format is ReportFormat.JSON:
+        print(json_rows(found, where))
+    elif format is ReportFormat.TREC:
+        for path in trec_runs(found, where, output or where.reports / f"{found.study}-trec"):
+            print(path)
+    else:
+        print(_write_report(found, where, output))
+
+
+@app.command()
+@plainly
+def crawl(source: Annotated[str, typer.Argument(help="Name of a source of a study.")], study: Annotated[str | None, typer.Option("--study", help="The study that defines it; else every known study is searched.")] = None) -> int:
+    """Crawl one source again and clean what changed."""
+    found = _study(study) if study else _study_with(source)
+    if source not in found.corpus.sources:
+        from assets.recipes import unknown
+
+        raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
+    result = _walk(found, _home(), only=("pages", "documents"), again=True, keys=(source,))
+    _summary(result)
+    return DONE if result.ok else FAILED
+
+
+@models_app.command("list")
+@plainly
+def models_list() -> None:
+    """List the registered models, their licence, size, and whether they are here."""
+    from orchestration.showing import show_models
+
+    show_models(_home())
+
+
+@models_app.command("fetch")
+@plainly
+def models_fetch(name: str) -> None:
+    """Fetch a model's files and check them; they are kept under `ASSAY_HOME/models`."""
+    from warehouse import models
+
+    print(models.fetch(name, _home(), say))
+
+
+@models_app.command("verify")
+@plainly
+def models_verify(name: str) -> int:
+    """Hash every file of a model again and compare."""
+    from warehouse import models
+
+    found = models.verify(name, _home())
+    for item in found:
+        print(f"{'ok   ' if item.found == item.expected else 'WRONG'} {item.path} {item.found or 'missing'}")
+    return DONE if all(item.found == item.expected for item in found) else FAILED
+
+
+@app.command()
+@plainly
+def rebuild() -> None:
+    """Make the DuckDB file again from the Parquet files."""
+    from warehouse.tables import rebuild as make_again
+
+    where = _home()
+    for table, count in make_again(where).items():
+        print(f"{table}: {count}")
+    print(where.database)
+
+
+def _study(name: str) -> Study:
+    from evals.study_file import find_study
+
+    return find_study(name)
+
+
+def _study_with(source: str) -> Study:
+    from assets.recipes import unknown
+    from evals.study_file import read_book
+
+    studies = list(read_book().studies.values())
+    for study in studies:
+        if source in study.corpus.sources:
+            return study
+    raise InputError(unknown("source", source, {s for study in studies for s in study.corpus.sources}, "all studies"))
+
+
+def _check_questions(study: Study) -> None:
+    """Read the question files before anything is crawled: a typo must not cost a crawl."""
+    from evals.grid import question_sets
+    from evals.question_files import read_beir, read_yaml
+
+    for question_set in question_sets(study):
+        beir = question_set.beir
+        _ = read_beir(question_set.path, beir.split, beir.name) if beir else read_yaml(question_set.path)
+
+
+def _walk(
+    study: Study, where: Home, only: tuple[str, ...] | None = None, *, again: bool = False, keys: tuple[str, ...] | None = None
+) -> RunReport:
+    from orchestration.driver import Driver
+    from orchestration.progress import Bars
+
+    with Bars() as bars:
+        return Driver(study, where, bars.tell).run(only, again=again, keys=keys)
+
+
+def _summary(result: RunReport) -> None:
+    from orchestration.showing import show_run
+
+    show_run(result)
+
+
+def _write_report(study: Study, where: Home, output: Path | None = None, notes: tuple[str, ...] = ()) -> Path:
+    from evals.report import report_data
+    from evals.reporting.page import render_html
+    from warehouse.parquet import replacing
+
+    path = output or where.reports / f"{study.study}.html"
+    with replacing(path) as temporary:
+        temporary.write_text(render_html(report_data(study, where, notes)), encoding="utf-8")
+    return path
+
+
+def _show(study: Study, where: Home, result: RunReport) -> None:
+    from evals.report import report_data
+    from orchestration.showing import failure_notes, show_leaderboard
+
+    notes = failure_notes(result)
+    path = _write_report(study, where, notes=notes)
+    show_leaderboard(report_data(study, where, notes))
+    say(f"\nReport:     {path}")
+    say("Dagster UI: make dev   (then open http://127.0.0.1:3000)")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

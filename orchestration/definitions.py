@@ -1,0 +1,62 @@
+"""Every asset, check, job and schedule, made from the study files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from assets.chunks import Chunks
+from assets.definition import RunOptions, as_asset, recipes_asset
+from assets.documents import Documents
+from assets.embeddings import Embeddings
+from assets.indexes import Indexes
+from assets.pages import Pages
+from assets.stage import Stage
+from evals.answers import Answers
+from evals.grid import Grid
+from evals.leaderboard import Leaderboard
+from evals.questions import Questions
+from evals.rankings import Rankings
+from evals.scores import Scores
+from evals.study import Study
+from evals.study_file import read_book
+from orchestration.automation import crawl_schedules
+from orchestration.settings import prepare
+
+
+def stages_of(studies: Sequence[Study]) -> dict[str, Stage]:
+    """Return all stages, each after those that it needs."""
+    grid = Grid(list(studies))
+    build = grid.build
+    stages: list[Stage] = [
+        Pages(build),
+        Documents(build),
+        Chunks(build),
+        Embeddings(build),
+        Indexes(build),
+        Questions(grid),
+        Rankings(grid),
+        Answers(grid),
+        Scores(grid),
+        Leaderboard(grid),
+    ]
+    return {stage.name: stage for stage in stages}
+
+
+def definitions_of(studies: Sequence[Study], options: RunOptions | None = None) -> dg.Definitions:
+    """Return the Dagster definitions of these studies; ``options`` steers their runs."""
+    stages = stages_of(studies)
+    return dg.Definitions(
+        assets=[recipes_asset(list(stages.values())), *(as_asset(stage, stages) for stage in stages.values())],
+        schedules=crawl_schedules(Grid(list(studies)).build),
+        resources={"options": options or RunOptions()},
+        executor=dg.in_process_executor,
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Return the definitions of all study files, for the Dagster UI and its daemon."""
+    prepare()
+    return definitions_of(list(read_book().studies.values()))

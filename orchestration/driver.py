@@ -1,0 +1,262 @@
+"""Walks the asset graph of a study: one Dagster run a stage, in this process, over just what is not up to date."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from assets.definition import RECIPES, RunOptions, recipe_versions, sync_tables
+from assets.stage import Outcome, Progress, Stage, Work
+from evals.study import Study
+from orchestration.definitions import definitions_of, stages_of
+from warehouse.connection import connect
+from warehouse.errors import LockedError
+from warehouse.paths import Home
+from warehouse.tables import write_crawls, write_llm_calls
+
+PID_TAG = "assay/pid"
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class StageReport:
+    """What happened to one stage.
+
+    built: keys computed now; reused: stale for Dagster only, or found among older artifacts
+    failed: key -> why; left_out: key -> which failed key it needs
+    """
+
+    stage: str
+    keys: int
+    fresh: int = 0
+    built: int = 0
+    reused: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    build_seconds: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass
+class RunReport:
+    """What happened in one walk, stage by stage."""
+
+    stages: list[StageReport] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether every key of every stage is there and whole."""
+        return not any(stage.failed or stage.left_out for stage in self.stages)
+
+    @property
+    def built(self) -> int:
+        """How many keys were computed."""
+        return sum(stage.built for stage in self.stages)
+
+
+class Driver:
+    """Brings the assets of one study up to date.
+
+    Args:
+        study: the study.
+        home: the prepared home folder; `DAGSTER_HOME` lies in it.
+        progress: hears (label, done, of); `of` 0 means a sentence without a count.
+    """
+
+    def __init__(self, study: Study, home: Home, progress: Progress = lambda _label, _done, _of: None) -> None:
+        self.study = study
+        self.home = home
+        self.progress = progress
+        self.stages = stages_of([study])
+        self.options = RunOptions(progress=progress)
+        self.definitions = definitions_of([study], self.options)
+        self._gone: dict[tuple[str, str], str] = {}  # (stage, key) that failed or was left out -> the root of it
+
+    def run(self, only: Sequence[str] | None = None, *, again: bool = False, keys: Sequence[str] | None = None) -> RunReport:
+        """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again."""
+        begin = time.perf_counter()
+        report = RunReport()
+        with _alone(self.home, self.progress), dg.DagsterInstance.get() as instance:
+            close_dead_runs(instance)
+            self._observe_recipes(instance)
+            for stage in self.stages.values():
+                if (only is None or stage.name in only) and stage.keys():
+                    wanted = [key for key in stage.keys() if keys is None or key in keys]
+                    report.stages.append(self._stage(stage, wanted, instance, again=again))
+            self._sync()
+        report.seconds = time.perf_counter() - begin
+        return report
+
+    def _stage(self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, *, again: bool) -> StageReport:
+        begin = time.perf_counter()
+        report = StageReport(stage.name, len(keys))
+        known = _known_to_dagster(stage, instance)
+        stale = []
+        store = Work(self.home).store
+        for key in keys:
+            root = next((self._gone[need] for need in stage.needs(key) if need in self._gone), None)
+            artifact = stage.fresh(key, store)
+            if root is not None:
+                report.left_out[key] = root
+                self._gone[(stage.name, key)] = root
+            elif artifact and known.get(key) == artifact.data_version and not (again and stage.reruns_when_asked):
+                report.fresh += 1
+            else:
+                stale.append(key)
+        if stale:
+            self._execute(stage, stale, instance, report, again=again)
+        report.seconds = time.perf_counter() - begin
+        return report
+
+    def _execute(
+        self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, report: StageReport, *, again: bool
+    ) -> None:
+        outcomes: dict[str, Outcome] = {}
+        self.options.keys = frozenset(keys)
+        self.options.again = again
+        self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
+        ordered = [key for key in stage.keys() if key in set(keys)]
+        job = self.definitions.resolve_implicit_global_asset_job_def()
+        with _quiet():
+            result = job.execute_in_process(
+                instance=instance,
+                asset_selection=[dg.AssetKey(stage.name)],
+                raise_on_error=False,
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                tags={
+                    "dagster/asset_partition_range_start": ordered[0],
+                    "dagster/asset_partition_range_end": ordered[-1],
+                    "assay/study": self.study.study,
+                    PID_TAG: str(os.getpid()),
+                },
+            )
+        for key in ordered:
+            self._record(stage, key, outcomes.get(key), report, why=_failure_of(result))
+
+    def _record(self, stage: Stage, key: str, outcome: Outcome | None, report: StageReport, why: str) -> None:
+        if outcome is None:
+            report.failed[key] = why
+        elif outcome.error:
+            report.failed[key] = outcome.error
+        elif outcome.computed:
+            report.built += 1
+        else:
+            report.reused += 1
+        if outcome is not None:
+            report.build_seconds += outcome.seconds
+        # A cell with some failed rows still has the others: what comes after it goes on with coverage below 100 %.
+        usable = outcome is not None and outcome.artifact is not None and (outcome.ok or outcome.computed or _has_rows(outcome))
+        if not usable:
+            self._gone[(stage.name, key)] = f"{stage.name} of {key} failed"
+
+    def _observe_recipes(self, instance: dg.DagsterInstance) -> None:
+        """Tell Dagster the recipes that changed, so that its UI shows what hangs on them as out of date."""
+        latest = instance.event_log_storage.get_latest_tags_by_partition(
+            RECIPES, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=["dagster/data_version"]
+        )
+        for name, version in recipe_versions(list(self.stages.values())).items():
+            if latest.get(name, {}).get("dagster/data_version") != version:
+                instance.report_runless_asset_event(
+                    dg.AssetObservation(RECIPES, partition=name, tags={"dagster/data_version": version})
+                )
+
+    def _sync(self) -> None:
+        """Mend what a kill may have kept from the database: rows of all stages, crawls, model calls."""
+        work = Work(self.home, self.progress)
+        for stage in self.stages.values():
+            sync_tables(stage, work, stage.keys())
+        with connect(self.home.database, notify=lambda text: self.progress(text, 0, 0)) as connection:
+            write_crawls(connection, self.home)
+            write_llm_calls(connection, self.home)
+
+
+def _has_rows(outcome: Outcome) -> bool:
+    return outcome.artifact is not None and not outcome.artifact.complete
+
+
+def _known_to_dagster(stage: Stage, instance: dg.DagsterInstance) -> dict[str, str]:
+    """Return key -> data version of the latest materialization that Dagster has on record."""
+    tags = instance.event_log_storage.get_latest_tags_by_partition(
+        dg.AssetKey(stage.name), dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=["dagster/data_version"]
+    )
+    return {key: found["dagster/data_version"] for key, found in tags.items()}
+
+
+def _failure_of(result: dg.ExecuteInProcessResult) -> str:
+    """Say why a run ended before it came to a key."""
+    for event in result.all_events:
+        data = getattr(event, "event_specific_data", None)
+        error = getattr(data, "error", None)
+        if event.is_failure and error is not None:
+            return str(error.message).strip()
+    return "the run ended before this key was reached"
+
+
+def close_dead_runs(instance: dg.DagsterInstance) -> int:
+    """Mark as failed the runs of ours whose process is gone (killed); return how many there were."""
+    runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]))
+    dead = [run for run in runs if PID_TAG in run.tags and not _alive(int(run.tags[PID_TAG]))]
+    for run in dead:
+        instance.report_run_failed(run, "its process ended before the run did; the next run goes on from what it stored")
+    return len(dead)
+
+
+def _alive(pid: int) -> bool:
+    if pid == os.getpid():
+        return False  # an earlier process with our number: we have no run yet
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextmanager
+def _alone(home: Home, progress: Progress) -> Iterator[None]:
+    """Let one driver at a time work on a home; others wait, and are told for whom."""
+    home.root.mkdir(parents=True, exist_ok=True)
+    path = home.root / "run.lock"
+    with path.open("a+") as file:
+        deadline = time.monotonic() + 600
+        told = False
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                if time.monotonic() > deadline:
+                    raise LockedError(f"{home.root} is in use by another run (process {holder}); waited 600 s") from None
+                if not told:
+                    progress(f"waiting for another run on {home.root} (process {holder}) …", 0, 0)
+                    told = True
+                time.sleep(0.2)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dagster's event stream off the terminal; it is in the UI."""
+    logger = logging.getLogger("dagster")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+

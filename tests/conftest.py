@@ -1,0 +1,23 @@
+"""Fixtures that several rooms share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from warehouse import models
+from warehouse.paths import Home
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def weights() -> Iterator[Callable[[str], Path]]:
+    """Name of a registered model -> its folder, fetched when it is not there; one folder for all tests."""
+    home = Home(REPOSITORY / "var")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_MODELS", os.environ.get("ASSAY_MODELS") or str(home.models))
+        yield lambda name: models.fetch(name, home)

@@ -1,0 +1,142 @@
+"""Crawls that are killed, stopped, or meet a limit."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from tests.fakes.crawling import crawling
+from tests.fakes.site import Reply, article, index, serving
+from warehouse.pages import read_body, read_crawls
+
+NUMBER = 30
+
+
+@pytest.fixture
+def slow_site(tmp_path):
+    """A site of 30 articles that takes 50 ms for each, and its source."""
+    with serving() as site:
+        site["/"] = Reply(index(*(f"/{number}" for number in range(NUMBER))))
+        for number in range(NUMBER):
+            site[f"/{number}"] = Reply(article(f"Article {number}"), etag=f'"{number}"', seconds=0.05)
+        yield site, crawling(tmp_path, spider="news", start=[site.url("/")], delay=0.01)
+
+
+def wait_for_lines(path, number):
+    for _ in range(600):
+        if path.exists() and path.read_bytes().count(b"\n") >= number:
+            return
+        time.sleep(0.02)
+    pytest.fail("the crawl stored too little to be killed in the middle")
+
+
+def test_sigkill_loses_no_page_and_doubles_none(slow_site):
+    site, source = slow_site
+    journal = source.home.crawls / "site" / "journal.jsonl"
+    process = source.start()
+    wait_for_lines(journal, 8)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    stored = [json.loads(line)["page"]["url"] for line in journal.read_bytes().splitlines()[1:]]
+    assert 7 <= len(stored) < NUMBER
+    assert source.pages() == {}  # nothing is merged yet
+    with journal.open("ab") as file:
+        file.write(b'{"outcome": "new", "page": {"url": "http://torn')
+    site.forget()
+
+    row = source.run()
+
+    assert (row["new"], row["unchanged"]) == (NUMBER - len(stored), len(stored))
+    assert {one.path for one in site.asked if one.sent == 0} == {
+        url.removeprefix(site.base) for url in stored
+    }
+    pages = source.pages()
+    assert len(pages) == NUMBER
+    assert all(b"Article" in read_body(source.home, page["sha256"]) for page in pages.values())
+    assert not journal.exists()
+    records = read_crawls(source.home, "site")
+    assert records["outcome"].to_list() == ["killed", "finished"]
+    assert records["new"].to_list() == [len(stored), NUMBER - len(stored)]
+    assert records["requests"].to_list()[0] is None  # unknown, which is not 0
+
+
+def test_sigterm_ends_in_good_order(slow_site):
+    _, source = slow_site
+    process = source.start()
+    wait_for_lines(source.home.crawls / "site" / "journal.jsonl", 5)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "stopped by a signal" in out
+    assert 4 <= len(source.pages()) < NUMBER
+    assert read_crawls(source.home, "site")["outcome"].to_list() == ["stopped by a signal"]
+
+
+def test_one_crawl_a_source_at_a_time(slow_site):
+    _, source = slow_site
+    process = source.start()
+    wait_for_lines(source.home.crawls / "site" / "journal.jsonl", 3)
+    second = source.start()
+    _, err = second.communicate(timeout=20)
+    assert second.returncode == 1
+    assert err.strip() == (
+        "The source `site` is being crawled by another process. Wait for it to end, or stop it."
+    )
+    process.communicate(timeout=20)
+    assert len(source.pages()) == NUMBER
+
+
+def test_the_limit_of_pages_is_kept_to_exactly(tmp_path, slow_site):
+    site, _ = slow_site
+    source = crawling(tmp_path, "few", spider="news", start=[site.url("/")], limits={"pages": 7})
+    row = source.run()
+    assert (row["outcome"], row["new"], len(source.pages())) == ("limit: 7 pages", 7, 7)
+
+
+def test_the_limit_of_seconds(tmp_path, slow_site):
+    site, _ = slow_site
+    source = crawling(
+        tmp_path, "short", spider="news", start=[site.url("/")], delay=0.2, limits={"seconds": 1}
+    )
+    row = source.run()
+    assert row["outcome"] == "limit: 1 seconds"
+    assert 0 < row["new"] < NUMBER
+
+
+def test_the_limit_of_depth_counts_links_and_not_result_pages(tmp_path):
+    with serving() as site:
+        for number in range(1, 6):
+            following = f"/list/{number + 1}" if number < 5 else None
+            site[f"/list/{number}"] = Reply(index(f"/{number}", following=following))
+            site[f"/{number}"] = Reply(article(f"On list {number}", f"/below/{number}"))
+            site[f"/below/{number}"] = Reply(article("Two links away"))
+        source = crawling(tmp_path, spider="news", start=[site.url("/list/1")], limits={"depth": 1})
+        row = source.run()
+        paths = {url.removeprefix(site.base) for url in source.pages()}
+    assert paths == {"/1", "/2", "/3", "/4", "/5"}
+    assert row["outcome"] == "limit: depth 1"
+
+
+def test_a_row_of_result_pages_without_end_is_left(tmp_path):
+    with serving() as site:
+        site["/list/1"] = Reply(index("/a", following="/list/2"))
+        for number in range(2, 100):
+            site[f"/list/{number}"] = Reply(index("/a", following=f"/list/{number + 1}"))
+        site["/a"] = Reply(article("A"))
+        source = crawling(tmp_path, spider="news", start=[site.url("/list/1")])
+        row = source.run()
+        lists = [path for path in site.paths() if path.startswith("/list/")]
+    assert len(lists) == 1 + 20  # twenty pages in a row brought nothing new
+    assert row["new"] == 1
+    assert "20 pages without a new link" in row["stderr"]
+
+
+def test_a_page_that_cannot_be_stored_ends_the_crawl(slow_site):
+    _, source = slow_site
+    source.home.root.mkdir()
+    (source.home.root / "bodies").write_text("a file where the folder should be")
+    process = source.start()
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "NotADirectoryError" in err or "FileExistsError" in err

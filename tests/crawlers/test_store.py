@@ -1,0 +1,135 @@
+"""The page store by itself: one row a URL, the best one."""
+
+import json
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from crawlers.items import Page
+from crawlers.store import PageStore
+from warehouse.errors import CorruptFileError, LockedError
+from warehouse.pages import manifest_digest, read_body, read_crawls, read_manifest, write_body
+from warehouse.paths import Home
+from warehouse.schemas import CRAWLS, PAGES
+
+URL = "https://a.example/"
+GOOD = Page(URL, URL, 200, "text/html", body=b"one", fields={"title": "One"})
+BAD = Page(URL, URL, 404, "text/html", reason="status 404")
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path)
+
+
+def add(home, *pages):
+    with PageStore(home, "s") as store:
+        return [store.add(page) for page in pages]
+
+
+def test_what_is_new_about_a_page(home):
+    assert add(home, BAD) == ["failed"]
+    assert add(home, GOOD) == ["new"]
+    assert add(home, GOOD) == ["unchanged"]
+    assert add(home, replace(GOOD, body=b"two")) == ["changed"]
+    assert add(home, BAD) == ["failed"]
+    row = read_manifest(home, "s").row(0, named=True)
+    assert read_body(home, row["sha256"]) == b"two"
+    assert row["status"] == 200
+
+
+def test_a_url_counts_once_a_crawl(home):
+    assert add(home, GOOD, replace(GOOD, body=b"two"), BAD) == ["new", "repeated", "repeated"]
+    assert read_manifest(home, "s")["size"].to_list() == [3]
+
+
+def test_a_page_served_under_its_url_replaces_one_that_names_it_as_canonical(home):
+    alias = replace(GOOD, body=b"printed", alias=True)
+    assert add(home, alias, GOOD, alias) == ["new", "new", "repeated"]
+    manifest = read_manifest(home, "s")
+    assert read_body(home, manifest["sha256"][0]) == b"one"
+    assert add(home, alias, GOOD) == ["changed", "unchanged"]  # against the last crawl, not against the alias
+
+
+def test_a_body_replaces_a_failure_of_the_same_crawl(home):
+    with PageStore(home, "s") as store:
+        assert [store.add(BAD), store.add(GOOD)] == ["failed", "new"]
+        assert store.counts() == {"new": 1, "changed": 0, "unchanged": 0, "failed": 0}
+
+
+def test_the_record_of_a_crawl(home):
+    with PageStore(home, "s") as store:
+        store.add(GOOD)
+        store.add(replace(BAD, url="x"))
+        store.add(replace(BAD, url="y", reason="dns"))
+        row = store.finish("finished", requests=3, size=99)
+    assert (row["new"], row["requests"], row["bytes"]) == (1, 3, 99)
+    assert json.loads(row["failed"]) == {"dns": 1, "status 404": 1}
+    crawls = read_crawls(home, "s")
+    assert crawls.schema == pl.Schema(CRAWLS)
+    assert crawls["crawl_id"].to_list() == [row["crawl_id"]]
+
+
+def test_complete_drops_what_was_not_seen(home):
+    add(home, GOOD, replace(GOOD, url="other"))
+    with PageStore(home, "s") as store:
+        store.add(GOOD)
+        store.finish("finished", 1, 3, complete=True)
+    assert read_manifest(home, "s")["url"].to_list() == [URL]
+
+
+def test_a_journal_left_behind_is_merged_whatever_was_torn(home):
+    store = PageStore(home, "s")
+    for number in range(3):
+        store.add(replace(GOOD, url=str(number)))
+    store._lock.close()  # as when the process is killed: no merge, the lock is gone
+    journal = home.crawls / "s" / "journal.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-20])
+    with PageStore(home, "s") as again:
+        assert sorted(again.manifest()["url"]) == ["0", "1"]
+        journal.write_bytes(whole)
+        assert again.merge_journal() == 3  # and once more, as when it died before the journal was removed
+    manifest = read_manifest(home, "s")
+    assert sorted(manifest["url"]) == ["0", "1", "2"]
+    assert manifest.schema == pl.Schema(PAGES)
+    assert read_crawls(home, "s")["outcome"].to_list() == ["killed"]
+
+
+def test_two_at_a_time_are_refused(home):
+    with PageStore(home, "s"), pytest.raises(LockedError, match="`s` is being crawled by another process"):
+        PageStore(home, "s")
+    PageStore(home, "s").close()
+
+
+def test_the_digest_knows_content_and_no_times(home):
+    add(home, GOOD, replace(GOOD, url="b"))
+    first = read_manifest(home, "s")
+    assert manifest_digest(first) == manifest_digest(first.reverse())
+    same = first.with_columns(fetched_at=pl.lit(None, PAGES["fetched_at"]), etag=pl.lit("new"))
+    assert manifest_digest(same) == manifest_digest(first)
+    for column in ("url", "sha256", "fields", "content_type"):
+        other = first.with_columns(pl.lit("x").alias(column))
+        assert manifest_digest(other) != manifest_digest(first)
+
+
+def test_bodies_are_written_once_alike_and_verified(home):
+    sha256 = write_body(home, b"body" * 100)
+    path = home.body(sha256)
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    assert write_body(home, b"body" * 100) == sha256
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert before[0][4:8] == bytes(4)  # gzip's own time stamp
+    path.write_bytes(before[0][:-9])
+    with pytest.raises(CorruptFileError, match=sha256):
+        read_body(home, sha256)
+    write_body(home, b"body" * 100)  # mends it
+    assert read_body(home, sha256) == b"body" * 100
+    with pytest.raises(CorruptFileError, match="Crawl its source again"):
+        read_body(home, "0" * 64)
+
+
+def test_a_page_has_a_body_or_a_reason():
+    with pytest.raises(ValueError, match="either a body or a reason"):
+        Page(URL, URL)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from evals.generating.gateway import Gateway
+from evals.generating.local import LocalServer
+from evals.generating.prompts import answer_messages
+from warehouse.errors import AssayError
+from warehouse.paths import Home
+from warehouse.schemas import Status
+
+MODEL = "local/smollm2-135m-instruct"
+PASSAGES = [
+    "The lighthouse of Norderney was built in 1874. It is 54 metres high.",
+    "The island has about 6,000 inhabitants. Cars may drive on it in winter only.",
+]
+
+
+@pytest.fixture(scope="module")
+def gateway(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    weights("smollm2-135m-instruct")
+    home = Home(tmp_path_factory.mktemp("home"))
+    with Gateway(home, timeout=240, local_threads=1, local_context=1024) as made:
+        yield made
+
+
+@pytest.mark.models
+def test_a_real_model_answers_from_the_passages(gateway: Gateway, capfd: pytest.CaptureFixture[str]) -> None:
+    messages = answer_messages("When was the lighthouse built?", PASSAGES, "en")
+    reply = gateway.complete(MODEL, messages, max_tokens=64)
+    assert reply.status == Status.OK
+    assert "1874" in reply.text
+    assert reply.usd == 0.0
+    assert reply.prompt_tokens is not None
+    assert reply.prompt_tokens > 100
+    assert gateway.complete(MODEL, messages, max_tokens=64).cached
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+
+
+@pytest.mark.models
+def test_the_same_question_gets_the_same_answer_whatever_came_before(gateway: Gateway) -> None:
+    messages = answer_messages("How high is the lighthouse?", PASSAGES, "en")
+    first = gateway.complete(MODEL, messages, max_tokens=24)
+    gateway.complete(MODEL, answer_messages("Who may drive?", PASSAGES, "en"), max_tokens=8)
+    assert gateway.complete(MODEL, messages, max_tokens=24, replicate=1).raw == first.raw
+
+
+@pytest.mark.models
+def test_a_prompt_longer_than_the_context_is_a_typed_status(gateway: Gateway) -> None:
+    reply = gateway.complete(MODEL, answer_messages("Why?", ["wide " * 3000], "en"), max_tokens=8)
+    assert (reply.status, reply.text) == (Status.TRUNCATED, "")
+    assert reply.reason is not None
+    assert "1024" in reply.reason
+    short = gateway.complete(MODEL, [{"role": "user", "content": "Say hello."}], max_tokens=8)
+    assert short.status in {Status.OK, Status.TRUNCATED}  # the server lives on
+
+
+@pytest.mark.models
+def test_a_closed_gateway_starts_again(gateway: Gateway) -> None:
+    messages = [{"role": "user", "content": "Say yes."}]
+    gateway.complete(MODEL, messages, max_tokens=4)
+    gateway.close()
+    assert gateway.complete(MODEL, messages, max_tokens=4, replicate=1).raw
+
+
+@pytest.mark.models
+def test_the_port_needs_the_key_and_is_freed(weights: Callable[[str], Path]) -> None:
+    server = LocalServer("tiny", weights("smollm2-135m-instruct"), threads=1, context=512)
+    assert server.api_base.startswith("http://127.0.0.1:")
+    request = urllib.request.Request(f"{server.api_base}/chat/completions", b"{}")  # noqa: S310 - loopback
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(request, timeout=10)  # noqa: S310 - loopback
+    server.stop()
+    server.stop()
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        urllib.request.urlopen(request, timeout=10)  # noqa: S310 - loopback
+
+
+def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
+    (tmp_path / "torn.gguf").write_bytes(b"GGUF torn")
+    with pytest.raises(AssayError, match=r"torn\.gguf: llama\.cpp could not load"):
+        LocalServer("torn", tmp_path, threads=1)
+
+
+def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AssayError, match=r"expected one \.gguf file, found 0"):
+        LocalServer("none", tmp_path)

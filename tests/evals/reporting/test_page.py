@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+
+from evals.reporting import limits
+from evals.reporting.data import ReportData
+from evals.reporting.page import render_html
+from tests.fakes.report_data import NDCG, OVERRIDE, board_data, report_data
+
+
+class Page(HTMLParser):
+    """Collects every tag with its attributes, and the text of style and script."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inline: dict[str, str] = {}
+        self._open: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] in ("style", "script"):
+            self.inline[self._open[-1]] = data
+        else:
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def data() -> ReportData:
+    return report_data()
+
+
+@pytest.fixture(scope="module")
+def html(data: ReportData) -> str:
+    return render_html(data)
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_crawled_text_cannot_become_markup(page: Page, html: str) -> None:
+    assert "<script>alert(1)</script>" in page.text  # it is there to be read …
+    assert "onerror=alert(2)" in page.text
+    assert "{{ 7*7 }}" in page.text  # … and not run by a template either
+    assert len(page.all("script")) == 1
+    assert len(page.all("style")) == 1
+    assert page.all("img") == []
+    assert page.all("b")  # the headline's own
+    assert "<b>dense</b>" in page.text
+    assert OVERRIDE not in html
+
+
+def test_no_attribute_acts(page: Page) -> None:
+    for tag, attributes in page.tags:
+        for name in attributes:
+            assert not name.startswith("on"), (tag, name)
+            assert name != "style", tag
+
+
+def test_links_are_web_addresses_that_learn_nothing(page: Page) -> None:
+    outward = [a for a in page.all("a") if not (a["href"] or "").startswith("#")]
+    assert outward
+    for attributes in outward:
+        assert (attributes["href"] or "").startswith("https://eur-lex.example/")
+        assert attributes["rel"] == "noopener noreferrer"
+    assert "javascript:alert(document.domain)" in page.text
+
+
+def test_nothing_is_fetched(page: Page, html: str) -> None:
+    for tag, attributes in page.tags:
+        assert "src" not in attributes, tag
+        assert "srcset" not in attributes, tag
+        if tag == "link":
+            assert attributes["href"] == "data:,"
+    assert "@import" not in html
+    assert "url(" not in page.inline["style"]
+    assert not {"iframe", "object", "embed", "form", "base", "video"} & {tag for tag, _ in page.tags}
+
+
+def test_the_policy_names_the_only_style_and_script(page: Page) -> None:
+    (policy,) = [
+        m["content"] or "" for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for name in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256(page.inline[name].encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+
+
+def test_anchors_lead_somewhere_and_ids_are_unique(page: Page) -> None:
+    ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {(a["href"] or "")[1:] for a in page.all("a") if (a["href"] or "").startswith("#")} <= set(ids)
+
+
+def test_the_sections_come_in_the_readers_order(page: Page) -> None:
+    sections = [attributes["id"] for attributes in page.all("section") if attributes.get("id")]
+    assert sections == [
+        "answer",
+        "leaderboard",
+        "intervals",
+        "matrix",
+        "costs",
+        "groups",
+        "hardest",
+        "failures",
+        "corpus",
+        "reading",
+    ]
+
+
+def test_a_cell_without_coverage_shows_its_worst_and_best_case(html: str) -> None:
+    first_board = html[: html.index("Leaderboard on a sample of 12")]
+    (row,) = re.findall(r'<tr class="unranked">.*?</tr>', first_board, re.S)
+    assert "87.5 %" in row
+    assert re.search(r"0\.\d{3}†\s*<small>worst 0\.\d{3}<br>best 0\.\d{3}</small>", row)
+    assert "no rank: coverage below 98 %" in row
+
+
+def test_a_sample_says_that_its_cells_are_compared_on_it_only(page: Page) -> None:
+    assert "Leaderboard on a sample of 12" in page.text
+    assert "Cells are compared on these 12 questions only" in page.text
+
+
+def test_a_missing_value_is_a_dash_with_a_reason_and_never_0(data: ReportData) -> None:
+    gone = (pl.col("cell") == "energy.articles.minilm.bm25.extractive") & (pl.col("metric") == "tokens")
+    columns = [
+        pl.when(gone).then(None).otherwise(pl.col(name)).alias(name)
+        for name in ("value", "low", "high", "worst", "best")
+    ]
+    board = data.leaderboard.with_columns(
+        *columns, coverage=pl.when(gone).then(0.0).otherwise(pl.col("coverage"))
+    )
+    scores = data.scores.with_columns(
+        value=pl.when(gone).then(None).otherwise(pl.col("value")),
+        status=pl.when(gone).then(pl.lit("parse_failed")).otherwise(pl.col("status")),
+    )
+    html = render_html(dataclasses.replace(data, leaderboard=board, scores=scores))
+    assert '<span class="missing" title="no question has a value: 40 × parse_failed">–</span>' in html
+    assert '<span class="missing" title="40 × parse_failed">–</span>' in html  # among the costs
+
+
+def test_an_empty_study_still_makes_a_page() -> None:
+    page = Page(render_html(board_data([], metric=NDCG)))
+    assert "No cell was run" in page.text
+    assert "Every row ended with the status ok." in page.text
+
+
+def test_a_study_without_one_good_row_makes_a_page() -> None:
+    page = Page(render_html(board_data([{"chunking": "a", "coverage": 0.0}], metric=NDCG)))
+    assert "No cell has a value of nDCG@10" in page.text
+    assert "0.000" not in page.text
+
+
+def test_control_characters_and_lone_surrogates_do_no_harm() -> None:
+    data = dataclasses.replace(board_data([]), notes=("a\x00b\x1b[31m\ud800",))
+    html = render_html(data)
+    assert html.encode("utf-8")
+    assert "\x00" not in html
+    assert "\x1b" not in html
+
+
+def test_the_same_data_makes_the_same_page(data: ReportData, html: str) -> None:
+    assert render_html(report_data()) == html
+
+
+def test_a_large_grid_stays_small_and_says_what_is_left_out() -> None:
+    data = report_data(n_questions=300, chunkings=4, generators=3)
+    html = render_html(data)
+    page = Page(html)
+    assert len({*data.leaderboard["cell"]}) == 48
+    assert len(html.encode()) < 3_000_000
+    assert html.count('<details class="question">') == limits.HARDEST_QUESTIONS
+    assert re.search(r"20 questions shown; \d+ more", page.text)
+    assert "further answers left out" in page.text
+
+
+def test_report_data_refuses_a_frame_without_its_columns(data: ReportData) -> None:
+    with pytest.raises(ValueError, match="`hits` of the report lacks the columns text, url"):
+        dataclasses.replace(data, hits=data.hits.drop("text", "url"))
+    with pytest.raises(ValueError, match="time zone"):
+        dataclasses.replace(data, created_at=data.created_at.replace(tzinfo=None))
+    with pytest.raises(ValueError, match="at least one metric"):
+        dataclasses.replace(data, metrics=())

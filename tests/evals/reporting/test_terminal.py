@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+from rich.console import Console
+
+from evals.reporting.data import ReportData
+from evals.reporting.headline import headline
+from evals.reporting.terminal import leaderboard_table
+from tests.fakes.report_data import board_data, report_data
+
+
+@pytest.fixture(scope="module")
+def data() -> ReportData:
+    return report_data()
+
+
+def printed(data: ReportData, width: int, **options: int) -> str:
+    console = Console(width=width, color_system=None, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(leaderboard_table(data, width, **options))
+    return captured.get()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160])
+def test_no_line_is_wider_than_the_terminal(data: ReportData, width: int) -> None:
+    assert max(len(line.rstrip()) for line in printed(data, width).splitlines()) <= width
+
+
+def test_the_headline_is_that_of_the_report(data: ReportData) -> None:
+    assert headline(data) in " ".join(printed(data, 400).split("\n")[0].split())
+
+
+def test_the_primary_metric_stands_unbroken_with_its_interval(data: ReportData) -> None:
+    for width in (80, 120):
+        lines = [
+            line for line in printed(data, width).splitlines() if "tokens-256-84" in line and "[" in line
+        ]
+        assert any("0.477 [0.360–0.596]" in line for line in lines)
+        assert all("100 %" in line for line in lines[1:])
+
+
+def test_a_wider_terminal_shows_more_metrics_and_a_narrow_one_names_the_rest(data: ReportData) -> None:
+    narrow, wide = printed(data, 80), printed(data, 120)
+    assert "Not shown here: Semantic similarity, Latency, Tokens." in narrow
+    assert "Not shown here" not in wide
+    assert "similarity" in wide
+
+
+def test_a_cell_without_coverage_is_marked_and_unranked(data: ReportData) -> None:
+    (line,) = [
+        line
+        for line in printed(data, 120).split("Sample of 12")[0].splitlines()
+        if "†" in line and "87.5 %" in line
+    ]
+    assert line.split()[0] == "–"
+    assert "0.298† {0.260–0.385}" in line
+
+
+def test_a_long_board_counts_what_it_leaves_out(data: ReportData) -> None:
+    assert "9 further cells in the report." in printed(data, 120, rows=3)
+
+
+def test_names_are_text_and_not_terminal_markup() -> None:
+    row = {"chunking": "[red]a[/red]\x1b[31m", "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1}
+    text = printed(dataclasses.replace(board_data([row]), notes=("[bold]note[/bold]",)), 120)
+    assert "[red]a[/red]" in text
+    assert "[bold]note[/bold]" in text
+    assert "\x1b" not in text

@@ -1,0 +1,1 @@
+"""Fakes of what lies outside: servers and models with scripted answers."""

@@ -1,0 +1,160 @@
+"""A scripted OpenAI-compatible server on loopback: real HTTP, made-up answers.
+
+>>> with FakeOpenAI(answer("Paris."), rate_limited(0)) as server:  # doctest: +SKIP
+...     gateway.complete("openai/any", messages, api_base=server.api_base)
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """One response. `delay`: seconds of silence before it, which the server's end cuts short."""
+
+    body: bytes
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came in; `body` is its JSON."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+def answer(
+    text: str | None,
+    finish_reason: str = "stop",
+    *,
+    prompt_tokens: int = 11,
+    completion_tokens: int = 7,
+    **message: Any,
+) -> Scripted:
+    body = {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "scripted",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": text, **message},
+                "finish_reason": finish_reason,
+            }
+        ],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        },
+    }
+    return Scripted(json.dumps(body).encode())
+
+
+def failure(
+    status: int, message: str, *, code: str | None = None, headers: dict[str, str] | None = None
+) -> Scripted:
+    body = {"error": {"message": message, "type": code or "error", "param": None, "code": code}}
+    return Scripted(json.dumps(body).encode(), status, headers or {})
+
+
+def rate_limited(retry_after: float | str | None = None) -> Scripted:
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    return failure(429, "Rate limit reached for requests", code="rate_limit_exceeded", headers=headers)
+
+
+def content_policy() -> Scripted:
+    return failure(400, "Your request was rejected by our safety system.", code="content_policy_violation")
+
+
+def hang(seconds: float = 30.0) -> Scripted:
+    return Scripted(answer("late").body, delay=seconds)
+
+
+def invalid_json() -> Scripted:
+    return Scripted(b'{"choices": [{"mess')
+
+
+class FakeOpenAI:
+    """Answers each request with the next scripted response; with `respond`, then with what that makes of it.
+
+    requests: what came in, in order
+    """
+
+    def __init__(self, *script: Scripted, respond: Callable[[Received], Scripted] | None = None) -> None:
+        self.script = deque(script)
+        self.respond = respond
+        self.requests: list[Received] = []
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def api_base(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def add(self, *script: Scripted) -> None:
+        self.script.extend(script)
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _next(self, received: Received) -> Scripted:
+        with self._lock:
+            self.requests.append(received)
+            if self.script:
+                return self.script.popleft()
+        if self.respond:
+            return self.respond(received)
+        return failure(400, "the script of the fake server has ended")
+
+    def _handler(fake) -> type[BaseHTTPRequestHandler]:  # noqa: N805 - `self` is the handler's in here
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+                scripted = fake._next(Received(self.path, dict(self.headers), body))
+                if scripted.delay and fake._stopping.wait(scripted.delay):
+                    self.close_connection = True
+                    return
+                try:
+                    self.send_response(scripted.status)
+                    headers = {"Content-Type": "application/json", **scripted.headers}
+                    for name, value in {**headers, "Content-Length": str(len(scripted.body))}.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(scripted.body)
+                except (BrokenPipeError, ConnectionResetError):
+                    self.close_connection = True  # the client gave up, as a test wanted
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
+                pass
+
+        return Handler

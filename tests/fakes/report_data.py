@@ -1,0 +1,375 @@
+"""A study that never ran: every frame of a report, consistent with itself, with hostile and German text."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any
+
+import polars as pl
+
+from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from warehouse.parquet import frame
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES
+
+HOSTILE_TITLE = "<script>alert(1)</script> Förderrichtlinie"
+HOSTILE_ANSWER = '"><img src=https://evil.example/x.png onerror=alert(2)> </details></style>{{ 7*7 }}'
+HOSTILE_URL = "javascript:alert(document.domain)"
+OVERRIDE = "\u202e"  # turns the direction of the text after it around
+
+NDCG = MetricInfo(
+    "ndcg@10",
+    "nDCG@10",
+    "retrieval",
+    True,
+    (0.0, 1.0),
+    "",
+    "Discounted gain of the evidence among the first ten hits over that of the ideal order: DCG / IDCG.",
+)
+HIT_RATE = MetricInfo(
+    "hit_rate@5",
+    "Hit rate@5",
+    "retrieval",
+    True,
+    (0.0, 1.0),
+    "",
+    "1 when the first five hits hold any of the evidence, else 0.",
+)
+SIMILARITY = MetricInfo(
+    "semantic_similarity",
+    "Semantic similarity",
+    "answer",
+    True,
+    (-1.0, 1.0),
+    "",
+    "Cosine of the embeddings of answer and ground truth.",
+)
+LATENCY = MetricInfo(
+    "latency", "Latency", "cost", False, (0.0, None), "s", "Wall time of retrieval and answer."
+)
+TOKENS = MetricInfo("tokens", "Tokens", "cost", False, (0.0, None), "tokens", "Prompt and completion tokens.")
+METRICS = (NDCG, HIT_RATE, SIMILARITY, LATENCY, TOKENS)
+
+SENTENCES = (
+    "Die Mitgliedstaaten stellen sicher, dass der Endenergieverbrauch bis 2030 um 11,7 % sinkt.",
+    "Öffentliche Einrichtungen renovieren jährlich mindestens 3 % der Gesamtfläche ihrer Gebäude.",
+    "Der Verpflichtungszeitraum beginnt am 1. Januar 2024 und endet am 31. Dezember 2030.",
+    "Unternehmen mit einem Verbrauch von mehr als 85 TJ führen ein Energiemanagementsystem ein.",
+    "Netzbetreiber veröffentlichen die Ergebnisse der Prüfung spätestens nach sechs Monaten.",
+    "Eine Ausnahme gilt für Bauwerke unter Denkmalschutz, soweit ihr Charakter verändert würde.",
+    "Die Kommission bewertet die Maßnahmen alle zwei Jahre und legt einen Bericht vor.",
+    "Energy poverty means a household's lack of access to essential energy services.",
+    "Zuschüsse werden nur gewährt, wenn die Rechnung innerhalb von 90 Tagen eingereicht wird.",
+    "District heating is efficient when at least half of its heat is renewable or waste heat.",
+)
+CHUNKINGS = ("tokens-128-42", "tokens-256-84", "articles", "sentences-6")
+RETRIEVERS = ("bm25", "dense", "bm25+dense", "bm25+dense+recency")
+GENERATORS = ("extractive", "small", "large")
+TYPES = ("fact", "multi-hop", "time frame", "definition")
+
+
+def report_data(
+    *,
+    n_questions: int = 40,
+    chunkings: int = 3,
+    retrievers: int = 4,
+    generators: int = 2,
+    sample: int = 12,
+    seed: int = 7,
+) -> ReportData:
+    """Build a study of ``chunkings`` x ``retrievers`` x ``generators`` cells.
+
+    The second generator answered a sample only. One cell of `all` has a coverage below 98 %. The means,
+    intervals and coverages of the leaderboard come from the scores.
+    """
+    rng = random.Random(seed)
+    documents = [" ".join(rng.choice(SENTENCES) for _ in range(60)) for _ in range(12)]
+    questions = [_question(index, documents) for index in range(n_questions)]
+    hard = {row["question_id"]: rng.random() for row in questions}
+    cells = [
+        (chunking, retriever, generator)
+        for chunking in CHUNKINGS[:chunkings]
+        for retriever in RETRIEVERS[:retrievers]
+        for generator in GENERATORS[:generators]
+    ]
+    scores: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+    hits: list[dict[str, Any]] = []
+    for cell in cells:
+        asked = questions[:sample] if cell[2] == "small" else questions
+        for row in asked:
+            # A ranking does not depend on the generator, so it is drawn from the other two parts.
+            ranking = random.Random(f"{seed} {cell[0]} {cell[1]} {row['question_id']}")
+            found = _hits(key_of(cell), row, documents, ranking, hard[row["question_id"]], cell)
+            hits += found
+            answers.append(_answer(key_of(cell), row, rng))
+            scores += _scores(cell, row, found, answers[-1], rng)
+    score_frame = frame(scores, {**SCORES, "cell": pl.String})
+    ids = [row["question_id"] for row in questions]
+    boards = _board(score_frame, [c for c in cells if c[2] != "small"], ids, "all", METRICS)
+    if generators > 1:
+        boards += _board(score_frame, cells, ids[:sample], f"sample of {sample}", METRICS)
+    return ReportData(
+        study="energy",
+        description="Welche Chunk-Größe, welcher Retriever und welches Modell für unsere Richtlinien?",
+        seed=seed,
+        created_at=datetime(2026, 11, 21, 22, 30, tzinfo=UTC),
+        metrics=METRICS,
+        leaderboard=frame(boards, LEADERBOARD),
+        questions=frame(questions, QUESTIONS),
+        scores=score_frame,
+        answers=frame(answers, {**ANSWERS, "cell": pl.String}),
+        hits=frame(
+            hits, {**HITS, "cell": pl.String, "text": pl.String, "url": pl.String, "title": pl.String}
+        ),
+        corpus=(
+            SourceFacts("directives", 612, 588, {"too short": 14, "near duplicate": 10}, {"HTTP 404": 3}),
+            SourceFacts("memos", 41, 41, {}, {}),
+        ),
+        chunkings=tuple(
+            ChunkingFacts(
+                name, f"{name.split('-')[0]}: {{size: 128, overlap: 42}}\n", 4210, 118.4, 126.0, 128, 0
+            )
+            for name in CHUNKINGS[:chunkings]
+        ),
+        recipes={"bm25": "bm25: {variant: okapi, k: 10}\n", "<b>dense</b>": "dense: {k: 10}\n"},
+        versions={
+            "polars": "2.1.0",
+            "all-MiniLM-L6-v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        },
+        notes=(
+            "The generator `small` answered a sample of the questions only.",
+            "Check `evidence found`: 1 quote was not found.",
+        ),
+    )
+
+
+def board_data(rows: Sequence[dict[str, Any]], metric: MetricInfo = SIMILARITY, n: int = 64) -> ReportData:
+    """Build a report of a leaderboard alone: each row is a chunking's name with the values given."""
+    board = [
+        {
+            "study": "s",
+            "subset": "all",
+            "cell": f"c.{row['chunking']}.e.r.g",
+            "cell_id": "0",
+            "embedder": "e",
+            "retriever": "r",
+            "generator": "g",
+            "metric": metric.name,
+            "n": n,
+            "coverage": 1.0,
+            **dict.fromkeys(("value", "low", "high", "worst", "best", "rank")),
+            **row,
+        }
+        for row in rows
+    ]
+    return ReportData(
+        study="s",
+        description="",
+        seed=1,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        metrics=(metric,),
+        leaderboard=frame(board, LEADERBOARD),
+        questions=frame([], QUESTIONS),
+        scores=frame([], {**SCORES, "cell": pl.String}),
+        answers=frame([], {**ANSWERS, "cell": pl.String}),
+        hits=frame([], {**HITS, "cell": pl.String, "text": pl.String, "url": pl.String, "title": pl.String}),
+    )
+
+
+def key_of(cell: tuple[str, str, str]) -> str:
+    """Write a cell's readable key."""
+    return f"energy.{cell[0]}.minilm.{cell[1]}.{cell[2]}"
+
+
+def _question(index: int, documents: Sequence[str]) -> dict[str, Any]:
+    doc = index % len(documents)
+    quote = SENTENCES[index % len(SENTENCES)]
+    start = documents[doc].find(quote)
+    found = start >= 0
+    evidence = {
+        "doc_id": f"doc{doc}" if found else None,
+        "url": HOSTILE_URL if index == 3 else f"https://eur-lex.example/doc/{doc}?a=1&b=2",
+        "quote": quote,
+        "start": start if found else None,
+        "end": start + len(quote) if found else None,
+        "grade": 1,
+        "reason": None if found else "the quote is not in the document",
+    }
+    return {
+        "question_id": f"q{index:03}",
+        "question_set": "handmade" if index % 3 else "generated",
+        "type": TYPES[index % len(TYPES)],
+        "language": "de",
+        "question": f"Was regelt der Text zu Punkt {index}? {'<b>fett</b>' if index % 5 == 0 else ''}",
+        "ground_truth": quote,
+        "answerable": True,
+        "needs": "all",
+        "gold": "spans",
+        "time_from": None,
+        "time_to": None,
+        "evidence": [evidence],
+    }
+
+
+def _hits(
+    key: str,
+    row: dict[str, Any],
+    documents: Sequence[str],
+    rng: random.Random,
+    hardness: float,
+    cell: Sequence[str],
+) -> list[dict[str, Any]]:
+    skill = 0.25 + 0.13 * RETRIEVERS.index(cell[1]) + 0.06 * CHUNKINGS.index(cell[0])
+    size = 420 + 260 * CHUNKINGS.index(cell[0])
+    evidence = row["evidence"][0]
+    place = (
+        1 + int(rng.random() * 4) if evidence["doc_id"] and rng.random() < skill * (1.6 - hardness) else None
+    )
+    hits = []
+    for rank in range(1, 6):
+        doc = rng.randrange(len(documents))
+        start = rng.randrange(0, len(documents[doc]) - size)
+        if rank == place:
+            doc, start = int(evidence["doc_id"][3:]), max(0, evidence["start"] - rng.randrange(30, 300))
+        end = min(len(documents[doc]), start + size)
+        hits.append(
+            {
+                "cell": key,
+                "question_id": row["question_id"],
+                "rank": rank,
+                "chunk_id": f"c{doc}-{start}",
+                "doc_id": f"doc{doc}",
+                "start": start,
+                "end": end,
+                "score": 1 / rank,
+                "text": documents[doc][start:end],
+                "url": HOSTILE_URL if doc == 5 else f"https://eur-lex.example/doc/{doc}?a=1&b=2",
+                "title": HOSTILE_TITLE if doc % 4 == 0 else f"Richtlinie {doc} {OVERRIDE}über Energie",
+            }
+        )
+    return hits
+
+
+def _answer(key: str, row: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    fails = key.endswith("articles.minilm.dense.extractive") or ".small" in key
+    failed = fails and rng.random() < 0.12
+    hostile = rng.random() < 0.05
+    return {
+        "cell": key,
+        "question_id": row["question_id"],
+        "status": "timeout" if failed else "ok",
+        "reason": "no answer within 60 s <gateway>" if failed else None,
+        "answer": None if failed else HOSTILE_ANSWER if hostile else row["ground_truth"],
+        "raw": None if failed else row["ground_truth"],
+        "chunk_ids": [],
+        "seconds": None if failed else rng.lognormvariate(-1, 0.5),
+        "prompt_tokens": None if failed else rng.randrange(700, 1600),
+        "completion_tokens": None if failed else rng.randrange(10, 90),
+        "usd": None if failed or ".small" not in key else 0.00031,
+        "cached": False,
+    }
+
+
+def _scores(
+    cell: tuple[str, str, str],
+    row: dict[str, Any],
+    hits: list[dict[str, Any]],
+    answer: dict[str, Any],
+    rng: random.Random,
+) -> list[dict[str, Any]]:
+    evidence = row["evidence"][0]
+    ranks = [
+        hit["rank"]
+        for hit in hits
+        if hit["doc_id"] == evidence["doc_id"]
+        and hit["start"] < evidence["end"]
+        and hit["end"] > evidence["start"]
+    ]
+    values: dict[str, float | None] = {
+        NDCG.name: 1 / min(ranks) if ranks else 0.0,
+        HIT_RATE.name: 1.0 if ranks else 0.0,
+    }
+    ok = answer["status"] == "ok"
+    values[SIMILARITY.name] = rng.uniform(0.4, 0.95) if ok else None
+    values[LATENCY.name] = answer["seconds"]
+    values[TOKENS.name] = answer["prompt_tokens"] + answer["completion_tokens"] if ok else None
+    # One retriever lost its index for some questions: its cells have no rank.
+    lost = cell[:2] == ("articles", "dense") and int(row["question_id"][1:]) % 9 == 0
+    if lost:
+        values[NDCG.name] = values[HIT_RATE.name] = None
+    return [
+        {
+            "cell": key_of(cell),
+            "question_id": row["question_id"],
+            "metric": name,
+            "status": "ok" if value is not None else ("error" if lost and "@" in name else answer["status"]),
+            "value": value,
+            "reason": None
+            if value is not None
+            else "index not found"
+            if lost and "@" in name
+            else answer["reason"],
+        }
+        for name, value in values.items()
+    ]
+
+
+def _board(
+    scores: pl.DataFrame,
+    cells: Sequence[tuple[str, str, str]],
+    ids: Sequence[str],
+    subset: str,
+    metrics: Sequence[MetricInfo],
+) -> list[dict[str, Any]]:
+    rows = []
+    for cell in cells:
+        for metric in metrics:
+            given = scores.filter(
+                (pl.col("cell") == key_of(cell))
+                & (pl.col("metric") == metric.name)
+                & pl.col("question_id").is_in(ids)
+            )["value"].to_list()
+            rows.append(_row(cell, metric, given, subset))
+    _rank([row for row in rows if row["metric"] == metrics[0].name])
+    return rows
+
+
+def _row(
+    cell: tuple[str, str, str], metric: MetricInfo, given: list[float | None], subset: str
+) -> dict[str, Any]:
+    values = [value for value in given if value is not None]
+    draws = random.Random(1)
+    means = sorted(fmean(draws.choices(values, k=len(values))) for _ in range(60)) if values else []
+    bounded = None not in metric.bounds
+
+    def filled(bound: float | None) -> float | None:
+        return fmean(bound if v is None else v for v in given) if bounded and bound is not None else None
+
+    return {
+        "study": "energy",
+        "subset": subset,
+        "cell": key_of(cell),
+        "cell_id": key_of(cell)[::-1],
+        "chunking": cell[0],
+        "embedder": "minilm",
+        "retriever": cell[1],
+        "generator": cell[2],
+        "metric": metric.name,
+        "value": fmean(values) if values else None,
+        "n": len(given),
+        "coverage": len(values) / len(given),
+        "low": means[1] if means else None,
+        "high": means[-2] if means else None,
+        "worst": filled(metric.worst),
+        "best": filled(metric.ideal),
+        "rank": None,
+    }
+
+
+def _rank(rows: list[dict[str, Any]]) -> None:
+    good = [row for row in rows if row["coverage"] >= 0.98]
+    for rank, row in enumerate(sorted(good, key=lambda row: (-row["value"], row["cell"])), start=1):
+        row["rank"] = rank

@@ -1,0 +1,60 @@
+"""The cache of LLM calls: one JSON file a call, whole or absent, found by what was asked of which model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from warehouse.parquet import replacing
+from warehouse.paths import Home
+from warehouse.schemas import CALLS
+
+
+class CallCache:
+    """Calls by their id, in `<home>/cache/calls/<first two digits>/<call_id>.json`.
+
+    A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.folder = home.cache("calls")
+
+    def get(self, call_id: str) -> dict[str, Any] | None:
+        """Return the record of a call, or None when there is none; a torn file counts as none."""
+        record = _read(self._path(call_id))
+        return record if record and record.get("call_id") == call_id else None
+
+    def put(self, call_id: str, record: Mapping[str, Any]) -> None:
+        """Store the record of a call at once: another reader sees all of it or nothing.
+
+        Raises `ValueError` for a NaN or an infinity, which JSON does not know.
+        """
+        text = json.dumps({**record, "call_id": call_id}, indent=1, allow_nan=False)
+        with replacing(self._path(call_id)) as temporary:
+            temporary.write_text(text, encoding="ascii")
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids."""
+        for path in sorted(self.folder.glob("??/*.json")):
+            record = _read(path)
+            if record:
+                row = {column: record.get(column) for column in CALLS}
+                yield {**row, "created_at": _time(row["created_at"])}
+
+    def _path(self, call_id: str) -> Path:
+        return self.folder / call_id[:2] / f"{call_id}.json"
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _time(value: object) -> datetime | None:
+    return datetime.fromisoformat(value) if isinstance(value, str) else None

@@ -1,0 +1,120 @@
+"""Short DuckDB connections behind one lock-and-retry helper.
+
+A process that writes the file locks out all others, readers too. So a connection is opened late, closed soon,
+and a locked file is waited for; who holds it is said by name.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.errors import AssayError, CorruptFileError, LockedError
+
+if TYPE_CHECKING:
+    import duckdb
+
+WAIT_SECONDS = 60.0
+_HOLDER = re.compile(r"lock is held in (?P<program>.*?) \(PID (?P<pid>\d+)\)")
+
+
+@contextmanager
+def connect(
+    path: Path, *, wait: float = WAIT_SECONDS, notify: Callable[[str], None] | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the database for reading and writing, migrated; close it when the block ends.
+
+    Args:
+        path: the DuckDB file; made when absent.
+        wait: seconds to wait for another process that holds the file.
+        notify: told once, in a sentence, when we begin to wait.
+
+    Raises:
+        LockedError: the file stayed locked; names the process that holds it.
+        CorruptFileError: the file is no DuckDB database; says how to have it made again.
+    """
+    connection = _open(path, wait, notify)
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        migrate(connection)
+        yield connection
+    finally:
+        connection.close()
+
+
+def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + wait
+    told = False
+    while True:
+        try:
+            return duckdb.connect(str(path))
+        except duckdb.Error as error:
+            holder = _holder(str(error))
+            if holder is None:
+                raise CorruptFileError(
+                    f"{path}: DuckDB cannot open it ({str(error).splitlines()[0]}). "
+                    "Move it away; `assay rebuild` makes it again from the Parquet files."
+                ) from error
+            if time.monotonic() >= deadline:
+                raise LockedError(
+                    f"{path} is held by {holder}; waited {wait:.0f} s. End that process, or try again later."
+                ) from error
+            if notify and not told:
+                notify(f"waiting for {path.name}, held by {holder} …")
+                told = True
+            time.sleep(0.05)
+
+
+def _holder(message: str) -> str | None:
+    """Say which process a DuckDB lock error names, or None when the error is about something else."""
+    if "lock" not in message.lower():
+        return None
+    match = _HOLDER.search(message)
+    if match is None:
+        return "another process"
+    pid = match["pid"]
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        program = " ".join(word.decode(errors="replace") for word in words if word)[:120]
+    except OSError:
+        program = match["program"]
+    return f"process {pid} ({program})"
+
+
+def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Apply the migrations that the database lacks, in order; return their names."""
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR PRIMARY KEY, applied_at TIMESTAMPTZ)"
+    )
+    done = {name for (name,) in connection.execute("SELECT name FROM migrations").fetchall()}
+    scripts = sorted(
+        (entry for entry in files("warehouse.migrations").iterdir() if entry.name.endswith(".sql")),
+        key=lambda entry: entry.name,
+    )
+    unknown = done - {script.name for script in scripts}
+    if unknown:
+        raise AssayError(
+            f"the database was written by a newer rag-assay (it has the migration {max(unknown)}); update rag-assay"
+        )
+    applied = []
+    for script in scripts:
+        if script.name in done:
+            continue
+        connection.execute("BEGIN")
+        try:
+            connection.execute(script.read_text())
+            connection.execute("INSERT INTO migrations VALUES (?, now())", [script.name])
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        applied.append(script.name)
+    return applied

@@ -1,0 +1,58 @@
+"""What makes two things the same: content digests, never names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+DIGEST_LENGTH = 20  # hex digits = 80 bits: no collision to be feared below 10^11 things
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def canonical(value: object) -> str:
+    """Write ``value`` as JSON in one form only: sorted keys, no white space, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: object) -> str:
+    """Return the first 20 hex digits of the SHA-256 of the canonical JSON of ``value``.
+
+    >>> digest({"b": 1, "a": [True, None]}) == digest({"a": [True, None], "b": 1})
+    True
+    >>> len(digest("x"))
+    20
+    """
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def digest_strings(parts: Iterable[str]) -> str:
+    """Digest many strings in their order without holding them; each is length-prefixed, so no two lists collide.
+
+    >>> digest_strings(["ab", "c"]) == digest_strings(["a", "bc"])
+    False
+    """
+    state = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "big"))
+        state.update(data)
+    return state.hexdigest()[:DIGEST_LENGTH]
+
+
+def sha256_bytes(data: bytes) -> str:
+    """Return the SHA-256 of ``data`` as 64 hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_text(text: str) -> str:
+    """Return the SHA-256 of the UTF-8 bytes of ``text`` (lone surrogates pass) as 64 hex digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file as 64 hex digits, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

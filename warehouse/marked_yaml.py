@@ -1,0 +1,121 @@
+"""YAML that remembers its lines, so that an error about a value can say where the value stands."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from warehouse.errors import InputError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+MAX_DEPTH, MAX_NODES = 40, 200_000
+Place = tuple[str | int, ...]
+
+
+@dataclass
+class MarkedYaml:
+    """A parsed YAML file.
+
+    data: plain dicts, lists and scalars, with `${NAME}` replaced from the environment
+    lines: path of keys and list positions -> line, from 1
+    """
+
+    path: Path
+    data: Any
+    lines: dict[Place, int] = field(default_factory=dict)
+
+    def line(self, place: Place) -> int:
+        """Return the line of ``place``, or of the nearest thing around it that has one.
+
+        Parts that the file does not have (a position in a list that was written as a single item) are skipped.
+        """
+        known: Place = ()
+        for part in place:
+            if (*known, part) in self.lines:
+                known = (*known, part)
+        return self.lines.get(known, 1)
+
+    def at(self, place: Place) -> str:
+        """Return ``file:line`` of a place, as editors and terminals understand it."""
+        return f"{self.path}:{self.line(place)}"
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loading that leaves dates as text: they are checked where they are used."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def load(path: Path) -> MarkedYaml:
+    """Read a YAML file.
+
+    Raises:
+        InputError: the file is missing, no YAML, repeats a key, or names an environment variable that is not
+            set; with file and line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from error
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        marked = MarkedYaml(path, None)
+        findings: list[str] = []
+        if node is not None:
+            marked.data = _convert(node, (), marked, findings, loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InputError(f"{path}:{line}: not valid YAML: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not valid YAML: {error}") from error
+    finally:
+        loader.dispose()
+    if findings:
+        raise InputError(*findings)
+    return marked
+
+
+def _convert(node: yaml.Node, place: Place, marked: MarkedYaml, findings: list[str], loader: _Loader) -> Any:
+    if len(place) > MAX_DEPTH or len(marked.lines) > MAX_NODES:
+        # Aliases can nest a small file into an endless one.
+        raise InputError(f"{marked.path}:{node.start_mark.line + 1}: the file is nested too deeply or is too large")
+    marked.lines.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        mapping: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(loader.construct_object(key_node))  # type: ignore[no-untyped-call]
+            inner = (*place, key)
+            if key in mapping:
+                findings.append(
+                    f"{marked.path}:{key_node.start_mark.line + 1}: the key `{key}` stands here a second time"
+                )
+            marked.lines[inner] = key_node.start_mark.line + 1
+            mapping[key] = _convert(value_node, inner, marked, findings, loader)
+        return mapping
+    if isinstance(node, yaml.SequenceNode):
+        return [_convert(item, (*place, i), marked, findings, loader) for i, item in enumerate(node.value)]
+    value = loader.construct_object(node)  # type: ignore[no-untyped-call]
+    return _substitute(value, place, marked, findings) if isinstance(value, str) else value
+
+
+def _substitute(value: str, place: Place, marked: MarkedYaml, findings: list[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in os.environ:
+            findings.append(f"{marked.at(place)}: the environment variable {name} is not set; set it, as in `{name}=… assay run …`")
+            return match[0]
+        return os.environ[name]
+
+    return _VARIABLE.sub(replace, value)

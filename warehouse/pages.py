@@ -1,0 +1,235 @@
+"""Stored pages: bodies by their SHA-256, one manifest a source, and how a body is read as text."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import os
+import re
+import uuid
+import zlib
+from datetime import datetime
+
+import polars as pl
+
+from warehouse.errors import CorruptFileError
+from warehouse.identity import digest_strings, sha256_bytes
+from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.paths import Home
+from warehouse.schemas import CRAWLS, PAGES
+
+# ------------------------------------------------------------------------------------------- manifest
+
+
+def read_manifest(home: Home, source: str) -> pl.DataFrame:
+    """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL.
+
+    A source that was never crawled has no pages: the frame is empty.
+    """
+    path = home.pages(source) / "manifest.parquet"
+    return read_parquet(path) if path.exists() else pl.DataFrame(schema=PAGES)
+
+
+def write_manifest(home: Home, source: str, manifest: pl.DataFrame) -> None:
+    """Replace the manifest of a source by ``manifest`` (`schemas.PAGES`), whole or not at all."""
+    write_parquet(manifest.select(list(PAGES)).sort("url"), home.pages(source) / "manifest.parquet")
+
+
+def manifest_digest(manifest: pl.DataFrame) -> str:
+    """Return the data version of a source's pages: a digest of URL, media type, body and fields of each.
+
+    Row order, fetch times and validators do not count, so a crawl that found nothing new keeps the version.
+    """
+    rows = manifest.select("url", "content_type", "sha256", "fields").sort("url").rows()
+    return digest_strings(
+        part or ""
+        for url, content_type, sha256, fields in rows
+        for part in (url, media_type(content_type), sha256, fields)
+    )
+
+
+def media_type(content_type: str | None) -> str:
+    """Return the media type of a Content-Type header, without its parameters.
+
+    >>> media_type("Text/HTML; charset=utf-8")
+    'text/html'
+    """
+    return (content_type or "").partition(";")[0].strip().lower()
+
+
+# ------------------------------------------------------------------------------------------- bodies
+
+
+def write_body(home: Home, body: bytes) -> str:
+    """Store ``body`` once per content and return its SHA-256.
+
+    A file that is there already is kept when it holds these bytes, and mended when it does not. There is no
+    fsync: a body that a power cut tore is noticed when it is read, and written again by the next crawl.
+    """
+    sha256 = sha256_bytes(body)
+    path = home.body(sha256)
+    if path.exists() and _unpacked(path.read_bytes()) == body:
+        return sha256
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        temporary.write_bytes(gzip.compress(body, compresslevel=6, mtime=0))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return sha256
+
+
+def read_body(home: Home, sha256: str) -> bytes:
+    """Return the bytes of a page.
+
+    Raises:
+        CorruptFileError: the file is missing, is no gzip file, or holds other bytes than its name says.
+    """
+    path = home.body(sha256)
+    try:
+        body = _unpacked(path.read_bytes())
+    except OSError as error:
+        raise CorruptFileError(f"{path}: cannot be read ({error}). Crawl its source again.") from error
+    if body is None or sha256_bytes(body) != sha256:
+        raise CorruptFileError(
+            f"{path}: these are not the bytes that were stored. Delete the file and crawl its source again."
+        )
+    return body
+
+
+def _unpacked(data: bytes) -> bytes | None:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error):
+        return None
+
+
+# ------------------------------------------------------------------------------------------- crawls
+
+
+def read_crawls(home: Home, source: str) -> pl.DataFrame:
+    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first; unreadable files raise."""
+    rows = []
+    for path in sorted((home.crawls / source).glob("*.json")):
+        try:
+            row = json.loads(path.read_text(encoding="utf-8"))
+            times = {name: datetime.fromisoformat(row[name]) for name in ("started_at", "ended_at")}
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(f"{path}: not a crawl's record ({error}). Delete the file.") from error
+        rows.append({name: row.get(name) for name in CRAWLS} | times)
+    return frame(rows, CRAWLS).sort("started_at")
+
+
+# ------------------------------------------------------------------------------------------- decoding
+
+_HEAD = 2048  # bytes in which a page declares its own charset (HTML says 1024; real pages are late)
+_DECLARED = re.compile(rb"""<(?:meta[^>]+?charset|\?xml[^>]+?encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# What browsers read under these labels (WHATWG encoding standard): supersets of what the label says.
+_LABELS = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+_SINGLE_BYTE = re.compile(r"cp125\d|iso8859-\d+|koi8-[ru]|mac-.*|latin.*")
+_WESTERN = frozenset(
+    "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœšžßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽ„“”‚‘’–—…€£«»‹›©®°·•§´™\u00a0\u00ad"
+)
+_LIKELY = [
+    "cp1252",
+    "iso8859_15",
+    "cp1250",
+    "cp1251",
+    "cp1253",
+    "cp1254",
+    "utf_16",
+    "big5",
+    "gb18030",
+    "cp932",
+]
+
+
+def decode(body: bytes, content_type: str | None = None) -> tuple[str, str]:
+    """Return the text of ``body`` and the Python codec that it was read with.
+
+    Tried in this order, each strictly: a byte order mark, the charset of the Content-Type header, the one
+    that the page declares, UTF-8, and at last detection. A single-byte charset accepts nearly any bytes, so
+    it loses to UTF-8 where the bytes are valid UTF-8 beyond ASCII. Text that is UTF-8 but for a few broken
+    bytes stays so, with U+FFFD for these.
+
+    >>> decode("Fußball".encode("utf-8"), "text/html; charset=iso-8859-1")
+    ('Fußball', 'utf-8')
+    >>> decode("Fußball".encode("cp1252"), "text/html; charset=utf-8")
+    ('Fußball', 'cp1252')
+    """
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return body.decode(name, errors="replace"), name
+    for name in [*_candidates(body, content_type), "utf-8"]:
+        text = _strictly(body, name)
+        if text is not None:
+            return text, name
+    return _detected(body)
+
+
+def _candidates(body: bytes, content_type: str | None) -> list[str]:
+    """Return the usable codecs that header and page declare; UTF-8 before a single-byte one that hides it."""
+    header = re.search(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", content_type or "", re.I)
+    declared = _DECLARED.search(body[:_HEAD])
+    by_page = _codec(declared[1].decode("ascii")) if declared else None
+    if by_page and by_page.startswith(("utf-16", "utf-32")):
+        by_page = "utf-8"  # the declaration itself was read as single bytes
+    names = [name for name in (_codec(header[1]) if header else None, by_page) if name]
+    if names and _SINGLE_BYTE.fullmatch(names[0]) and not body.isascii():
+        return ["utf-8", *names]
+    return names
+
+
+def _codec(label: str) -> str | None:
+    try:
+        name = codecs.lookup(label.lower().removeprefix("unicode-1-1-")).name
+    except LookupError:
+        return None
+    return _LABELS.get(name, name) if _is_charset(name) else None
+
+
+def _is_charset(name: str) -> bool:
+    try:
+        return isinstance("html".encode(name).decode(name), str)
+    except (LookupError, ValueError, TypeError):  # rot13, base64 and the like are codecs, but no charsets
+        return False
+
+
+def _strictly(body: bytes, name: str) -> str | None:
+    try:
+        text = body.decode(name)
+    except ValueError:
+        return None
+    return None if "\0" in text else text
+
+
+def _detected(body: bytes) -> tuple[str, str]:
+    """Guess the charset of bytes that are valid in none of those that were declared, nor in UTF-8."""
+    text = body.decode("utf-8", errors="replace")
+    broken = text.count("\ufffd")
+    if sum(not character.isascii() for character in text) - broken > 10 * broken:
+        return text, "utf-8"
+    from charset_normalizer import from_bytes
+
+    western = _strictly(body, "cp1252")
+    if western is not None and all(sign.isascii() or sign in _WESTERN for sign in western):
+        return western, "cp1252"  # for a few accents detection is a lottery between cp1250, cp1252 and others
+    best = from_bytes(body, cp_isolation=_LIKELY).best()
+    name = best.encoding if best else "utf-8"
+    return body.decode(name, errors="replace"), name

@@ -1,0 +1,56 @@
+"""Parquet files that are whole or absent, and readable or named in an error."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.errors import CorruptFileError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that takes its place when the block ends well.
+
+    The bytes are flushed to disk before the rename, so that after a kill or a power cut ``path`` holds
+    either the old or the new content, never a part of it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write ``frame`` to ``path`` at once: another reader sees the old file or the whole new one."""
+    with replacing(path) as temporary:
+        frame.write_parquet(temporary, compression="zstd")
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    """Read a Parquet file; raise `CorruptFileError` that names it when it is torn or no Parquet at all."""
+    try:
+        return pl.read_parquet(path, columns=columns)
+    except FileNotFoundError as error:
+        raise CorruptFileError(
+            f"{path}: the file is missing. `assay run STUDY` makes it again."
+        ) from error
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise CorruptFileError(
+            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
+        ) from error
+
+
+def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
+    """Make a frame of ``rows`` with exactly the columns and types of ``schema``, in its order."""
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,0 +1,68 @@
+"""Where everything lies: one folder, `ASSAY_HOME` (default `./var`)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Home:
+    """The one folder that holds all state; nothing is written elsewhere.
+
+    >>> Home(Path("/srv/assay")).database.name
+    'assay.duckdb'
+    """
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """The DuckDB file, which can be made again from the Parquet files."""
+        return self.root / "assay.duckdb"
+
+    @property
+    def dagster(self) -> Path:
+        """The folder of the Dagster instance (`DAGSTER_HOME`)."""
+        return self.root / "dagster"
+
+    @property
+    def models(self) -> Path:
+        """Model weights, one folder a model; `ASSAY_MODELS` moves it, so that many homes can share one."""
+        return Path(os.environ.get("ASSAY_MODELS") or self.root / "models").expanduser().resolve()
+
+    @property
+    def reports(self) -> Path:
+        """The HTML reports, one file a study."""
+        return self.root / "reports"
+
+    @property
+    def crawls(self) -> Path:
+        """One folder a crawl in progress: Scrapy's job state and log."""
+        return self.root / "crawls"
+
+    def pages(self, source: str) -> Path:
+        """The folder of a source's page manifests."""
+        return self.root / "pages" / source
+
+    def body(self, sha256: str) -> Path:
+        """The gzip file of a page's bytes, by their SHA-256."""
+        return self.root / "bodies" / sha256[:2] / f"{sha256}.gz"
+
+    def stage(self, stage: str) -> Path:
+        """The folder of a stage's artifacts."""
+        return self.root / stage
+
+    def index(self, identity: str) -> Path:
+        """The folder of one index: a LanceDB database and the lexical index beside it."""
+        return self.root / "indexes" / identity
+
+    def cache(self, kind: str) -> Path:
+        """The folder of one content-addressed cache (`vectors`, `calls`)."""
+        return self.root / "cache" / kind
+
+
+def home() -> Home:
+    """Return the home folder that the environment names (`ASSAY_HOME`, default `./var`)."""
+    return Home(Path(os.environ.get("ASSAY_HOME") or "var").expanduser().resolve())

@@ -1,0 +1,192 @@
+"""The shapes of what is stored: one dict of column -> polars type a table, and the typed outcomes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import polars as pl
+
+Schema: TypeAlias = dict[str, pl.DataType | type[pl.DataType]]
+
+UTC_TIME = pl.Datetime("us", "UTC")
+
+
+class Status(StrEnum):
+    """How one (cell, question, metric) row ended. Anything but `ok` has a reason and no value."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    NO_CONTEXT = "no_context"
+    PARSE_FAILED = "parse_failed"
+    TRUNCATED = "truncated"
+    TIMEOUT = "timeout"
+    RATE_LIMITED = "rate_limited"
+    OVER_BUDGET = "over_budget"
+    ERROR = "error"
+    NOT_RUN = "not_run"
+
+
+RETRYABLE = frozenset({Status.TIMEOUT, Status.RATE_LIMITED, Status.OVER_BUDGET, Status.ERROR, Status.NOT_RUN})
+"""Outcomes that another run may mend: a result that holds one is not complete, and is tried again."""
+
+PAGES: Schema = {
+    "url": pl.String,  # after redirects
+    "requested_url": pl.String,
+    "status": pl.Int64,  # HTTP status; NULL when there was no answer or the page is a file
+    "content_type": pl.String,
+    "etag": pl.String,
+    "last_modified": pl.String,
+    "fetched_at": UTC_TIME,
+    "sha256": pl.String,  # NULL when nothing was stored; `reason` says why
+    "size": pl.Int64,  # bytes
+    "fields": pl.String,  # JSON object: what the spider or reader knows of the page (title, celex, id …)
+    "reason": pl.String,
+}
+
+SECTION = pl.Struct({"heading": pl.String, "level": pl.Int64, "start": pl.Int64, "end": pl.Int64})
+
+DOCUMENTS: Schema = {
+    "doc_id": pl.String,
+    "version": pl.String,  # digest of all that a reader of the document can see
+    "source": pl.String,
+    "url": pl.String,
+    "title": pl.String,
+    "text": pl.String,
+    "language": pl.String,
+    "published_at": pl.String,  # ISO 8601 date or time, as precise as the page says
+    "authors": pl.List(pl.String),
+    "keywords": pl.List(pl.String),
+    "sections": pl.List(SECTION),  # offsets in characters: text[start:end]
+    "metadata": pl.String,  # JSON object
+    "page_sha256": pl.String,
+}
+
+DROPPED: Schema = {"source": pl.String, "url": pl.String, "reason": pl.String}
+
+CHUNKS: Schema = {
+    "chunk_id": pl.String,
+    "doc_id": pl.String,
+    "doc_version": pl.String,
+    "ordinal": pl.Int64,  # position in its document, from 0
+    "start": pl.Int64,  # characters: document.text[start:end] == text
+    "end": pl.Int64,
+    "heading_path": pl.List(pl.String),
+    "text": pl.String,
+    "n_tokens": pl.Int64,  # without the model's special tokens
+}
+
+EVIDENCE = pl.Struct(
+    {
+        "doc_id": pl.String,  # NULL: no such document
+        "url": pl.String,
+        "quote": pl.String,  # NULL: the whole document is the evidence (BEIR)
+        "start": pl.Int64,
+        "end": pl.Int64,
+        "grade": pl.Int64,  # >= 1
+        "reason": pl.String,  # why it was not found; NULL when it was
+    }
+)
+
+QUESTIONS: Schema = {
+    "question_id": pl.String,
+    "question_set": pl.String,
+    "type": pl.String,
+    "language": pl.String,
+    "question": pl.String,
+    "ground_truth": pl.String,
+    "answerable": pl.Boolean,
+    "needs": pl.String,  # all | any
+    "gold": pl.String,  # spans | documents | none
+    "time_from": pl.String,
+    "time_to": pl.String,
+    "evidence": pl.List(EVIDENCE),
+}
+
+HITS: Schema = {
+    "question_id": pl.String,
+    "rank": pl.Int64,  # from 1
+    "chunk_id": pl.String,
+    "doc_id": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "score": pl.Float64,
+}
+
+RANKED: Schema = {
+    "question_id": pl.String,
+    "status": pl.String,
+    "reason": pl.String,
+    "seconds": pl.Float64,  # wall time of this question alone, its query embedding included
+    "n_hits": pl.Int64,
+}
+
+ANSWERS: Schema = {
+    "question_id": pl.String,
+    "status": pl.String,
+    "reason": pl.String,
+    "answer": pl.String,
+    "raw": pl.String,  # what the generator gave back, untouched
+    "chunk_ids": pl.List(pl.String),  # the context that it was given
+    "seconds": pl.Float64,  # of the call that computed it, also when it now comes from the cache
+    "prompt_tokens": pl.Int64,
+    "completion_tokens": pl.Int64,
+    "usd": pl.Float64,
+    "cached": pl.Boolean,
+}
+
+SCORES: Schema = {
+    "question_id": pl.String,
+    "metric": pl.String,
+    "status": pl.String,
+    "value": pl.Float64,
+    "reason": pl.String,
+}
+
+LEADERBOARD: Schema = {
+    "study": pl.String,
+    "subset": pl.String,  # all | sample of N: cells are compared on the same questions only
+    "cell": pl.String,
+    "cell_id": pl.String,
+    "chunking": pl.String,
+    "embedder": pl.String,
+    "retriever": pl.String,
+    "generator": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,  # mean over the questions that have a value
+    "n": pl.Int64,  # questions that the metric applies to: the same in every cell of the subset
+    "coverage": pl.Float64,  # share of them that have a value
+    "low": pl.Float64,  # bootstrap interval
+    "high": pl.Float64,
+    "worst": pl.Float64,  # the mean if every missing value were the metric's worst …
+    "best": pl.Float64,  # … or best possible one; NULL for metrics without bounds
+    "rank": pl.Int64,  # by the study's first metric; NULL below 98 % coverage
+}
+
+CALLS: Schema = {
+    "call_id": pl.String,  # cache key: digest of model digest, messages and parameters
+    "model": pl.String,
+    "status": pl.String,
+    "reason": pl.String,
+    "request": pl.String,
+    "response": pl.String,
+    "prompt_tokens": pl.Int64,
+    "completion_tokens": pl.Int64,
+    "seconds": pl.Float64,
+    "usd": pl.Float64,
+    "created_at": UTC_TIME,
+}
+
+CRAWLS: Schema = {
+    "crawl_id": pl.String,
+    "source": pl.String,
+    "started_at": UTC_TIME,
+    "ended_at": UTC_TIME,
+    "outcome": pl.String,  # finished, or the limit or signal that ended it
+    "requests": pl.Int64,
+    "bytes": pl.Int64,
+    "new": pl.Int64,
+    "changed": pl.Int64,
+    "unchanged": pl.Int64,
+    "failed": pl.String,  # JSON object: reason -> count
+}
