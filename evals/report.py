@@ -82,7 +82,7 @@ def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> Report
 
 
 def _select(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema) -> pl.DataFrame:
-    rows = connection.execute(sql, parameters).pl()
+    rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
     return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])  # type: ignore[arg-type]
 
 
@@ -107,7 +107,7 @@ def _hits(
         hits = _select(connection, "SELECT * FROM current_hits WHERE ranking = ? AND rank <= 5", [cell.ranking], HITS)
         index = store.current("indexes", grid.index_key(cell))
         assert index is not None  # noqa: S101 -- the cell was scored
-        texts = open_table(store.folder("indexes", index.identity)).search().select(["chunk_id", "text"]).to_polars().collect()
+        texts = open_table(store.folder("indexes", index.identity)).search().select(["chunk_id", "text"]).to_polars()
         frames.append(hits.join(texts.select("chunk_id", "text"), on="chunk_id", how="left").with_columns(pl.lit(key).alias("cell")))
     schema = {**HITS, "text": pl.String, "cell": pl.String}
     hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)

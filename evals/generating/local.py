@@ -31,8 +31,9 @@ def free_cores() -> int:
 class LocalServer:
     """Serves one GGUF file on 127.0.0.1 at a free port until `stop`; ready once constructed.
 
-    It has one slot and no prompt cache, so that an answer never depends on which calls came before it or
-    beside it; further calls wait their turn. Calls need the server's own random key.
+    It has one slot, no prompt cache and no flash attention, so that an answer depends neither on the calls
+    before it or beside it nor on the number of threads; further calls wait their turn. Calls need the
+    server's own random key.
 
     folder: holds exactly one `*.gguf` file
     threads: for prompt and answer; None means every core that the process may use
@@ -86,6 +87,8 @@ def _start(server: LocalServer, weights: Path) -> Any:
     params.n_gpu_layers = 0
     params.n_parallel = 1
     params.n_ctx = server.context
+    # Flash attention sums in an order that depends on the number of threads, and so would the answers.
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = server.threads

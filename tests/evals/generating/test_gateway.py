@@ -235,7 +235,7 @@ def test_without_a_wish_the_waits_double(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(module.time, "sleep", waited.append)
+    monkeypatch.setattr(time, "sleep", waited.append)
     server.add(rate_limited(), failure(500, "overloaded"), answer("Paris."))
     assert ask(gateway, server).text == "Paris."
     assert waited == [1.0, 2.0]

@@ -52,6 +52,19 @@ def test_the_same_question_gets_the_same_answer_whatever_came_before(gateway: Ga
 
 
 @pytest.mark.models
+def test_the_number_of_threads_does_not_change_the_answer(
+    gateway: Gateway, weights: Callable[[str], Path], tmp_path: Path
+) -> None:
+    weights("smollm2-135m-instruct")
+    messages = answer_messages("Who may drive on the island, and when?", PASSAGES * 3, "en")
+    with Gateway(Home(tmp_path), timeout=240, local_threads=2, local_context=1024) as other:
+        two = other.complete(MODEL, messages, max_tokens=48)
+    one = gateway.complete(MODEL, messages, max_tokens=48)
+    assert (one.raw, one.cached, two.cached) == (two.raw, False, False)
+    assert one.call_id == two.call_id
+
+
+@pytest.mark.models
 def test_a_prompt_longer_than_the_context_is_a_typed_status(gateway: Gateway) -> None:
     reply = gateway.complete(MODEL, answer_messages("Why?", ["wide " * 3000], "en"), max_tokens=8)
     assert (reply.status, reply.text) == (Status.TRUNCATED, "")
