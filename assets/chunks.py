@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
 import polars as pl
 
 from assets.chunking.run import chunk_documents
@@ -23,11 +25,13 @@ class Chunks(Stage):
     name = "chunks"
     group = "corpus"
     description = (
-        "The documents of a corpus cut by one chunking. Offsets are exact (document.text[start:end] == text), "
+        "A corpus' documents cut by one chunking. Offsets are exact: document.text[start:end] == text; "
         "ids follow from document, version and offsets. Stored: Parquet."
     )
     upstream = ("documents",)
-    checks = {"exact_offsets": "Every chunk is the stretch of its document that its offsets say."}
+    checks: ClassVar[dict[str, str]] = {
+        "exact_offsets": "Every chunk is the stretch of its document that its offsets say."
+    }
 
     def __init__(self, build: Build) -> None:
         self.build_plan = build
@@ -55,16 +59,18 @@ class Chunks(Stage):
         if not len(chunks):
             raise AssayError(f"chunks of {key}: the corpus has no text to cut")
         write_parquet(chunks, folder / "chunks.parquet")
-        tokens = chunks["n_tokens"]
+        tokens = chunks["n_tokens"].to_numpy()
         meta = {
             "chunks": len(chunks),
             "documents": len(documents),
-            "tokens_mean": round(float(tokens.mean() or 0), 1),  # type: ignore[arg-type]
-            "tokens_median": float(tokens.median() or 0),  # type: ignore[arg-type]
-            "tokens_max": int(tokens.max() or 0),  # type: ignore[call-overload]
+            "tokens_mean": round(float(tokens.mean()), 1),
+            "tokens_median": float(np.median(tokens)),
+            "tokens_max": int(tokens.max()),
         }
         wrong = _wrong_offsets(documents, chunks)
-        check = Check("exact_offsets", wrong == 0, f"{wrong} of {len(chunks)} chunks differ from their document")
+        check = Check(
+            "exact_offsets", wrong == 0, f"{wrong} of {len(chunks)} chunks differ from their document"
+        )
         return Built(digest_strings(chunks["chunk_id"]), meta, (check,))
 
 

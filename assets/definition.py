@@ -1,4 +1,4 @@
-"""Stages as Dagster assets: partitioned, skippable, many keys in one run, each recorded as it is committed."""
+"""Stages as Dagster assets: partitioned, skippable, many keys a run, each recorded as it is committed."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ import dagster as dg
 from dagster import BetaWarning, PreviewWarning
 
 from assets.partitions import mapping, partitions
-from assets.stage import Check, Outcome, Progress, Stage, Work, build_keys
+from assets.stage import Check, Outcome, Progress, Stage, Work, build_key, build_keys
 from warehouse.artifacts import Artifact
 from warehouse.connection import connect
 from warehouse.errors import AssayError
@@ -17,8 +17,8 @@ from warehouse.identity import digest
 from warehouse.paths import home
 from warehouse.tables import FILES, sync
 
-# Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody needs
-# to be told at every start.
+# Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody
+# needs to be told at every start.
 warnings.filterwarnings("ignore", category=BetaWarning)
 warnings.filterwarnings("ignore", category=PreviewWarning)
 
@@ -28,57 +28,65 @@ IDENTITY_TAG = "assay/identity"
 
 @dataclass
 class RunOptions:
-    """The resource by which the driver steers its runs (it sets the fields between them); the defaults are what a person's backfill means.
+    """The resource by which the driver steers its runs: it sets the fields between them.
 
-    keys: which keys of the run's range are meant; None: all of them
+    The defaults are what a person's backfill means.
+
     again: run stages again that can be (crawls), although nothing changed
     progress: hears (label, done, of)
     report: hears how each key ended
     """
 
-    keys: frozenset[str] | None = None
     again: bool = True
     progress: Progress = lambda _label, _done, _of: None
     report: Callable[[Outcome], None] = lambda _outcome: None
 
 
-def as_asset(stage: Stage, stages: dict[str, Stage]) -> dg.AssetsDefinition:
+def as_asset(
+    stage: Stage, stages: dict[str, Stage] | None, keys: Sequence[str] | None = None
+) -> dg.AssetsDefinition:
     """Return the Dagster asset of a stage.
 
-    One run covers any range of its partitions. Each key that ends well is logged as a materialization with its
-    data version and provenance as soon as it is committed; at the end the run fails if any key did.
+    stages: all stages, for the arrows between them; None leaves the arrows out
+    keys: its partitions, where not all of them: the driver runs just the keys that are not up to date, and a
+        run plans, and pays for, every partition between the first and the last of its range
+
+    One run covers any range of its partitions. Each key that ends well is logged as a materialization with
+    its data version and provenance as soon as it is committed; at the end the run fails if any key did.
     """
+    partitions_def = partitions(stage) if keys is None else dg.StaticPartitionsDefinition(list(keys))
     spec = dg.AssetSpec(
         stage.name,
         group_name=stage.group,
         description=stage.description,
-        deps=[
-            *(dg.AssetDep(name, partition_mapping=mapping(stage, stages[name])) for name in stage.upstream),
-            dg.AssetDep(RECIPES, partition_mapping=mapping(stage, None)),
-        ],
-        partitions_def=partitions(stage),
+        deps=_arrows(stage, stages) if stages else [],
+        partitions_def=partitions_def,
         code_version=stage.code_version,
         kinds={"python"},
         skippable=True,
     )
+
+    check_specs = [
+        dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions_def)
+        for name, text in stage.checks.items()
+    ]
+    if stage.crawls:
+        return _one_by_one(stage, spec, check_specs)
 
     @dg.multi_asset(
         name=stage.name,
         specs=[spec],
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={"options"},
-        check_specs=[
-            dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions(stage))
-            for name, text in stage.checks.items()
-        ],
+        check_specs=check_specs,
+        can_subset=True,  # makes the checks optional, which are logged a partition each
     )
     def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
         options: RunOptions = context.resources.options
-        keys = [key for key in context.partition_keys if options.keys is None or key in options.keys]
         work = Work(home(), options.progress, dagster=context)
         outcomes = []
         cursor = context.instance.event_log_storage.get_maximum_record_id()
-        for outcome in build_keys(stage, keys, work, again=options.again and stage.reruns_when_asked):
+        for outcome in build_keys(stage, context.partition_keys, work):
             outcomes.append(outcome)
             options.report(outcome)
             for event in _events(stage, outcome, work, cursor):
@@ -91,6 +99,56 @@ def as_asset(stage: Stage, stages: dict[str, Stage]) -> dg.AssetsDefinition:
         yield from ()
 
     return materialize
+
+
+def _one_by_one(
+    stage: Stage, spec: dg.AssetSpec, check_specs: Sequence[dg.AssetCheckSpec]
+) -> dg.AssetsDefinition:
+    """Return the asset of a stage that crawls: a run a partition, since Pipes wants each run's one result."""
+
+    @dg.multi_asset(
+        name=stage.name,
+        specs=[spec],
+        backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=1),
+        required_resource_keys={"options"},
+        check_specs=check_specs,
+    )
+    def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        options: RunOptions = context.resources.options
+        work = Work(home(), options.progress, dagster=context)
+        cursor = context.instance.event_log_storage.get_maximum_record_id()
+        outcome = build_key(stage, context.partition_key, work, again=options.again)
+        options.report(outcome)
+        _raise_failures(stage, [outcome])
+        artifact = outcome.artifact
+        assert artifact is not None  # noqa: S101 -- without one, it failed
+        tags = _provenance(stage, artifact, work, cursor)
+        version = tags.pop("dagster/data_version")
+        yield dg.MaterializeResult(
+            asset_key=stage.name, metadata=_metadata(outcome), tags=tags, data_version=dg.DataVersion(version)
+        )
+        for check in outcome.checks:
+            yield _check_result(stage, check)
+
+    return materialize
+
+
+def _check_result(stage: Stage, check: Check) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=stage.name,
+        check_name=check.name,
+        passed=check.passed,
+        severity=dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
+        description=check.description,
+        metadata=check.metadata,
+    )
+
+
+def _arrows(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
+    return [
+        *(dg.AssetDep(name, partition_mapping=mapping(stage, stages[name])) for name in stage.upstream),
+        dg.AssetDep(RECIPES, partition_mapping=mapping(stage, None)),
+    ]
 
 
 def _events(
@@ -180,7 +238,7 @@ def recipes_asset(stages: Sequence[Stage]) -> Any:
     @dg.observable_source_asset(
         key=RECIPES,
         group_name="studies",
-        description="The recipes of all study files (sources, chunkings, embedders, retrievers, generators, …); "
+        description="The recipes of all study files: sources, chunkings, embedders, retrievers, generators; "
         "the data version of each is the digest of its parameters and code version.",
         partitions_def=dg.StaticPartitionsDefinition(sorted(versions) or ["none"]),
     )
@@ -194,7 +252,7 @@ def recipe_versions(stages: Sequence[Stage]) -> dict[str, str]:
     """Return name -> digest of every recipe that some stage hangs on."""
     found: dict[str, str] = {}
     for stage in stages:
-        for key in stage.keys():
+        for key in stage.keys():  # noqa: SIM118 -- a stage is no dict
             try:
                 found.update(stage.recipes(key))
             except AssayError:

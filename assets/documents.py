@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 from assets.cleaning.run import clean_pages
 from assets.merging import Build
@@ -18,12 +19,17 @@ class Documents(Stage):
 
     name = "documents"
     group = "corpus"
+    code_version = "2"
     description = (
-        "Clean text with title, date, authors, keywords and language, from HTML (trafilatura), PDF, text and BEIR passages. "
+        "Clean text with title, date, authors, keywords and language, from HTML (trafilatura), PDF, text and "
+        "BEIR passages; acts of EUR-Lex with their recitals, articles and annexes as sections. "
         "Pages that give no document are listed in dropped.parquet with the reason."
     )
     upstream = ("pages",)
-    checks = {"few_dropped": "At most a tenth of the stored pages gave no document.", "unique_ids": "No document id comes twice."}
+    checks: ClassVar[dict[str, str]] = {
+        "few_dropped": "At most a tenth of the stored pages gave no document.",
+        "unique_ids": "No document id comes twice.",
+    }
 
     def __init__(self, build: Build) -> None:
         self.sources = build.sources
@@ -62,6 +68,13 @@ class Documents(Stage):
                 f"{documents['doc_id'].n_unique()} ids for {len(documents)} documents",
             ),
         )
-        version = digest([documents.select("doc_id", "version").rows(), dropped.select("url", "reason").rows()])
-        meta = {"documents": len(documents), "dropped": len(dropped), "dropped_by_reason": reasons, "words": words}
+        version = digest(
+            [documents.select("doc_id", "version").rows(), dropped.select("url", "reason").rows()]
+        )
+        meta = {
+            "documents": len(documents),
+            "dropped": len(dropped),
+            "dropped_by_reason": reasons,
+            "words": words,
+        }
         return Built(version, meta, checks)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
 import polars as pl
 
 from assets.chunks import tokenizer_of
@@ -21,11 +23,13 @@ class Embeddings(Stage):
     name = "embeddings"
     group = "corpus"
     description = (
-        "One unit vector a chunk, by a sentence-transformers model. A text is embedded once per model revision, "
+        "One unit vector a chunk, by a sentence-transformers model. A text is embedded once a revision, "
         "whatever chunking or study it comes from. Stored: Parquet, and the vector cache."
     )
     upstream = ("chunks",)
-    checks = {"chunks_fit": "Every chunk fits into what the model reads, unless the recipe truncates or averages."}
+    checks: ClassVar[dict[str, str]] = {
+        "chunks_fit": "Every chunk fits into what the model reads, unless the recipe truncates or averages."
+    }
 
     def __init__(self, build: Build) -> None:
         self.build_plan = build
@@ -51,13 +55,14 @@ class Embeddings(Stage):
         chunks = read_parquet(work.store.folder("chunks", artifact.identity) / "chunks.parquet")
         tokenizer = tokenizer_of(recipe.model, work)
         texts = [recipe.passage_prefix + text for text in chunks["text"]]
-        counts = pl.Series(tokenizer.count(texts)) + tokenizer.special_tokens
-        too_long = int((counts > recipe.max_tokens).sum())
+        counts = np.array(tokenizer.count(texts), np.int64) + tokenizer.special_tokens
+        too_long, longest = int((counts > recipe.max_tokens).sum()), int(counts.max(initial=0))
         if too_long and recipe.overflow == "fail":
             raise AssayError(
-                f"embeddings of {key}: {too_long} of {len(chunks)} chunks are longer than the {recipe.max_tokens} tokens that "
-                f"the embedder reads (longest: {counts.max()}, special tokens included). Make the chunks smaller, raise "
-                "max_tokens if the model allows it, or say `overflow: truncate` or `overflow: average`."
+                f"embeddings of {key}: {too_long} of {len(chunks)} chunks are longer than the "
+                f"{recipe.max_tokens} tokens that the embedder reads (longest: {longest}, special tokens "
+                "included). Make the chunks smaller, raise max_tokens if the model allows it, or say "
+                "`overflow: truncate` or `overflow: average`."
             )
         embedded = CachedEmbedder(recipe, work.home).passages(
             chunks["text"].to_list(), lambda done, of: work.progress(f"embedding {key}", done, of)
@@ -75,8 +80,9 @@ class Embeddings(Stage):
         check = Check(
             "chunks_fit",
             too_long == 0 or recipe.overflow != "fail",
-            f"{too_long} of {len(chunks)} chunks are longer than {recipe.max_tokens} tokens (overflow: {recipe.overflow})",
-            {"longest": int(counts.max() or 0)},  # type: ignore[call-overload]
+            f"{too_long} of {len(chunks)} chunks are longer than {recipe.max_tokens} tokens "
+            f"(overflow: {recipe.overflow})",
+            {"longest": longest},
         )
         version = digest([recipe.revision(), digest_strings(chunks["chunk_id"])])
         return Built(version, meta, (check,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from assets.indexing.table import build as build_table
 from assets.indexing.table import open_table
@@ -19,11 +20,11 @@ class Indexes(Stage):
     name = "indexes"
     group = "corpus"
     description = (
-        "A LanceDB table with the vectors and a full-text index, and the tokenised corpus for BM25 beside it. "
+        "A LanceDB table with the vectors and a full-text index; the tokenised corpus for BM25 beside it. "
         "Readers open the finished, tagged version only."
     )
     upstream = ("chunks", "embeddings")
-    checks = {"all_rows": "The table that readers open holds every chunk."}
+    checks: ClassVar[dict[str, str]] = {"all_rows": "The table that readers open holds every chunk."}
 
     def __init__(self, build: Build) -> None:
         self.build_plan = build
@@ -44,10 +45,20 @@ class Indexes(Stage):
         """Write the index."""
         chunk_artifact, embedding_artifact = self.inputs(key, work.store)
         chunks = read_parquet(work.store.folder("chunks", chunk_artifact.identity) / "chunks.parquet")
-        embeddings = read_parquet(work.store.folder("embeddings", embedding_artifact.identity) / "embeddings.parquet")
+        embeddings = read_parquet(
+            work.store.folder("embeddings", embedding_artifact.identity) / "embeddings.parquet"
+        )
         begin = time.perf_counter()
         facts = build_table(folder, chunks, embeddings["vector"].to_numpy())
         rows = open_table(folder).count_rows()
         check = Check("all_rows", rows == len(chunks), f"{rows} rows for {len(chunks)} chunks")
-        meta = {"chunks": facts.chunks, "dimensions": facts.dimensions, "seconds": round(time.perf_counter() - begin, 2)}
-        return Built(digest([chunk_artifact.data_version, embedding_artifact.data_version, self.code_version]), meta, (check,))
+        meta = {
+            "chunks": facts.chunks,
+            "dimensions": facts.dimensions,
+            "seconds": round(time.perf_counter() - begin, 2),
+        }
+        return Built(
+            digest([chunk_artifact.data_version, embedding_artifact.data_version, self.code_version]),
+            meta,
+            (check,),
+        )

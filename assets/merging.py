@@ -27,7 +27,7 @@ class Build:
 
     @staticmethod
     def of(halves: Sequence[tuple[BuildHalf, Sequence[str], Path]]) -> Build:
-        """Merge build halves, each with the keys of the indexes that its study uses and the folder of its paths."""
+        """Merge build halves, each with the keys of its study's indexes and the folder of its paths."""
         build = Build()
         for half, indexes, base in halves:
             build.corpora[half.corpus.name] = half.corpus
@@ -48,5 +48,11 @@ def _absolute(source: Source, base: Path) -> Source:
         return source
     given = Path(source.path).expanduser()
     beside = (base / given).resolve()
-    path = given if given.is_absolute() else given.resolve() if given.exists() and not beside.exists() else beside
+    path = (
+        given
+        if given.is_absolute()
+        else given.resolve()
+        if given.exists() and not beside.exists()
+        else beside
+    )
     return source.model_copy(update={"path": str(path)})

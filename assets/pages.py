@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
@@ -23,12 +23,14 @@ class Pages(Stage):
     name = "pages"
     group = "corpus"
     description = (
-        "Pages as fetched, by a Scrapy spider or a file reader in a child process. Stored: bodies by SHA-256, and a "
-        "Parquet manifest (URL, status, headers, time, SHA-256, what the spider read from the page). "
+        "Pages as fetched, by a Scrapy spider or a file reader in a child process. Stored: bodies by SHA-256 "
+        "and a Parquet manifest (URL, status, headers, time, SHA-256, what the spider read from the page). "
         "Materializing it crawls again: unchanged pages are not stored twice."
     )
-    checks = {"has_pages": "At least one page was stored, and fewer pages failed than were stored."}
-    reruns_when_asked = True
+    checks: ClassVar[dict[str, str]] = {
+        "has_pages": "At least one page was stored, and fewer pages failed than were stored."
+    }
+    crawls = True
 
     def __init__(self, build: Build) -> None:
         self.sources = build.sources
@@ -42,7 +44,7 @@ class Pages(Stage):
         return []
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of where the source's pages come from; when and how politely does not change them."""
+        """Return the digest of where the pages come from; when and how politely does not change them."""
         source = self.sources[key]
         spec = source.model_dump(mode="json", exclude={"schedule", "delay", "contact", "language"})
         return {f"source.{key}": digest([spec, fingerprint(Path(source.path)) if source.path else None])}
@@ -54,7 +56,10 @@ class Pages(Stage):
         stored = manifest.filter(manifest["sha256"].is_not_null())
         reasons = Counter(manifest.filter(manifest["sha256"].is_null())["reason"].to_list())
         if not len(stored):
-            why = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3)) or "nothing was found there"
+            why = (
+                "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
+                or "nothing was found there"
+            )
             raise AssayError(f"source {key}: not one page could be stored ({why})")
         (folder / "crawl.json").write_text(json.dumps(crawl, indent=1, default=str))
         failed = sum(reasons.values())
@@ -104,5 +109,7 @@ def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
         raise AssayError(f"source {name}: the crawl failed ({error}); its log is {log}") from error
     rows = [message for message in done.get_custom_messages() if isinstance(message, dict)]
     if not rows:
-        raise AssayError(f"source {name}: the crawl reported nothing; its log is {work.home.crawls / name / 'crawl.log'}")
+        raise AssayError(
+            f"source {name}: the crawl reported nothing; its log is {work.home.crawls / name / 'crawl.log'}"
+        )
     return dict(rows[-1])

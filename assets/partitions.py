@@ -8,14 +8,14 @@ from assets.stage import Stage
 
 
 def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
-    """Return the partitions of a stage; one placeholder where no study has any, as Dagster wants at least one."""
+    """Return the partitions of a stage; a placeholder where there are none, as Dagster wants at least one."""
     return dg.StaticPartitionsDefinition(stage.keys() or ["none"])
 
 
 def mapping(stage: Stage, upstream: Stage | None) -> dg.StaticPartitionMapping:
     """Say which partitions of ``upstream`` (None: of the recipes) go into which of ``stage``."""
     downstream: dict[str, set[str]] = {}
-    for key in stage.keys():
+    for key in stage.keys():  # noqa: SIM118 -- a stage is no dict
         sources = (
             [need.key for need in stage.needs(key) if need.stage == upstream.name]
             if upstream

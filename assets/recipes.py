@@ -66,7 +66,7 @@ class _Chunking(OneKind):
     @property
     def chunker(self) -> Chunker:
         """The chunker that does it."""
-        return self.recipe  # type: ignore[no-any-return]
+        return self.recipe
 
     def identity(self) -> str:
         """Digest of the chunker, its parameters, code version, and the files of the tokenizer's model."""

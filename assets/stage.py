@@ -91,7 +91,7 @@ class Work:
 
 
 class Stage(ABC):
-    """One stage; its name is the asset's key, the name of its folder, and in SQL that of its artifacts."""
+    """One stage; its name is that of the asset, of its folder, and in SQL of its artifacts."""
 
     name: ClassVar[str]
     group: ClassVar[str]
@@ -99,7 +99,7 @@ class Stage(ABC):
     upstream: ClassVar[tuple[str, ...]] = ()
     code_version: ClassVar[str] = "1"
     checks: ClassVar[dict[str, str]] = {}
-    reruns_when_asked: ClassVar[bool] = False  # a crawl is run again when somebody asks, recipe changed or not
+    crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
 
     @abstractmethod
     def keys(self) -> list[str]:
@@ -111,7 +111,7 @@ class Stage(ABC):
 
     @abstractmethod
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the recipes that a key hangs on, by their names (`chunking.tokens-128-42`)."""
+        """Return the digests of the recipes that a key hangs on, by name (`chunking.tokens-128-42`)."""
 
     @abstractmethod
     def build(self, key: str, folder: Path, work: Work) -> Built:
@@ -127,12 +127,14 @@ class Stage(ABC):
         for need in self.needs(key):
             artifact = store.current(need.stage, need.key)
             if artifact is None:
-                raise AssayError(f"{self.name} of {key} needs {need.stage} of {need.key}, which is not there yet")
+                raise AssayError(
+                    f"{self.name} of {key} needs {need.stage} of {need.key}, which is not there yet"
+                )
             found.append(artifact)
         return found
 
     def identity(self, key: str, store: ArtifactStore) -> str:
-        """Return the digest of everything that goes into a key: recipes, code, upstream contents; no names."""
+        """Return the digest of all that goes into a key: recipes, code, upstream contents; no names."""
         inputs = [[artifact.stage, artifact.data_version] for artifact in self.inputs(key, store)]
         return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
 
@@ -187,11 +189,11 @@ def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Out
         folder.mkdir(parents=True, exist_ok=True)
         built = stage.build(key, folder, work)
         meta = {**built.meta, "checks": [check.__dict__ for check in built.checks]}
-        artifact = store.commit(
-            Artifact(stage.name, key, identity, built.data_version, built.complete, meta)
-        )
+        artifact = store.commit(Artifact(stage.name, key, identity, built.data_version, built.complete, meta))
     except AssayError as error:
-        return Outcome(key, store.current(stage.name, key), error=str(error), seconds=time.perf_counter() - begin)
+        return Outcome(
+            key, store.current(stage.name, key), error=str(error), seconds=time.perf_counter() - begin
+        )
     except Exception as error:  # a failure is data: the other keys go on
         log.debug("%s of %s failed\n%s", stage.name, key, traceback.format_exc())
         reason = f"{type(error).__name__}: {error}"
@@ -205,11 +207,9 @@ def checks_of(artifact: Artifact) -> tuple[Check, ...]:
     return tuple(Check(**check) for check in artifact.meta.get("checks", ()))
 
 
-def build_keys(
-    stage: Stage, keys: Sequence[str], work: Work, *, again: bool = False
-) -> Iterable[Outcome]:
+def build_keys(stage: Stage, keys: Sequence[str], work: Work) -> Iterable[Outcome]:
     """Bring keys up to date one by one, each committed before the next begins."""
     for number, key in enumerate(keys):
         work.progress(stage.name, number, len(keys))
-        yield build_key(stage, key, work, again=again)
+        yield build_key(stage, key, work)
     work.progress(stage.name, len(keys), len(keys))

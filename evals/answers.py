@@ -31,8 +31,9 @@ class Answers(Stage):
     name = "answers"
     group = "grid"
     description = (
-        "One answer a question and cell, with status, tokens, seconds and cost. Every model call goes through a cache by content, so "
-        "that a killed or repeated run pays nothing twice; a failed one is a row with its reason, and is tried again by the next run."
+        "One answer a question and cell, with status, tokens, seconds and cost. Every model call goes "
+        "through a cache by content, so that a killed or repeated run pays nothing twice; a failed one is a "
+        "row with its reason, and is tried again by the next run."
     )
     upstream = ("rankings", "indexes", "questions")
 
@@ -65,7 +66,10 @@ class Answers(Stage):
         else:
             parts.append(study.embedders[cell.embedder].revision())
         sample = [cell.sample, study.seed] if cell.sample is not None else None
-        return {f"generator.{cell.generator}": digest(parts), f"sample.{cell.study}.{cell.generator}": digest(sample)}
+        return {
+            f"generator.{cell.generator}": digest(parts),
+            f"sample.{cell.study}.{cell.generator}": digest(sample),
+        }
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Answer the questions of one cell; those that an earlier run answered well are kept."""
@@ -141,10 +145,15 @@ Ready = list[tuple[dict[str, Any], list[str], list[str]]]
 
 
 def _extract(study: Study, cell: Cell, recipe: Extractive, ready: Ready, work: Work) -> list[dict[str, Any]]:
-    # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds for chunks.
-    embedder = CachedEmbedder(study.embedders[cell.embedder].model_copy(update={"overflow": "average"}), work.home)
+    # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds for
+    # chunks.
+    embedder = CachedEmbedder(
+        study.embedders[cell.embedder].model_copy(update={"overflow": "average"}), work.home
+    )
     texts = _sentences(ready)
-    embedded = embedder.passages(texts, lambda done, of: work.progress(f"embedding sentences for {cell.key}", done, of))
+    embedded = embedder.passages(
+        texts, lambda done, of: work.progress(f"embedding sentences for {cell.key}", done, of)
+    )
     rows_of = {text: row for row, text in enumerate(texts)}
     tokenizer = work.once(("tokenizer", embedder.recipe), lambda: _tokenizer(embedder, work))
     rows = []
@@ -211,20 +220,28 @@ def _of_reply(reply: Reply) -> dict[str, Any]:
     return found
 
 
-def _row(question: dict[str, Any], chunk_ids: list[str], status: Status, reason: str | None) -> dict[str, Any]:
+def _row(
+    question: dict[str, Any], chunk_ids: list[str], status: Status, reason: str | None
+) -> dict[str, Any]:
     empty = dict.fromkeys(ANSWERS)
-    return {**empty, "question_id": question["question_id"], "chunk_ids": chunk_ids, "status": status, "reason": reason}
+    return {
+        **empty,
+        "question_id": question["question_id"],
+        "chunk_ids": chunk_ids,
+        "status": status,
+        "reason": reason,
+    }
 
 
 def _sentences(ready: Ready) -> list[str]:
     """Return all that the extraction will embed, so that it is embedded in large batches."""
     found: list[list[str]] = []
-    extract_many(
-        [(question["question"], texts) for question, _, texts in ready],
-        lambda texts: found.append(texts) or _zeros(len(texts)),
-        1,
-        len,
-    )
+
+    def note(texts: list[str]) -> Any:
+        found.append(texts)
+        return _zeros(len(texts))
+
+    extract_many([(question["question"], texts) for question, _, texts in ready], note, 1, len)
     return found[0] if found else []
 
 
@@ -253,6 +270,8 @@ def _built(rows: list[dict[str, Any]]) -> Built:
         "from_cache": sum(bool(row["cached"]) for row in rows),
     }
     if again:
-        meta["incomplete"] = f"{len(again)} of {len(rows)} answers failed, first: {again[0]['status']}: {again[0]['reason']}"
+        meta["incomplete"] = (
+            f"{len(again)} of {len(rows)} answers failed, first: {again[0]['status']}: {again[0]['reason']}"
+        )
     content = [[row["question_id"], row["status"], row["answer"], row["chunk_ids"]] for row in rows]
     return Built(digest(content), meta, complete=not again)

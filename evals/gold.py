@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,16 +11,17 @@ from evals.measuring.contract import Gold, Span
 
 _SPACE = re.compile(r"\s+")
 # Typographic variants that a reader takes for the same sign; each is one character, so offsets stay.
-_SAME = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-", "\u00a0": " ", "\u00ad": "-"})
+_SAME = str.maketrans("’‘“”„–—\u00a0\u00ad", '\'\'"""-- -')
 
 
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:
-    """Return the offsets of ``quote`` in ``text``, white space and the style of quotation marks aside; or None.
+    """Return the offsets of ``quote`` in ``text``, white space and style of quotation marks aside; or None.
 
     >>> find_quote("A  b\\nc", "b c")
     (3, 6)
     """
-    words = _SPACE.split(quote.translate(_SAME).strip())
+    # Documents are in NFC; a quote typed elsewhere may not be.
+    words = _SPACE.split(unicodedata.normalize("NFC", quote).translate(_SAME).strip())
     if not words or not words[0]:
         return None
     pattern = r"\s+".join(re.escape(word) for word in words)
@@ -43,21 +45,27 @@ def resolve(evidence: dict[str, Any], documents: dict[str, dict[str, Any]]) -> d
     }
     document = documents.get(evidence["url"])
     if document is None:
-        return {**row, "reason": "no document has this URL: the page was not fetched, or was dropped in cleaning"}
+        return {
+            **row,
+            "reason": "no document has this URL: the page was not fetched, or was dropped in cleaning",
+        }
     row["doc_id"] = document["doc_id"]
     if not evidence.get("quote"):
         return row
     span = find_quote(document["text"], evidence["quote"])
     if span is None:
-        return {**row, "reason": "the quote is not in the document's text: the page changed, or cleaning lost it"}
+        return {
+            **row,
+            "reason": "the quote is not in the document's text: the page changed, or cleaning lost it",
+        }
     return {**row, "start": span[0], "end": span[1]}
 
 
 def gold_of(question: dict[str, Any]) -> Gold:
     """Return what a question (a row of `schemas.QUESTIONS`) should find.
 
-    Evidence that is not there counts as a document that no ranking holds, and its quote's characters as missing:
-    the denominator stays the same in every cell.
+    Evidence that is not there counts as a document that no ranking holds, and its quote's characters as
+    missing: the denominator stays the same in every cell.
     """
     evidence: Sequence[dict[str, Any]] = question["evidence"] or ()
     documents: dict[str, int] = {}

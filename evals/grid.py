@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assets.merging import Build
-from evals.study import NO_GENERATOR, BeirQuestions, Cell, Study
+from evals.question_files import read_sets
+from evals.study import NO_GENERATOR, BeirQuestions, Cell, Study, set_name
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,17 @@ class Grid:
         return [key for key, cell in self.cells.items() if cell.generator != NO_GENERATOR]
 
 
+def read_questions_of(study: Study) -> list[dict[str, Any]]:
+    """Read all question sets of a study: rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+    Raises:
+        InputError: all errors of all files, or a question id that two sets share.
+    """
+    return read_sets(
+        (one.path, one.beir.split if one.beir else None, one.name) for one in question_sets(study)
+    )
+
+
 def question_sets(study: Study) -> list[QuestionSet]:
     """Return the question sets of a study; a file's set is named by the file."""
     found = []
@@ -59,6 +72,6 @@ def question_sets(study: Study) -> list[QuestionSet]:
             name, path = source.beir.name, study.resolve(source.beir.path)
         else:
             path = study.resolve(source.file or "")
-            name = path.name.removesuffix(".yaml").removesuffix(".questions").lower().replace(".", "-")
+            name = set_name(path)
         found.append(QuestionSet(name, study.corpus.name, path, source.beir))
     return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,9 +17,7 @@ from evals.measuring.contract import Metric
 from evals.study import Cell, Study
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import LEADERBOARD
-
-ENOUGH = 0.98  # below this coverage a cell cannot win
+from warehouse.schemas import LEADERBOARD, MIN_COVERAGE
 
 
 class Leaderboard(Stage):
@@ -27,12 +26,15 @@ class Leaderboard(Stage):
     name = "leaderboard"
     group = "grid"
     description = (
-        "Value, number of questions, coverage and bootstrap interval of every cell and metric. Every question counts in every cell; "
-        "below 98 % coverage a cell has no rank, and its best and worst case are shown. Cells that were asked a sample are compared "
-        "with the others on that sample."
+        "Value, number of questions, coverage and bootstrap interval of every cell and metric. Every "
+        "question counts in every cell; below 98 % coverage a cell has no rank, and its best and worst case "
+        "are shown. Cells that were asked a sample are compared with the others on that sample."
     )
     upstream = ("scores",)
-    checks = {"equal_questions": "Every cell of a subset is measured on the same questions."}
+    checks: ClassVar[dict[str, str]] = {
+        "equal_questions": "Every cell of a subset is measured on the same questions.",
+        "covered": "Every cell has a value for at least 98 % of the questions, in every metric.",
+    }
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -65,13 +67,36 @@ class Leaderboard(Stage):
         rows = _with_cell_ids(_with_ranks(rows, get_metric(study.metrics[0])), work)
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
-        check = Check("equal_questions", not uneven, f"{len(uneven)} metrics with unequal numbers of questions", {"uneven": uneven})
-        best = board.filter((pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == study.metrics[0]))
+        best = board.filter(
+            (pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == study.metrics[0])
+        )
         meta: dict[str, Any] = {"cells": len(scores), "metrics": len(study.metrics), "rows": len(rows)}
         if len(best):
             top = best.row(0, named=True)
-            meta["highest"] = f"{top['cell']}: {study.metrics[0]} {top['value']:.3f} [{top['low']:.3f}, {top['high']:.3f}]"
-        return Built(digest([[*row.values()] for row in rows]), meta, (check,))
+            meta["highest"] = (
+                f"{top['cell']}: {study.metrics[0]} {top['value']:.3f} [{top['low']:.3f}, {top['high']:.3f}]"
+            )
+        return Built(digest([[*row.values()] for row in rows]), meta, _checks(board, uneven))
+
+
+def _checks(board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
+    thin = board.filter(pl.col("coverage") < MIN_COVERAGE)
+    cells = sorted(set(thin["cell"]))
+    return (
+        Check(
+            "equal_questions",
+            not uneven,
+            f"{len(uneven)} metrics with unequal numbers of questions",
+            {"uneven": uneven},
+        ),
+        Check(
+            "covered",
+            not cells,
+            f"{len(cells)} cells lack values" + (f", first {cells[0]}" if cells else ""),
+            {"cells": cells[:50]},
+            severe=False,
+        ),
+    )
 
 
 def read_scores(cell: Cell, work: Work) -> pl.DataFrame:
@@ -101,7 +126,9 @@ def _compare(
     for cell, frame_ in scores.items():
         if subset == "all" and cell.sample is not None:
             continue
-        mine = frame_.filter((pl.col("metric") == metric.name) & pl.col("question_id").is_in(ids)).sort("question_id")
+        mine = frame_.filter((pl.col("metric") == metric.name) & pl.col("question_id").is_in(ids)).sort(
+            "question_id"
+        )
         if not len(mine):
             continue
         if subset != "all" and cell.sample is not None and cell.subset != subset:
@@ -137,7 +164,7 @@ def _row(study: Study, cell: Cell, metric: Metric, subset: str, scores: pl.DataF
 
 
 def _bounded(values: np.ndarray, missing: int, bound: float | None) -> float | None:
-    """Return the mean if every missing value were at the metric's bound; None where it has none and some miss."""
+    """Return the mean if every missing value were at the metric's bound; None where there is no bound."""
     if missing and bound is None:
         return None
     if not missing:
@@ -146,18 +173,28 @@ def _bounded(values: np.ndarray, missing: int, bound: float | None) -> float | N
 
 
 def _with_ranks(rows: list[dict[str, Any]], primary: Metric) -> list[dict[str, Any]]:
-    """Rank the cells of each subset by the primary metric; those with too little coverage get no rank."""
+    """Rank the cells of each subset by the primary metric, equal values alike (1, 1, 3).
+
+    Those with too little coverage get no rank.
+    """
     sign = -1 if primary.higher_is_better else 1
+    ranks: dict[tuple[str, str], int] = {}
     for subset in {row["subset"] for row in rows}:
-        ranked = [r for r in rows if r["subset"] == subset and r["metric"] == primary.name]
-        able = [r for r in ranked if r["coverage"] >= ENOUGH and r["value"] is not None]
-        ranks: dict[str, int] = {}
-        for place, row in enumerate(sorted(able, key=lambda r: (sign * r["value"], r["cell"])), 1):
-            ranks[row["cell"]] = place
-        for row in rows:
-            if row["subset"] == subset:
-                row["rank"] = ranks.get(row["cell"])
-    return rows
+        able = {
+            row["cell"]: sign * row["value"]
+            for row in rows
+            if row["subset"] == subset
+            and row["metric"] == primary.name
+            and row["value"] is not None
+            and row["coverage"] >= MIN_COVERAGE
+        }
+        for cell, value in able.items():
+            # Sums of the same numbers in another order differ in the last digits.
+            better = sum(
+                other < value and not math.isclose(other, value, rel_tol=1e-12) for other in able.values()
+            )
+            ranks[subset, cell] = better + 1
+    return [{**row, "rank": ranks.get((row["subset"], row["cell"]))} for row in rows]
 
 
 def _with_cell_ids(rows: list[dict[str, Any]], work: Work) -> list[dict[str, Any]]:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 
-from assets.stage import Stage, Work
+from assets.stage import Need, Stage, Work
+from evals.grid import read_questions_of
 from evals.study import Cell, Llm, Study
+from warehouse.artifacts import ArtifactStore
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
+from warehouse.schemas import RETRYABLE
 from warehouse.vectors import VectorCache
 
 PROMPT_TOKENS = 120  # of the instructions around the passages, about
-MEAN_PASSAGE = 0.85  # of a window's size: what a passage has on average, where no chunks are there to look at
+MEAN_PASSAGE = 0.85  # of a window's size: what a passage has on average, where there are no chunks to look at
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """Of one stage: keys in all, up to date, and to be done (or not yet known, since what they need is not there)."""
+    """Of one stage: keys in all, up to date, to be done; of these unknown, since their needs are not done."""
 
     stage: str
     keys: int
@@ -32,7 +34,7 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class CallPlan:
-    """Model calls of one generator: at most so many, with about so many tokens, none of them where answered before."""
+    """Model calls of one generator: at most so many, with about so many tokens; fewer where cached."""
 
     generator: str
     model: str
@@ -59,24 +61,27 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> Plan:
     """Look at what there is, and say what a run would do; changes nothing."""
     return Plan(
         study.cells(),
-        [_stage_plan(stage, home) for stage in stages.values() if stage.keys()],
+        _stage_plans(stages, home),
         {key: _texts_to_embed(study, key, home) for key in study.indexes()},
-        [_call_plan(study, name, home) for name, g in study.generators.items() if isinstance(g.recipe, Llm)],
+        _call_plans(study, stages["answers"], home),
     )
 
 
-def _stage_plan(stage: Stage, home: Home) -> StagePlan:
+def _stage_plans(stages: dict[str, Stage], home: Home) -> list[StagePlan]:
+    """Plan the stages in their order: a key whose needs are not all done cannot be known to be done."""
     store = Work(home).store
-    done = unknown = 0
-    for key in stage.keys():
-        try:
-            stage.identity(key, store)
-        except AssayError:
-            unknown += 1
-            continue
-        done += stage.fresh(key, store) is not None
-    keys = len(stage.keys())
-    return StagePlan(stage.name, keys, done, keys - done, unknown)
+    done: set[Need] = set()
+    plans = []
+    for name, stage in stages.items():
+        keys = stage.keys()
+        known = [key for key in keys if done.issuperset(stage.needs(key))]
+        fresh = [key for key in known if stage.fresh(key, store) is not None]
+        done |= {Need(name, key) for key in fresh}
+        if keys:
+            plans.append(
+                StagePlan(name, len(keys), len(fresh), len(keys) - len(fresh), len(keys) - len(known))
+            )
+    return plans
 
 
 def _texts_to_embed(study: Study, key: str, home: Home) -> int | None:
@@ -95,18 +100,34 @@ def _chunks(key: str, home: Home) -> pl.DataFrame | None:
     return read_parquet(store.folder("chunks", artifact.identity) / "chunks.parquet") if artifact else None
 
 
-def _call_plan(study: Study, name: str, home: Home) -> CallPlan:
-    recipe: Llm = study.generators[name].recipe
+def _call_plans(study: Study, answers: Stage, home: Home) -> list[CallPlan]:
+    asked = {name: g.recipe for name, g in study.generators.items() if isinstance(g.recipe, Llm)}
+    n_questions = len(read_questions_of(study)) if asked else 0
+    return [_call_plan(study, name, recipe, answers, n_questions, home) for name, recipe in asked.items()]
+
+
+def _call_plan(
+    study: Study, name: str, recipe: Llm, answers: Stage, n_questions: int, home: Home
+) -> CallPlan:
     store = Work(home).store
     cells = [cell for cell in study.cells() if cell.generator == name]
     calls = prompt = 0
     for cell in cells:
-        artifact = store.current("answers", cell.key)
-        n_questions = _questions(study, home) if cell.sample is None else min(cell.sample, _questions(study, home))
-        to_do = 0 if artifact and artifact.complete else n_questions
+        n_asked = n_questions if cell.sample is None else min(cell.sample, n_questions)
+        to_do = 0 if answers.fresh(cell.key, store) else n_asked - _kept(answers, cell, store)
         calls += to_do
         prompt += to_do * (PROMPT_TOKENS + recipe.passages * _passage_tokens(study, cell, home))
     return CallPlan(name, recipe.model, len(cells), calls, prompt, calls * recipe.max_tokens)
+
+
+def _kept(answers: Stage, cell: Cell, store: ArtifactStore) -> int:
+    """Count the answers of an incomplete run that the next run keeps."""
+    try:
+        artifact = store.find(answers.name, answers.identity(cell.key, store))
+    except AssayError:
+        return 0  # what they would be answered from is not there yet
+    by_status = artifact.meta["by_status"] if artifact else {}
+    return sum(count for status, count in by_status.items() if status not in RETRYABLE)
 
 
 def _passage_tokens(study: Study, cell: Cell, home: Home) -> int:
@@ -115,17 +136,3 @@ def _passage_tokens(study: Study, cell: Cell, home: Home) -> int:
         return round(float(artifact.meta["tokens_mean"]))
     recipe = study.chunkings[cell.chunking].recipe
     return round(getattr(recipe, "size", 256) * MEAN_PASSAGE)
-
-
-def _questions(study: Study, home: Home) -> int:
-    from evals.grid import question_sets
-    from evals.question_files import read_beir, read_yaml
-
-    total = 0
-    for question_set in question_sets(study):
-        path: Path = question_set.path
-        beir = question_set.beir
-        total += len(read_beir(path, beir.split, beir.name) if beir else read_yaml(path))
-    return total
-
-

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
+import zlib
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from evals.findings import in_words, lines_of
 from warehouse.errors import InputError
 from warehouse.marked_yaml import load
 from warehouse.recipe import Strict
@@ -48,7 +50,9 @@ class WrittenQuestion(Strict):
     @model_validator(mode="after")
     def _has_what_it_says(self) -> Self:
         if self.answerable and not self.evidence and not self.ground_truth:
-            raise ValueError("an answerable question needs evidence or a ground_truth: nothing could be measured on it")
+            raise ValueError(
+                "an answerable question needs evidence or a ground_truth: nothing could be measured on it"
+            )
         if not self.answerable and self.evidence:
             raise ValueError("a question with evidence is answerable; drop one of the two")
         return self
@@ -69,21 +73,27 @@ def read_yaml(path: Path) -> list[dict[str, Any]]:
         InputError: every error of the file, each with its line.
     """
     marked = load(path)
+    if not isinstance(marked.data, dict):
+        raise InputError(
+            f"{path}:1: a question file is a mapping with the keys question_set, language and questions"
+        )
     try:
         parsed = QuestionFile.model_validate(marked.data)
     except ValidationError as error:
-        findings = [
-            f"{marked.at(detail['loc'])}: {'.'.join(str(part) for part in detail['loc'])}: "
-            f"{detail['msg'].removeprefix('Value error, ')}"
-            for detail in error.errors()
+        raise InputError(*lines_of(marked, in_words(error, QuestionFile))) from error
+    doubled = _doubled([question.id for question in parsed.questions])
+    if doubled:
+        places = [
+            (("questions", number, "id"), f"a second question with the id {name}") for number, name in doubled
         ]
-        raise InputError(*findings) from error
-    seen: set[str] = set()
-    for number, question in enumerate(parsed.questions):
-        if question.id in seen:
-            raise InputError(f"{marked.at(('questions', number, 'id'))}: the id {question.id} stands here a second time")
-        seen.add(question.id)
+        raise InputError(*lines_of(marked, places))
     return [_row(parsed, question) for question in parsed.questions]
+
+
+def _doubled(ids: list[str]) -> list[tuple[int, str]]:
+    """Return (position, id) of every id that stands earlier in the list already."""
+    first = {name: number for number, name in reversed(list(enumerate(ids)))}
+    return [(number, name) for number, name in enumerate(ids) if first[name] != number]
 
 
 def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
@@ -98,11 +108,18 @@ def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
         "ground_truth": truth,
         "answerable": question.answerable,
         "needs": question.needs,
-        "gold": "spans" if question.evidence else "none",
+        "gold": _gold(question),
         "time_from": frame.from_.isoformat() if frame and frame.from_ else None,
         "time_to": frame.to.isoformat() if frame and frame.to else None,
         "evidence": [evidence.model_dump() for evidence in question.evidence],
     }
+
+
+def _gold(question: WrittenQuestion) -> str:
+    """Say what the gold of a question is: quotes, whole documents where nothing is quoted, or nothing."""
+    if any(evidence.quote for evidence in question.evidence):
+        return "spans"
+    return "documents" if question.evidence else "none"
 
 
 def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
@@ -115,21 +132,14 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
     if not qrels.is_file():
         there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"
         raise InputError(f"{qrels}: there is no such split; there are: {there}")
-    texts = {str(row["_id"]): str(row["text"]) for row in _jsonl(folder, "queries")}
-    evidence: dict[str, list[dict[str, Any]]] = {}
-    with qrels.open(encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.reader(file, delimiter="\t"), 1):
-            if number == 1 and row and not row[-1].lstrip("-").isdigit():
-                continue  # the header
-            try:
-                query, document, grade = row[0], row[-2], int(row[-1])
-            except (IndexError, ValueError):
-                raise InputError(f"{qrels}:{number}: expected query, document and grade, separated by tabs") from None
-            if grade > 0:
-                evidence.setdefault(query, []).append({"url": f"beir:{document}", "grade": grade})
+    texts = _queries(folder)
+    evidence = _graded(qrels)
     missing = [query for query in evidence if query not in texts]
     if missing:
-        raise InputError(f"{qrels}: the query {missing[0]} is not in the folder's queries.jsonl")
+        others = f" (and {len(missing) - 1} others)" if len(missing) > 1 else ""
+        raise InputError(f"{qrels}: the query {missing[0]}{others} is not in the folder's queries.jsonl")
+    if not evidence:
+        raise InputError(f"{qrels}: no document is graded above 0, so there is nothing to ask")
     return [
         {
             "question_id": query,
@@ -149,17 +159,79 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _jsonl(folder: Path, stem: str) -> list[dict[str, Any]]:
-    for path in (folder / f"{stem}.jsonl", folder / f"{stem}.jsonl.gz"):
-        if not path.is_file():
-            continue
+def _graded(qrels: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return query -> its evidence, from rows (query, document, grade) or (query, 0, document, grade)."""
+    evidence: dict[str, list[dict[str, Any]]] = {}
+    for number, line in enumerate(_lines(qrels, qrels.read_bytes()), 1):
+        row = line.split("\t")
+        if not line.strip() or (number == 1 and not _is_number(row[-1])):
+            continue  # the header
+        if len(row) not in {3, 4} or not _is_number(row[-1]):
+            raise InputError(f"{qrels}:{number}: expected query, document and grade, separated by tabs")
+        query, document, grade = row[0], row[-2], int(row[-1])
+        if grade > 0:
+            evidence.setdefault(query, []).append({"url": f"beir:{document}", "grade": grade})
+    return evidence
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().lstrip("-").isdecimal()
+
+
+def _queries(folder: Path) -> dict[str, str]:
+    """Return query id -> text."""
+    path = next((p for p in (folder / "queries.jsonl", folder / "queries.jsonl.gz") if p.is_file()), None)
+    if path is None:
+        raise InputError(f"{folder}: there is no queries.jsonl (nor queries.jsonl.gz): not a BEIR folder?")
+    try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        rows = []
-        for number, line in enumerate(data.decode("utf-8").splitlines(), 1):
-            if line.strip():
-                try:
-                    rows.append(json.loads(line))
-                except ValueError as error:
-                    raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
-        return rows
-    raise InputError(f"{folder}: there is no {stem}.jsonl (nor {stem}.jsonl.gz): not a BEIR folder?")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: not a whole gzip file ({error})") from error
+    texts: dict[str, str] = {}
+    for number, line in enumerate(_lines(path, data), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            texts[str(row["_id"])] = str(row["text"])
+        except (ValueError, KeyError, TypeError) as error:
+            expected = 'expected a JSON object with "_id" and "text"'
+            raise InputError(f"{path}:{number}: {expected} ({type(error).__name__}: {error})") from error
+    return texts
+
+
+def _lines(path: Path, data: bytes) -> list[str]:
+    # Not `splitlines`: a JSON string may hold U+2028 and its like, which are no ends of lines here.
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error})") from error
+
+
+def read_sets(sets: Iterable[tuple[Path, str | None, str]]) -> list[dict[str, Any]]:
+    """Read several question sets that are asked together, each (path, BEIR split or None, name).
+
+    Raises:
+        InputError: all errors of all files; and a question id that two of the sets share, since results are
+            kept by it.
+    """
+    rows: list[dict[str, Any]] = []
+    findings: list[str] = []
+    home: dict[str, Path] = {}
+    for path, split, name in sets:
+        try:
+            found = read_beir(path, split, name) if split is not None else read_yaml(path)
+        except InputError as error:
+            findings += error.findings
+            continue
+        shared = [row["question_id"] for row in found if row["question_id"] in home]
+        if shared:
+            other = home[shared[0]]
+            findings.append(
+                f"{path}: the question id {shared[0]} stands in {other} too; give one of them another id"
+            )
+        home |= {row["question_id"]: path for row in found}
+        rows += found
+    if findings:
+        raise InputError(*findings)
+    return rows

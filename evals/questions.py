@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any, ClassVar
 
 from assets.chunks import corpus_documents
 from assets.pages import fingerprint
@@ -22,11 +23,14 @@ class Questions(Stage):
     name = "questions"
     group = "questions"
     description = (
-        "Questions with ground truth, and their evidence as spans (or graded documents) of the corpus' documents, so that every "
-        "chunking is measured against the same gold. Evidence that is nowhere in the corpus is kept, and counts as missed by all."
+        "Questions with ground truth, and their evidence as spans (or graded documents) of the corpus' "
+        "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
+        "the corpus is kept, and counts as missed by all."
     )
     upstream = ("documents",)
-    checks = {"evidence_found": "Every piece of evidence stands in a document of the corpus."}
+    checks: ClassVar[dict[str, str]] = {
+        "evidence_found": "Every piece of evidence stands in a document of the corpus."
+    }
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -45,7 +49,11 @@ class Questions(Stage):
         question_set = self.grid.sets[key]
         if question_set.beir is None:
             return {f"questions.{key}": sha256_file(question_set.path)}
-        return {f"questions.{key}": digest([question_set.beir.model_dump(exclude={"path"}), fingerprint(question_set.path)])}
+        return {
+            f"questions.{key}": digest(
+                [question_set.beir.model_dump(exclude={"path"}), fingerprint(question_set.path)]
+            )
+        }
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Read the set and resolve its evidence."""
@@ -58,11 +66,14 @@ class Questions(Stage):
         questions = frame(rows, QUESTIONS)
         write_parquet(questions, folder / "questions.parquet")
         evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
-        lost = [f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]]
+        lost = [
+            f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]
+        ]
         check = Check(
             "evidence_found",
             not lost,
-            f"{len(lost)} of {len(evidence)} pieces of evidence are not in the corpus" + (f", first {lost[0]}" if lost else ""),
+            f"{len(lost)} of {len(evidence)} pieces of evidence are not in the corpus"
+            + (f", first {lost[0]}" if lost else ""),
             {"lost": lost[:50]},
             severe=False,
         )
@@ -77,7 +88,7 @@ class Questions(Stage):
         return Built(digest(rows), meta, (check,))
 
 
-def _read(question_set: QuestionSet) -> list[dict[str, object]]:
+def _read(question_set: QuestionSet) -> list[dict[str, Any]]:
     if question_set.beir:
         return read_beir(question_set.path, question_set.beir.split, question_set.beir.name)
     return read_yaml(question_set.path)

@@ -1,4 +1,4 @@
-"""rankings: what each retriever returns for each question, one partition an index and retriever of a study."""
+"""rankings: what each retriever returns for each question, one partition a study's index and retriever."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Rankings(Stage):
     name = "rankings"
     group = "grid"
     description = (
-        "The ranked chunks of every question, for one chunking, embedder and retriever; with the seconds that each question took. "
-        "A question that fails is a row with its status and reason."
+        "The ranked chunks of every question, for one chunking, embedder and retriever; with the seconds "
+        "that each question took. A question that fails is a row with its status and reason."
     )
     upstream = ("indexes", "questions")
 
@@ -70,7 +70,9 @@ class Rankings(Stage):
         ranked: list[dict[str, Any]] = []
         len(index)  # opened before the clock runs
         warm_up(retriever, questions, vectors, index)
-        for number, (question_id, text) in enumerate(questions.select("question_id", "question").iter_rows(), 1):
+        for number, (question_id, text) in enumerate(
+            questions.select("question_id", "question").iter_rows(), 1
+        ):
             row, found = _rank(retriever, text, vectors.get(text), index)
             ranked.append({"question_id": question_id, **row})
             hits += [{"question_id": question_id, **hit} for hit in found]
@@ -81,8 +83,10 @@ class Rankings(Stage):
         return _built(hits, ranked)
 
 
-def warm_up(retriever: Retriever, questions: pl.DataFrame, vectors: dict[str, QueryVector], index: OpenIndex) -> None:
-    """Rank one question without a clock: models of an index are made at first use, which is no question's latency."""
+def warm_up(
+    retriever: Retriever, questions: pl.DataFrame, vectors: dict[str, QueryVector], index: OpenIndex
+) -> None:
+    """Rank one question without a clock: what an index makes at first use is no question's latency."""
     for text in questions["question"].head(1):
         _rank(retriever, text, vectors.get(text), index)
 
@@ -102,7 +106,9 @@ def _rank(
 
 
 def _hits(ranking: Ranking, index: OpenIndex) -> list[dict[str, Any]]:
-    places = index.made("places", lambda: index.chunks.select("chunk_id", "doc_id", "start", "end").rows(named=True))
+    places = index.made(
+        "places", lambda: index.chunks.select("chunk_id", "doc_id", "start", "end").rows(named=True)
+    )
     return [
         {"rank": rank, **places[row], "score": float(score)}
         for rank, (row, score) in enumerate(zip(ranking.rows, ranking.scores, strict=True), 1)
@@ -134,15 +140,20 @@ def _milliseconds(seconds: pl.Series, share: float) -> float | None:
 def _vectors(questions: pl.DataFrame, embedder: CachedEmbedder, work: Work) -> dict[str, QueryVector]:
     texts = questions["question"].to_list()
     key = ("query vectors", embedder.recipe, digest(texts))
-    return work.once(  # type: ignore[no-any-return]
-        key, lambda: embed_queries(texts, embedder, lambda done, of: work.progress("embedding questions", done, of))
+    return work.once(
+        key,
+        lambda: embed_queries(
+            texts, embedder, lambda done, of: work.progress("embedding questions", done, of)
+        ),
     )
 
 
 def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
     """Read question sets as one frame (schemas.QUESTIONS), in their order."""
     frames = [
-        read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet") for a in artifacts if a.stage == "questions"
+        read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet")
+        for a in artifacts
+        if a.stage == "questions"
     ]
     return pl.concat(frames)
 
@@ -150,4 +161,4 @@ def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
 def open_index(artifact: Artifact, work: Work) -> OpenIndex:
     """Open an index, once for each run."""
     folder = work.store.folder("indexes", artifact.identity)
-    return work.once(("index", artifact.identity), lambda: OpenIndex(folder))  # type: ignore[no-any-return]
+    return work.once(("index", artifact.identity), lambda: OpenIndex(folder))

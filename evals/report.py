@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     import duckdb
 
 SHOWN_RANKS = 3  # cells whose hits the report can show
-LIBRARIES = ("dagster", "duckdb", "lancedb", "litellm", "ragas", "rank-bm25", "scrapy", "sentence-transformers", "torch", "trafilatura")
+LIBRARIES = (
+    "dagster",
+    "duckdb",
+    "lancedb",
+    "litellm",
+    "ragas",
+    "rank-bm25",
+    "scrapy",
+    "sentence-transformers",
+    "torch",
+    "trafilatura",
+)
 
 
 def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
@@ -56,9 +67,17 @@ def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> Report
             [grid.set_keys(study.study)],
             QUESTIONS,
         )
-        scores = _select(connection, "SELECT * FROM current_scores WHERE list_contains(?, cell)", [cells], {**SCORES, "cell": pl.String})
+        scores = _select(
+            connection,
+            "SELECT * FROM current_scores WHERE list_contains(?, cell)",
+            [cells],
+            {**SCORES, "cell": pl.String},
+        )
         answers = _select(
-            connection, "SELECT * FROM current_answers WHERE list_contains(?, cell)", [cells], {**ANSWERS, "cell": pl.String}
+            connection,
+            "SELECT * FROM current_answers WHERE list_contains(?, cell)",
+            [cells],
+            {**ANSWERS, "cell": pl.String},
         )
         hits = _hits(connection, study, grid, board, store)
     return ReportData(
@@ -77,23 +96,30 @@ def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> Report
         recipes=_recipes(study),
         versions=_versions(study),
         notes=(*_warnings(study, grid, store), *notes),
-        interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions ({RESAMPLES:,} resamples, seed {study.seed})",
+        interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
+        f"({RESAMPLES:,} resamples, seed {study.seed})",
     )
 
 
-def _select(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema) -> pl.DataFrame:
+def _select(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema
+) -> pl.DataFrame:
     rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
-    return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])  # type: ignore[arg-type]
+    return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
 
 
 def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
-    board = _select(connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD)
+    board = _select(
+        connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD
+    )
     if not len(board):
         raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
     order = {name: place for place, name in enumerate(study.metrics)}
-    return board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order")).sort(
-        "subset", "_order", "rank", "cell", nulls_last=True
-    ).drop("_order")
+    return (
+        board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order"))
+        .sort("subset", "_order", "rank", "cell", nulls_last=True)
+        .drop("_order")
+    )
 
 
 def _hits(
@@ -104,11 +130,22 @@ def _hits(
     frames = []
     for key in sorted(leading):
         cell = grid.cells[key]
-        hits = _select(connection, "SELECT * FROM current_hits WHERE ranking = ? AND rank <= 5", [cell.ranking], HITS)
+        hits = _select(
+            connection, "SELECT * FROM current_hits WHERE ranking = ? AND rank <= 5", [cell.ranking], HITS
+        )
         index = store.current("indexes", grid.index_key(cell))
         assert index is not None  # noqa: S101 -- the cell was scored
-        texts = open_table(store.folder("indexes", index.identity)).search().select(["chunk_id", "text"]).to_polars()
-        frames.append(hits.join(texts.select("chunk_id", "text"), on="chunk_id", how="left").with_columns(pl.lit(key).alias("cell")))
+        texts = (
+            open_table(store.folder("indexes", index.identity))
+            .search()
+            .select(["chunk_id", "text"])
+            .to_polars()
+        )
+        frames.append(
+            hits.join(texts.select("chunk_id", "text"), on="chunk_id", how="left").with_columns(
+                pl.lit(key).alias("cell")
+            )
+        )
     schema = {**HITS, "text": pl.String, "cell": pl.String}
     hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
     return hits.join(_titles(study, store), on="doc_id", how="left")
@@ -155,7 +192,10 @@ def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
     found = []
     for name, recipe in study.chunkings.items():
         meta = _meta(store.current("chunks", f"{study.corpus.name}.{name}"))
-        long = [_meta(store.current("embeddings", f"{study.corpus.name}.{name}.{e}")).get("too_long", 0) for e in study.embedders]
+        long = [
+            _meta(store.current("embeddings", f"{study.corpus.name}.{name}.{e}")).get("too_long", 0)
+            for e in study.embedders
+        ]
         if meta:
             found.append(
                 ChunkingFacts(
@@ -185,7 +225,11 @@ def _yaml(value: object) -> str:
 def _versions(study: Study) -> dict[str, str]:
     found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
     used = {recipe.model for recipe in study.embedders.values()}
-    used |= {g.recipe.model.removeprefix("local/") for g in study.generators.values() if isinstance(g.recipe, Llm) and g.recipe.model.startswith("local/")}
+    used |= {
+        g.recipe.model.removeprefix("local/")
+        for g in study.generators.values()
+        if isinstance(g.recipe, Llm) and g.recipe.model.startswith("local/")
+    }
     return found | {name: models.digest(name) for name in sorted(used)}
 
 
@@ -202,26 +246,28 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
     found = []
     for stage, names in keys.items():
         for name in names:
-            for check in _meta(store.current(stage, name)).get("checks", ()):
-                if not check["passed"]:
-                    found.append(f"{stage} of {name}: {check['description']}")
+            checks = _meta(store.current(stage, name)).get("checks", ())
+            found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
     return found
 
 
 def trec_runs(study: Study, home: Home, folder: Path) -> list[Path]:
-    """Write a TREC run file a ranking (`query Q0 document rank score tag`), documents at their best chunk; return the paths."""
+    """Write a TREC run file a ranking (`query Q0 document rank score tag`), documents at their best chunk."""
     grid = Grid([study])
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with connect(home.database) as connection:
         for ranking in study.rankings():
             rows = connection.execute(
-                "SELECT question_id, doc_id, max(score) AS score, min(rank) AS best FROM current_hits WHERE ranking = ? "
+                "SELECT question_id, doc_id, max(score) AS score, min(rank) AS best "
+                "FROM current_hits WHERE ranking = ? "
                 "GROUP BY question_id, doc_id ORDER BY question_id, best",
                 [ranking],
             ).fetchall()
             if not rows:
-                raise InputError(f"the ranking {ranking} has no results yet; run `assay run {study.path}` first")
+                raise InputError(
+                    f"the ranking {ranking} has no results yet; run `assay run {study.path}` first"
+                )
             path = folder / f"{ranking}.trec"
             path.write_text("".join(_trec_lines(rows, grid.rankings[ranking].retriever)))
             written.append(path)
@@ -239,5 +285,22 @@ def _trec_lines(rows: list[tuple[str, str, float, int]], tag: str) -> list[str]:
 
 def json_rows(study: Study, home: Home) -> str:
     """Return the leaderboard as JSON, a list of objects."""
-    columns = ["subset", "cell", "cell_id", "chunking", "embedder", "retriever", "generator", "metric", "value", "n", "coverage", "low", "high", "worst", "best", "rank"]
+    columns = [
+        "subset",
+        "cell",
+        "cell_id",
+        "chunking",
+        "embedder",
+        "retriever",
+        "generator",
+        "metric",
+        "value",
+        "n",
+        "coverage",
+        "low",
+        "high",
+        "worst",
+        "best",
+        "rank",
+    ]
     return json.dumps(leaderboard_rows(study, home).select(columns).to_dicts(), indent=1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from assets.stage import Built, Check, Need, Stage, Work
+from assets.stage import Built, Need, Stage, Work
 from evals.answers import sampled_questions
 from evals.gold import gold_of
 from evals.grid import Grid
@@ -28,11 +28,11 @@ class Scores(Stage):
     name = "scores"
     group = "grid"
     description = (
-        "One row a question and metric: a value, or a typed status and reason and no value. Retrieval metrics come from the ranking, "
+        "One row a question and metric: a value, or a typed status and reason and no value. Retrieval "
+        "metrics come from the ranking, "
         "answer metrics from the answer (ragas without an LLM), costs from both."
     )
     upstream = ("rankings", "answers", "questions")
-    checks = {"covered": "At least 98 % of the rows have a value."}
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -49,7 +49,7 @@ class Scores(Stage):
         return [Need("rankings", cell.ranking), *answers, *sets]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the metrics and, for cells without answers, of the sample."""
+        """Return the digest of the metrics; what is sampled shows in the answers."""
         study = self.grid.studies[self.grid.cells[key].study]
         metrics = [[name, get_metric(name).code_version] for name in study.metrics]
         return {f"metrics.{study.study}": digest(metrics)}
@@ -60,13 +60,16 @@ class Scores(Stage):
         study = self.grid.studies[cell.study]
         cases = self._cases(key, cell, work)
         rows: list[dict[str, Any]] = []
+        broken: list[str] = []
         for name in study.metrics:
             metric = get_metric(name)
             if metric.kind == "answer" and cell.generator == NO_GENERATOR:
                 continue
-            rows += measure(metric, cases)
+            measured, broke = measure(metric, cases)
+            rows += measured
+            broken += [broke] if broke else []
         write_parquet(frame(rows, SCORES), folder / "scores.parquet")
-        return _built(rows)
+        return _built(rows, broken)
 
     def _cases(self, key: str, cell: Cell, work: Work) -> list[Case]:
         artifacts = self.inputs(key, work.store)
@@ -81,17 +84,23 @@ class Scores(Stage):
         ]
 
 
-def measure(metric: Metric, cases: list[Case]) -> list[dict[str, Any]]:
-    """Return rows of schemas.SCORES for the questions that a metric applies to; a metric that breaks fails all of them."""
+def measure(metric: Metric, cases: list[Case]) -> tuple[list[dict[str, Any]], str | None]:
+    """Return rows of schemas.SCORES for the questions that a metric applies to, and why it broke, if it did.
+
+    A metric that breaks is data (a status and reason on all of its rows), not the end of the other metrics.
+    """
     applicable = [case for case in cases if metric.applies(case.question)]
+    broke = None
     try:
         scores = metric.measure(applicable)
-    except Exception as error:  # a metric that breaks is data, not the end of the cell's other metrics
-        scores = [Score(Status.ERROR, reason=f"{type(error).__name__}: {error}")] * len(applicable)
-    return [
+    except Exception as error:
+        broke = f"{metric.name}: {type(error).__name__}: {error}"
+        scores = [Score(Status.ERROR, reason=broke)] * len(applicable)
+    rows = [
         {"question_id": case.question["question_id"], "metric": metric.name, **score._asdict()}
         for case, score in zip(applicable, scores, strict=True)
     ]
+    return rows, broke
 
 
 def _ranking(artifact: Artifact, work: Work) -> tuple[dict[str, tuple[Span, ...]], dict[str, dict[str, Any]]]:
@@ -101,10 +110,12 @@ def _ranking(artifact: Artifact, work: Work) -> tuple[dict[str, tuple[Span, ...]
         hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
         for question, doc, start, end in hits.select("question_id", "doc_id", "start", "end").iter_rows():
             found.setdefault(question, []).append(Span(doc, start, end))
-        ranked = {row["question_id"]: row for row in read_parquet(folder / "ranked.parquet").iter_rows(named=True)}
+        ranked = {
+            row["question_id"]: row for row in read_parquet(folder / "ranked.parquet").iter_rows(named=True)
+        }
         return {question: tuple(spans) for question, spans in found.items()}, ranked
 
-    return work.once(("ranking", artifact.identity, artifact.data_version), read)  # type: ignore[no-any-return]
+    return work.once(("ranking", artifact.identity, artifact.data_version), read)
 
 
 def _answers(artifact: Artifact | None, work: Work) -> dict[str, dict[str, Any]]:
@@ -114,15 +125,25 @@ def _answers(artifact: Artifact | None, work: Work) -> dict[str, dict[str, Any]]
     return {row["question_id"]: row for row in rows.iter_rows(named=True)}
 
 
-def _built(rows: list[dict[str, Any]]) -> Built:
+def _built(rows: list[dict[str, Any]], broken: list[str]) -> Built:
     statuses = Counter(str(row["status"]) for row in rows)
     errors = [row for row in rows if row["status"] == Status.ERROR and row["value"] is None]
-    covered = statuses[Status.OK] / len(rows) if rows else 1.0
-    check = Check("covered", covered >= 0.98, f"{covered:.1%} of {len(rows)} rows have a value", {"by_status": dict(statuses)}, severe=False)
     means = {
         str(name): round(float(value), 4)
-        for name, value in frame(rows, SCORES).group_by("metric").agg(pl.col("value").mean()).sort("metric").iter_rows()
+        for name, value in frame(rows, SCORES)
+        .group_by("metric")
+        .agg(pl.col("value").mean())
+        .sort("metric")
+        .iter_rows()
         if value is not None
     }
-    meta: dict[str, Any] = {"rows": len(rows), "by_status": dict(statuses), "means": means, "failed_rows": len(errors)}
-    return Built(digest([[r["question_id"], r["metric"], str(r["status"]), r["value"]] for r in rows]), meta, (check,))
+    meta: dict[str, Any] = {
+        "rows": len(rows),
+        "by_status": dict(statuses),
+        "means": means,
+        "failed_rows": len(errors),
+    }
+    if broken:
+        meta["incomplete"] = "; ".join(broken)
+    content = [[row["question_id"], row["metric"], str(row["status"]), row["value"]] for row in rows]
+    return Built(digest(content), meta, complete=not broken)

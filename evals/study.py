@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from assets.recipes import BuildHalf, Name, one_of, unknown
+from assets.recipes import BuildHalf, Name, one_of
+from evals.findings import Finding, instead, shown
 from evals.measuring import get_metric
 from evals.retrieving import RetrieverRecipe
 from warehouse.errors import InputError
 from warehouse.identity import digest
+from warehouse.marked_yaml import Place
 from warehouse.recipe import Recipe, Strict
 
 NO_GENERATOR = "none"
@@ -25,7 +28,7 @@ class Extractive(Recipe):
 
     passages: how many chunks of the ranking it reads
     max_tokens: budget of the answer
-    min_score: below this score of the best sentence it says that the documents do not say; None: it always answers
+    min_score: below this score of the best sentence it says that the documents do not say; None: never
     """
 
     passages: Annotated[int, Field(ge=1, le=100)] = 5
@@ -51,12 +54,22 @@ class Llm(Recipe):
     def _is_known_when_local(cls, name: str) -> str:
         from warehouse import models
 
-        if "/" not in name:
-            raise ValueError(f"a model is written PROVIDER/NAME, as in openai/gpt-4o-mini or local/smollm2-135m-instruct, not {name!r}")
-        known = [model.name for model in models.known() if model.kind == "llm"]
-        if name.startswith("local/") and name.removeprefix("local/") not in known:
-            raise ValueError(f"unknown local model {name!r}; known are {', '.join(f'local/{k}' for k in known)}")
+        if "/" not in name.strip("/"):
+            example = "openai/gpt-4o-mini or local/smollm2-135m-instruct"
+            raise ValueError(f"a model is written PROVIDER/NAME, as in {example}, not {name!r}")
+        known = [f"local/{model.name}" for model in models.known() if model.kind == "llm"]
+        if name.startswith("local/") and name not in known:
+            raise ValueError(f"unknown local model {name!r}; {instead(name, known)}")
         return name
+
+    @field_validator("api_base")
+    @classmethod
+    def _is_an_address(cls, address: str | None) -> str | None:
+        if address is not None and not address.startswith(("http://", "https://")):
+            raise ValueError(
+                f"an address begins with http:// or https://, as in http://127.0.0.1:8000/v1, not {address!r}"
+            )
+        return address
 
 
 Generator: Any = one_of("Generator", {"extractive": Extractive, "llm": Llm})
@@ -132,6 +145,17 @@ class Cell:
         return "all" if self.sample is None else f"sample of {self.sample}"
 
 
+def _is_metric(name: str) -> str:
+    try:
+        get_metric(name)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_is_metric)]
+
+
 class Study(BuildHalf):
     """One study file.
 
@@ -140,44 +164,20 @@ class Study(BuildHalf):
 
     study: Name
     description: str = ""
-    seed: int = 7
+    seed: Annotated[int, Field(ge=0)] = 7
     retrievers: Annotated[dict[Name, RetrieverRecipe], Field(min_length=1)]
-    generators: dict[Name, Generator] = {}
+    generators: dict[Name, Generator] = Field(default_factory=dict)
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
-    metrics: Annotated[tuple[str, ...], Field(min_length=1)]
-    restrict: dict[Name, Restriction] = {}
+    metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
+    restrict: dict[Name, Restriction] = Field(default_factory=dict)
     budget: Budget | None = None
     path: Path = Path()
 
-    @field_validator("metrics")
-    @classmethod
-    def _are_known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            try:
-                get_metric(name)
-            except InputError as error:
-                raise ValueError(str(error)) from error
-        if len(set(names)) < len(names):
-            raise ValueError("a metric is named twice")
-        return names
-
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        axes = {"chunkings": self.chunkings, "embedders": self.embedders, "retrievers": self.retrievers}
-        if NO_GENERATOR in self.generators:
-            raise ValueError(f"generators: the name `{NO_GENERATOR}` is kept for cells without a generator")
-        for name, restriction in self.restrict.items():
-            if name not in self.generators:
-                raise ValueError(unknown("generator", name, self.generators, "restrict"))
-            for axis, values in axes.items():
-                for value in getattr(restriction, axis) or ():
-                    if value not in values:
-                        raise ValueError(unknown(axis[:-1], value, values, f"restrict.{name}.{axis}"))
-        if not self.generators and any(get_metric(name).kind == "answer" for name in self.metrics):
-            named = next(name for name in self.metrics if get_metric(name).kind == "answer")
-            raise ValueError(f"metrics: {named} measures answers, but the study has no `generators`")
-        if not self.cells():
-            raise ValueError("restrict: the axes leave no cell at all; loosen a restriction")
+        wrong = misfits(self.model_dump())
+        if wrong:
+            raise ValueError("; ".join(f"{shown(place)}: {text}" for place, text in wrong))
         return self
 
     def cells(self) -> list[Cell]:
@@ -219,7 +219,7 @@ class Study(BuildHalf):
         return all(values is None or value in values for values, value in wanted)
 
     def sampled(self, question_ids: list[str], size: int | None) -> list[str]:
-        """Draw ``size`` questions by the seed, in the given order; another question in the set moves few of them.
+        """Draw ``size`` questions by the seed, in their order; a question more in the set moves one at most.
 
         >>> Study.sampled(Study.model_construct(seed=7), ["a", "b", "c"], None)
         ['a', 'b', 'c']
@@ -235,14 +235,96 @@ class Study(BuildHalf):
         return self.path.parent
 
     def resolve(self, path: str) -> Path:
-        """Return a path of the study as an absolute one: `~` and paths relative to the working folder or the file.
+        """Return a path of the study as an absolute one."""
+        return absolute(path, self.base)
 
-        Question files stand beside the study; what comes from an environment variable is meant from where
-        the command was typed. So the working folder is tried first where the path exists there.
-        """
-        given = Path(path).expanduser()
-        if given.is_absolute():
-            return given
-        beside = (self.base / given).resolve()
-        return given.resolve() if given.exists() and not beside.exists() else beside
 
+def absolute(path: str, base: Path) -> Path:
+    """Return a path of a study as an absolute one: from `~`, the study's folder or the working folder.
+
+    Question files stand beside the study; what comes from an environment variable is meant from where
+    the command was typed. So a path that is only there is taken from there.
+    """
+    given = Path(path).expanduser()
+    if given.is_absolute():
+        return given
+    beside = (base / given).resolve()
+    return given.resolve() if given.exists() and not beside.exists() else beside
+
+
+def set_name(path: Path) -> str:
+    """Return the name of a file's question set: that of the file.
+
+    >>> set_name(Path("demo/Energy.questions.yaml"))
+    'energy'
+    """
+    return path.name.removesuffix(".yaml").removesuffix(".questions").lower().replace(".", "-")
+
+
+def misfits(data: Mapping[str, Any]) -> list[Finding]:
+    """Return where the parts of a study do not fit each other: unknown names, and what cannot be asked.
+
+    Args:
+        data: a study as its file says it; parts that are wrong in themselves are passed over.
+    """
+    found: list[Finding] = []
+    known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders", "retrievers")}
+    generators = _names(data.get("generators", {}))
+    corpus = data.get("corpus")
+    for number, name in enumerate(_strings(corpus.get("sources")) if isinstance(corpus, dict) else ()):
+        found += _unknown("source", name, known["sources"], ("corpus", "sources", number))
+    if NO_GENERATOR in (generators or ()):
+        found.append(
+            (("generators", NO_GENERATOR), f"the name `{NO_GENERATOR}` is kept for cells without a generator")
+        )
+    restrict = data.get("restrict", {})
+    for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
+        found += _unknown("generator", name, generators, ("restrict", name))
+        if isinstance(restriction, dict):
+            found += _restricted(name, restriction, known)
+    return found + _unfit_metrics(_strings(data.get("metrics")), generators)
+
+
+def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[str] | None]) -> list[Finding]:
+    found: list[Finding] = []
+    for axis in ("chunkings", "embedders", "retrievers"):
+        place: Place = ("restrict", name, axis)
+        values = restriction.get(axis)
+        if isinstance(values, list | tuple) and not values:
+            found.append(
+                (place, f"an empty list leaves `{name}` no cell; name some {axis}, or delete the line")
+            )
+        for number, value in enumerate(_strings(values)):
+            found += _unknown(axis[:-1], value, known[axis], (*place, number))
+    return found
+
+
+def _unfit_metrics(metrics: list[str], generators: list[str] | None) -> list[Finding]:
+    found: list[Finding] = []
+    for number, name in enumerate(metrics):
+        if name in metrics[:number]:
+            found.append((("metrics", number), f"the metric {name} is named twice"))
+        elif generators == [] and _measures_answers(name):
+            found.append((("metrics", number), f"{name} measures answers, but the study has no `generators`"))
+    return found
+
+
+def _measures_answers(name: str) -> bool:
+    try:
+        return get_metric(name).kind == "answer"
+    except InputError:
+        return False  # an unknown one is told of elsewhere
+
+
+def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> list[Finding]:
+    if known is None or name in known:
+        return []
+    return [(place, f"unknown {what} `{name}`; {instead(name, known)}")]
+
+
+def _names(part: Any) -> list[str] | None:
+    return list(part) if isinstance(part, dict) else None
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []

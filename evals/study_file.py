@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
-from difflib import get_close_matches
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
-from evals.study import Study
+from evals.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, instead, lines_of
+from evals.grid import question_sets
+from evals.study import Study, absolute, misfits, set_name
+from warehouse import models
 from warehouse.errors import InputError
-from warehouse.marked_yaml import MarkedYaml, Place, load
+from warehouse.identity import canonical
+from warehouse.marked_yaml import Place, load
 
 BUNDLED = Path(__file__).parent / "studies"
 log = logging.getLogger(__name__)
 
 
 def read_study(path: Path) -> Study:
-    """Read and check one study file.
+    """Read and check one study file, and that the files and folders that it names are there.
 
     Raises:
         InputError: with one finding an error, each `file:line: what is wrong; what would be right`.
@@ -29,133 +32,127 @@ def read_study(path: Path) -> Study:
     marked = load(path)
     if not isinstance(marked.data, dict):
         raise InputError(f"{path}:1: a study is a mapping that begins with `study: NAME`")
+    base = path.resolve().parent
+    findings = [*misfits(marked.data), *_absent(marked.data, base), *_doubled_sets(marked.data, base)]
     if "path" in marked.data:
-        raise InputError(f"{marked.at(('path',))}: unknown key `path`")
+        findings.append((("path",), "unknown key `path`"))
+    study = None
     try:
         study = Study.model_validate({**marked.data, "path": path.resolve()})
     except ValidationError as error:
-        raise InputError(*dict.fromkeys(_finding(marked, detail) for detail in _telling(error.errors()))) from error
-    _check_paths(study, marked)
+        # What the models say of the whole study, `misfits` has said with its place.
+        findings += [found for found in in_words(error, Study) if found[0] or not findings]
+    if findings or study is None:
+        raise InputError(*lines_of(marked, findings))
     return study
 
 
-def _telling(details: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Leave out what only follows from another error: a list that is too short since its item was wrong."""
-    places = [detail["loc"] for detail in details]
-    return [
-        detail
-        for detail in details
-        if not any(len(p) > len(detail["loc"]) and p[: len(detail["loc"])] == detail["loc"] for p in places)
-    ]
+def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
+    """Look for the files, folders and tokenizers that a study names, before anything runs."""
+    found: list[Finding] = []
+    for name, source in _mapping(data.get("sources")).items():
+        found += _not_there(_mapping(source).get("path"), ("sources", name, "path"), base)
+    for number, item in enumerate(_list(data.get("questions"))):
+        place: Place = ("questions", number)
+        found += _not_there(_mapping(item).get("file"), (*place, "file"), base)
+        found += _not_there(_mapping(_mapping(item).get("beir")).get("path"), (*place, "beir", "path"), base)
+    known = [model.name for model in models.known() if model.kind == "embedder"]
+    for name, chunking in _mapping(data.get("chunkings")).items():
+        tokenizer = _mapping(chunking).get("tokenizer")
+        if isinstance(tokenizer, str) and tokenizer not in known:
+            text = f"unknown embedding model `{tokenizer}`; {instead(tokenizer, known)}"
+            found.append((("chunkings", name, "tokenizer"), text))
+    return found
 
 
-def _finding(marked: MarkedYaml, detail: ErrorDetails) -> str:
-    place: Place = detail["loc"]
-    where = ".".join(str(part) for part in place if part != "[key]")
-    if detail["type"] == "extra_forbidden":
-        return f"{marked.at(place)}: unknown key `{place[-1]}`{_instead(place)}"
-    if detail["type"] == "missing":
-        return f"{marked.at(place)}: `{where}` is missing"
-    message = detail["msg"].removeprefix("Value error, ")
-    if place and place[-1] == "[key]":
-        return f"{marked.at(place[:-1])}: the name `{place[-2]}` will not do: use small letters, digits, - _ +"
-    given = detail["input"]
-    shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) and len(str(given)) < 80 else ""
-    return f"{marked.at(place)}: {where + ': ' if where else ''}{message}{shown}"
+def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
+    if not isinstance(path, str) or absolute(path, base).exists():
+        return []
+    return [(place, f"there is no {absolute(path, base)}; relative paths start from the folder of this file")]
 
 
-def _instead(place: Place) -> str:
-    """Name the keys that would be right at a place, nearest first."""
-    known = _keys_at(Study, place[:-1])
-    if not known:
-        return ""
-    near = get_close_matches(str(place[-1]), known, n=1)
-    return f"; did you mean `{near[0]}`?" if near else f"; known here are {', '.join(known)}"
-
-
-def _keys_at(model: Any, place: Place) -> list[str]:
-    """Walk the types of the study along a place and return the keys that its mapping may have."""
-    for part in place:
-        model = _step(model, part)
-        if model is None:
-            return []
-    fields = getattr(_model(model), "model_fields", {})
-    return [name for name in fields if name != "path"]
-
-
-def _step(annotation: Any, part: str | int) -> Any:
-    model = _model(annotation)
-    if model is not None:
-        field = model.model_fields.get(part)
-        return field.annotation if field else None
-    arguments = getattr(_unwrapped(annotation), "__args__", ())
-    return arguments[0] if isinstance(part, int) and arguments else arguments[-1] if arguments else None
-
-
-def _unwrapped(annotation: Any) -> Any:
-    """Take `| None` and Annotated off a type."""
-    while True:
-        arguments = getattr(annotation, "__args__", ())
-        if hasattr(annotation, "__metadata__"):
-            annotation = annotation.__origin__
-        elif type(None) in arguments:
-            annotation = next(a for a in arguments if a is not type(None))
+def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
+    """Find question sets without a usable name of their own: it is that of the file, and part of a key."""
+    found: list[Finding] = []
+    seen: dict[str, int] = {}
+    for number, item in enumerate(_list(data.get("questions"))):
+        file, beir = _mapping(item).get("file"), _mapping(item).get("beir")
+        if isinstance(file, str):
+            name, rename = set_name(absolute(file, base)), "rename the file"
+        elif isinstance(beir, dict) and isinstance(beir.get("name", "beir"), str):
+            name, rename = beir.get("name", "beir"), "give it another `name`"
         else:
-            return annotation
+            continue
+        if isinstance(file, str) and not re.fullmatch(NAME_PATTERN, name):
+            text = f"the question set is named by its file, and `{name}` will not do: {NAME_RULE}"
+            found.append((("questions", number), text))
+        if name in seen:
+            first = f"item {seen[name] + 1}"
+            found.append(
+                (("questions", number), f"a second question set with the name `{name}` ({first}); {rename}")
+            )
+        seen.setdefault(name, number)
+    return found
 
 
-def _model(annotation: Any) -> type[BaseModel] | None:
-    plain = _unwrapped(annotation)
-    return plain if isinstance(plain, type) and issubclass(plain, BaseModel) else None
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _check_paths(study: Study, marked: MarkedYaml) -> None:
-    """Check that the files and folders of a study are there before anything runs."""
-    findings = []
-    for number, source in enumerate(study.questions):
-        named = source.file or (source.beir.path if source.beir else "")
-        if not study.resolve(named).exists():
-            findings.append(f"{marked.at(('questions', number))}: there is no {study.resolve(named)}")
-    for name, spec in study.sources.items():
-        if spec.path and not study.resolve(spec.path).exists():
-            findings.append(f"{marked.at(('sources', name, 'path'))}: there is no {study.resolve(spec.path)}")
-    if findings:
-        raise InputError(*findings)
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 class Book:
     """The studies that are known together: their names mean the same things in all of them."""
 
     def __init__(self, studies: Iterable[Study]) -> None:
-        self.studies = {study.study: study for study in studies}
-        self._check_names()
+        found = list(studies)
+        self.studies = {study.study: study for study in found}
+        _check_names(found)
 
-    def _check_names(self) -> None:
-        meaning: dict[tuple[str, str], tuple[str, Study]] = {}
-        findings = []
-        for study in self.studies.values():
-            for part, name, recipe in named_parts(study):
-                known = meaning.setdefault((part, name), (recipe, study))
-                if known[0] != recipe:
-                    findings.append(
-                        f"{study.path}: {part}.{name} means something else in {known[1].path}; "
-                        "the same name in two studies must mean the same, so rename one of them"
-                    )
-        if findings:
-            raise InputError(*findings)
+
+def _check_names(studies: list[Study]) -> None:
+    meaning: dict[tuple[str, str], tuple[str, Study]] = {}
+    findings = []
+    for study in studies:
+        for part, name, recipe in named_parts(study):
+            known = meaning.setdefault((part, name), (recipe, study))
+            if known[0] != recipe:
+                findings.append(
+                    f"{study.path}: {part}.{name} means something else in {known[1].path}; "
+                    "the same name in two studies must mean the same, so rename one of them"
+                )
+    if findings:
+        raise InputError(*findings)
 
 
 def named_parts(study: Study) -> list[tuple[str, str, str]]:
-    """Return (part, name, its recipe as JSON) for all that studies may share."""
-    parts: list[tuple[str, dict[str, Any]]] = [
-        ("sources", study.sources),
+    """Return (part, name, its recipe as JSON) for all that studies share; paths are absolute in it."""
+    sources = {
+        name: source.model_copy(update={"path": str(study.resolve(source.path))}) if source.path else source
+        for name, source in study.sources.items()
+    }
+    parts: list[tuple[str, Mapping[str, BaseModel]]] = [
+        ("sources", sources),
         ("corpus", {study.corpus.name: study.corpus}),
         ("chunkings", study.chunkings),
         ("embedders", study.embedders),
         ("retrievers", study.retrievers),
         ("generators", study.generators),
     ]
-    return [(part, name, recipe.model_dump_json()) for part, recipes in parts for name, recipe in recipes.items()]
+    recipes = [
+        (part, name, recipe.model_dump_json()) for part, named in parts for name, recipe in named.items()
+    ]
+    sets = [
+        (
+            "questions",
+            one.key,
+            canonical([str(one.path), one.beir.model_dump(exclude={"path"}) if one.beir else None]),
+        )
+        for one in question_sets(study)
+    ]
+    return [("study", study.study, str(study.path)), *recipes, *sets]
 
 
 def study_folder() -> Path:
@@ -166,8 +163,8 @@ def study_folder() -> Path:
 def read_book(folder: Path | None = None) -> Book:
     """Read all study files of a folder for the Dagster definitions.
 
-    A file that cannot be used is left out with a warning, so that one mistake does not hide all other studies;
-    `assay check FILE` says the same of it as an error.
+    A file that cannot be used is left out with a warning, so that one mistake does not hide all other
+    studies; `assay check FILE` says the same of it as an error.
     """
     studies: list[Study] = []
     for path in sorted((folder or study_folder()).glob("*.yaml")):
@@ -201,7 +198,7 @@ def find_study(name: str) -> Study:
         if marked_name == name:
             return read_study(candidate)
     known = [p.stem for p in sorted(study_folder().glob("*.yaml")) if not p.name.endswith(".questions.yaml")]
-    raise InputError(f"there is no study {name!r}; known are {', '.join(known) or 'none'}, or give the path of a study file")
+    raise InputError(f"there is no study {name!r}; {instead(name, known)}, or give the path of a study file")
 
 
 def _name_of(path: Path) -> str | None:

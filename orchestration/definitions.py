@@ -44,13 +44,13 @@ def stages_of(studies: Sequence[Study]) -> dict[str, Stage]:
     return {stage.name: stage for stage in stages}
 
 
-def definitions_of(studies: Sequence[Study], options: RunOptions | None = None) -> dg.Definitions:
-    """Return the Dagster definitions of these studies; ``options`` steers their runs."""
+def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
+    """Return the Dagster definitions of these studies."""
     stages = stages_of(studies)
     return dg.Definitions(
         assets=[recipes_asset(list(stages.values())), *(as_asset(stage, stages) for stage in stages.values())],
         schedules=crawl_schedules(Grid(list(studies)).build),
-        resources={"options": options or RunOptions()},
+        resources={"options": RunOptions()},
         executor=dg.in_process_executor,
     )
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from assets.definition import RECIPES, RunOptions, recipe_versions, sync_tables
+from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_tables
 from assets.stage import Outcome, Progress, Stage, Work
 from evals.study import Study
-from orchestration.definitions import definitions_of, stages_of
+from orchestration.definitions import stages_of
 from warehouse.connection import connect
 from warehouse.errors import LockedError
 from warehouse.paths import Home
@@ -77,7 +77,6 @@ class Driver:
         self.progress = progress
         self.stages = stages_of([study])
         self.options = RunOptions(progress=progress)
-        self.definitions = definitions_of([study], self.options)
         self._gone: dict[tuple[str, str], str] = {}  # (stage, key) that failed or was left out -> the root of it
 
     def run(self, only: Sequence[str] | None = None, *, again: bool = False, keys: Sequence[str] | None = None) -> RunReport:
@@ -107,7 +106,7 @@ class Driver:
             if root is not None:
                 report.left_out[key] = root
                 self._gone[(stage.name, key)] = root
-            elif artifact and known.get(key) == artifact.data_version and not (again and stage.reruns_when_asked):
+            elif artifact and known.get(key) == artifact.data_version and not (again and stage.crawls):
                 report.fresh += 1
             else:
                 stale.append(key)
@@ -120,26 +119,39 @@ class Driver:
         self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, report: StageReport, *, again: bool
     ) -> None:
         outcomes: dict[str, Outcome] = {}
-        self.options.keys = frozenset(keys)
         self.options.again = again
         self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
-        ordered = [key for key in stage.keys() if key in set(keys)]
-        job = self.definitions.resolve_implicit_global_asset_job_def()
+        runs = [[key] for key in keys] if stage.crawls else [keys]
+        for number, part in enumerate(runs):
+            if stage.crawls:
+                self.progress(stage.name, number, len(runs))
+            why = self._run(stage, part, instance)
+            for key in part:
+                self._record(stage, key, outcomes.get(key), report, why)
+
+    def _run(self, stage: Stage, keys: list[str], instance: dg.DagsterInstance) -> str:
+        """Execute one Dagster run over just these keys; return why it failed, if it did."""
+        wanted = dg.Definitions(assets=[as_asset(stage, None, keys)], resources={"options": self.options})
+        partitions = (
+            {"dagster/partition": keys[0]}
+            if stage.crawls
+            else {
+                "dagster/asset_partition_range_start": keys[0],
+                "dagster/asset_partition_range_end": keys[-1],
+            }
+        )
         with _quiet():
-            result = job.execute_in_process(
+            result = wanted.resolve_implicit_global_asset_job_def().execute_in_process(
                 instance=instance,
                 asset_selection=[dg.AssetKey(stage.name)],
                 raise_on_error=False,
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-                tags={
-                    "dagster/asset_partition_range_start": ordered[0],
-                    "dagster/asset_partition_range_end": ordered[-1],
-                    "assay/study": self.study.study,
-                    PID_TAG: str(os.getpid()),
-                },
+                tags={**partitions, "assay/study": self.study.study, PID_TAG: str(os.getpid())},
             )
-        for key in ordered:
-            self._record(stage, key, outcomes.get(key), report, why=_failure_of(result))
+        why = _failure_of(result)
+        if "DagsterExecutionInterruptedError" in why:
+            raise KeyboardInterrupt  # Dagster has caught Ctrl-C or a SIGTERM, and ended its run in good order
+        return why
 
     def _record(self, stage: Stage, key: str, outcome: Outcome | None, report: StageReport, why: str) -> None:
         if outcome is None:

@@ -54,3 +54,7 @@ def prepare(settings: Settings | None = None) -> Path:
         instance.write_text(INSTANCE)
     os.environ["DAGSTER_HOME"] = str(dagster_home)
     return root
+
+
+if __name__ == "__main__":
+    prepare()

@@ -1,14 +1,16 @@
 """Artifacts: what a stage stored for one partition key, found by what went into it.
 
 A folder `<home>/<stage>/<identity>/` holds the files of one result and, written last, an `artifact.json`:
-without that file the folder does not count. A pointer `<home>/pointers/<stage>/<key>.json` says which
-identity a readable key means now. Old folders stay, so going back to an old recipe computes nothing.
+without that file, or when one of the others has gone or has another size, the folder does not count. A
+pointer `<home>/pointers/<stage>/<key>.json` says which identity a readable key means now. Old folders
+stay, so going back to an old recipe computes nothing.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import os
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ class Artifact:
     data_version: digest of what came out; a rebuild with equal content keeps it, so nothing after it is stale
     complete: False while some of its rows failed in a way that another try may mend
     meta: numbers for people and for the next stage (counts, seconds …), JSON only
+    files: name -> bytes of the files beside `artifact.json`, as they were when it was committed
     """
 
     stage: str
@@ -34,6 +37,7 @@ class Artifact:
     complete: bool = True
     meta: dict[str, Any] = field(default_factory=dict)
     created_at: str = ""
+    files: dict[str, int] = field(default_factory=dict)
 
 
 class ArtifactStore:
@@ -54,16 +58,18 @@ class ArtifactStore:
         """Return the artifact that ``key`` means now, or None when there is none (yet)."""
         try:
             identity = json.loads(self._pointer(stage, key).read_text())["identity"]
-        except (FileNotFoundError, ValueError, KeyError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
-        return self.find(stage, identity)
+        return self.find(stage, str(identity))
 
     def commit(self, artifact: Artifact) -> Artifact:
         """Mark the files in the artifact's folder as whole and let its key point at them."""
-        stamped = Artifact(
-            **{**asdict(artifact), "created_at": artifact.created_at or datetime.now(UTC).isoformat()}
-        )
         path = self.folder(artifact.stage, artifact.identity) / "artifact.json"
+        stamped = replace(
+            artifact,
+            created_at=artifact.created_at or datetime.now(UTC).isoformat(),
+            files=_sizes(path.parent),
+        )
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(asdict(stamped), indent=1, sort_keys=True))
         self.point(artifact.stage, artifact.key, artifact.identity)
@@ -90,6 +96,17 @@ class ArtifactStore:
 
 def _read(path: Path) -> Artifact | None:
     try:
-        return Artifact(**json.loads(path.read_text()))
+        artifact = Artifact(**json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None
+    now = _sizes(path.parent)
+    return artifact if all(now.get(name) == size for name, size in artifact.files.items()) else None
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Return name -> bytes of the files of an artifact, `artifact.json` and temporary ones aside."""
+    if not folder.is_dir():
+        return {}
+    with os.scandir(folder) as entries:
+        files = [entry for entry in entries if entry.is_file() and not entry.name.startswith(".")]
+        return {entry.name: entry.stat().st_size for entry in files if entry.name != "artifact.json"}

@@ -6,6 +6,7 @@ and a locked file is waited for; who holds it is said by name.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -25,20 +26,21 @@ _HOLDER = re.compile(r"lock is held in (?P<program>.*?) \(PID (?P<pid>\d+)\)")
 
 @contextmanager
 def connect(
-    path: Path, *, wait: float = WAIT_SECONDS, notify: Callable[[str], None] | None = None
+    path: Path, *, wait: float | None = None, notify: Callable[[str], None] | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the database for reading and writing, migrated; close it when the block ends.
 
     Args:
         path: the DuckDB file; made when absent.
-        wait: seconds to wait for another process that holds the file.
+        wait: seconds to wait for another process that holds the file; unless given, `ASSAY_LOCK_WAIT` or 60.
         notify: told once, in a sentence, when we begin to wait.
 
     Raises:
         LockedError: the file stayed locked; names the process that holds it.
         CorruptFileError: the file is no DuckDB database; says how to have it made again.
     """
-    connection = _open(path, wait, notify)
+    seconds = float(os.environ.get("ASSAY_LOCK_WAIT") or WAIT_SECONDS) if wait is None else wait
+    connection = _open(path, seconds, notify)
     try:
         connection.execute("SET TimeZone = 'UTC'")
         migrate(connection)
@@ -75,7 +77,7 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
 
 def _holder(message: str) -> str | None:
     """Say which process a DuckDB lock error names, or None when the error is about something else."""
-    if "lock" not in message.lower():
+    if "set lock on file" not in message:  # a path may hold the word, too
         return None
     match = _HOLDER.search(message)
     if match is None:
@@ -102,7 +104,8 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
     unknown = done - {script.name for script in scripts}
     if unknown:
         raise AssayError(
-            f"the database was written by a newer rag-assay (it has the migration {max(unknown)}); update rag-assay"
+            f"the database was written by a newer rag-assay (it has the migration {max(unknown)}); "
+            "update rag-assay"
         )
     applied = []
     for script in scripts:

@@ -29,7 +29,7 @@ def digest(value: object) -> str:
 
 
 def digest_strings(parts: Iterable[str]) -> str:
-    """Digest many strings in their order without holding them; each is length-prefixed, so no two lists collide.
+    """Digest many strings in their order without holding them; no two lists collide, by their lengths.
 
     >>> digest_strings(["ab", "c"]) == digest_strings(["a", "bc"])
     False

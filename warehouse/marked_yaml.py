@@ -15,6 +15,7 @@ from warehouse.errors import InputError
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 MAX_DEPTH, MAX_NODES = 40, 200_000
 Place = tuple[str | int, ...]
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
 @dataclass
@@ -32,7 +33,7 @@ class MarkedYaml:
     def line(self, place: Place) -> int:
         """Return the line of ``place``, or of the nearest thing around it that has one.
 
-        Parts that the file does not have (a position in a list that was written as a single item) are skipped.
+        Parts that the file does not have (a position in a list that was written as one item) are skipped.
         """
         known: Place = ()
         for part in place:
@@ -78,8 +79,13 @@ def load(path: Path) -> MarkedYaml:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(f"{path}:{line}: not valid YAML: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+    ) as error:  # ValueError: a tag that its value does not fit, as in `!!int x`
         raise InputError(f"{path}: not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: the file is nested too deeply") from error
     finally:
         loader.dispose()
     if findings:
@@ -90,31 +96,46 @@ def load(path: Path) -> MarkedYaml:
 def _convert(node: yaml.Node, place: Place, marked: MarkedYaml, findings: list[str], loader: _Loader) -> Any:
     if len(place) > MAX_DEPTH or len(marked.lines) > MAX_NODES:
         # Aliases can nest a small file into an endless one.
-        raise InputError(f"{marked.path}:{node.start_mark.line + 1}: the file is nested too deeply or is too large")
+        raise InputError(
+            f"{marked.path}:{node.start_mark.line + 1}: the file is nested too deeply or is too large"
+        )
     marked.lines.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+        findings.append(f"{marked.path}:{node.start_mark.line + 1}: the tag {node.tag} is not allowed here")
     if isinstance(node, yaml.MappingNode):
-        mapping: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = str(loader.construct_object(key_node))  # type: ignore[no-untyped-call]
-            inner = (*place, key)
-            if key in mapping:
-                findings.append(
-                    f"{marked.path}:{key_node.start_mark.line + 1}: the key `{key}` stands here a second time"
-                )
-            marked.lines[inner] = key_node.start_mark.line + 1
-            mapping[key] = _convert(value_node, inner, marked, findings, loader)
-        return mapping
+        return _convert_mapping(node, place, marked, findings, loader)
     if isinstance(node, yaml.SequenceNode):
         return [_convert(item, (*place, i), marked, findings, loader) for i, item in enumerate(node.value)]
-    value = loader.construct_object(node)  # type: ignore[no-untyped-call]
+    value = loader.construct_object(node)
     return _substitute(value, place, marked, findings) if isinstance(value, str) else value
+
+
+def _convert_mapping(
+    node: yaml.MappingNode, place: Place, marked: MarkedYaml, findings: list[str], loader: _Loader
+) -> dict[str, Any]:
+    mapping: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            findings.append(f"{marked.path}:{line}: a key must be a single word or text")
+            continue
+        key = str(key_node.value)  # as written: `no` and `2024` are names, too
+        if key in mapping:
+            findings.append(f"{marked.path}:{line}: the key `{key}` stands here a second time")
+        inner = (*place, key)
+        marked.lines[inner] = line
+        mapping[key] = _convert(value_node, inner, marked, findings, loader)
+    return mapping
 
 
 def _substitute(value: str, place: Place, marked: MarkedYaml, findings: list[str]) -> str:
     def replace(match: re.Match[str]) -> str:
         name = match[1]
         if name not in os.environ:
-            findings.append(f"{marked.at(place)}: the environment variable {name} is not set; set it, as in `{name}=… assay run …`")
+            findings.append(
+                f"{marked.at(place)}: the environment variable {name} is not set; "
+                f"set it, as in `{name}=… assay run …`"
+            )
             return match[0]
         return os.environ[name]
 

@@ -42,10 +42,8 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
     try:
         return pl.read_parquet(path, columns=columns)
     except FileNotFoundError as error:
-        raise CorruptFileError(
-            f"{path}: the file is missing. `assay run STUDY` makes it again."
-        ) from error
-    except (pl.exceptions.PolarsError, OSError) as error:
+        raise CorruptFileError(f"{path}: the file is missing. `assay run STUDY` makes it again.") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise CorruptFileError(
             f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
         ) from error

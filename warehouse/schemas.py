@@ -30,6 +30,9 @@ class Status(StrEnum):
 RETRYABLE = frozenset({Status.TIMEOUT, Status.RATE_LIMITED, Status.OVER_BUDGET, Status.ERROR, Status.NOT_RUN})
 """Outcomes that another run may mend: a result that holds one is not complete, and is tried again."""
 
+MIN_COVERAGE = 0.98
+"""Share of its questions that must have a value; below it a cell has no rank and cannot win."""
+
 PAGES: Schema = {
     "url": pl.String,  # after redirects
     "requested_url": pl.String,
@@ -160,7 +163,7 @@ LEADERBOARD: Schema = {
     "high": pl.Float64,
     "worst": pl.Float64,  # the mean if every missing value were the metric's worst …
     "best": pl.Float64,  # … or best possible one; NULL for metrics without bounds
-    "rank": pl.Int64,  # by the study's first metric; NULL below 98 % coverage
+    "rank": pl.Int64,  # by the study's first metric; NULL below MIN_COVERAGE
 }
 
 CALLS: Schema = {

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.cache import CallCache
 from warehouse.connection import connect
+from warehouse.pages import read_crawls
 from warehouse.parquet import frame, read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import CALLS, CRAWLS
+from warehouse.schemas import CALLS
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,27 +28,25 @@ FILES: dict[str, tuple[str, ...]] = {
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""
 
+BATCH = 200  # artifacts loaded at once: bounds the memory of a rebuild
 
-def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifact: Artifact) -> None:
-    """Put the rows of one artifact into its tables; rows of the same identity are replaced, in one transaction."""
+
+def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts: Sequence[Artifact]) -> None:
+    """Put the rows of artifacts of one stage into its tables, all or nothing, in place of older ones."""
+    if not artifacts:
+        return
+    identities = [artifact.identity for artifact in artifacts]
     connection.execute("BEGIN")
     try:
-        for table in FILES[artifact.stage]:
-            path = store.folder(artifact.stage, artifact.identity) / f"{table}.parquet"
-            rows = read_parquet(path)
-            connection.execute(f"DELETE FROM {table} WHERE artifact_id = ?", [artifact.identity])  # noqa: S608 -- from FILES
+        for table in FILES[artifacts[0].stage]:
+            rows = pl.concat([_rows(store, artifact, table) for artifact in artifacts])
+            connection.execute(f"DELETE FROM {table} WHERE list_contains(?, artifact_id)", [identities])  # noqa: S608 -- from FILES
             connection.register("incoming", rows.to_arrow())
-            connection.execute(
-                f"INSERT INTO {table} BY NAME SELECT ? AS artifact_id, * FROM incoming",  # noqa: S608 -- from FILES
-                [artifact.identity],
-            )
+            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- from FILES
             connection.unregister("incoming")
-        connection.execute(
+        connection.executemany(
             "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?, ?)",
-            [artifact.stage, artifact.identity, artifact.data_version, artifact.complete, artifact.created_at],
-        )
-        connection.execute(
-            "INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)", [artifact.stage, artifact.key, artifact.identity]
+            [[a.stage, a.identity, a.data_version, a.complete, a.created_at] for a in artifacts],
         )
         connection.execute("COMMIT")
     except BaseException:
@@ -54,30 +54,42 @@ def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifact: 
         raise
 
 
-def point(connection: duckdb.DuckDBPyConnection, stage: str, key: str, identity: str) -> None:
-    """Let a readable key mean an identity whose rows are already there."""
-    connection.execute("INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)", [stage, key, identity])
+def _rows(store: ArtifactStore, artifact: Artifact, table: str) -> pl.DataFrame:
+    rows = read_parquet(store.folder(artifact.stage, artifact.identity) / f"{table}.parquet")
+    return rows.with_columns(pl.lit(artifact.identity).alias("artifact_id"))
+
+
+def point(connection: duckdb.DuckDBPyConnection, stage: str, identities: dict[str, str]) -> None:
+    """Let readable keys mean identities whose rows are there."""
+    if identities:
+        connection.executemany(
+            "INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)",
+            [[stage, key, identity] for key, identity in identities.items()],
+        )
 
 
 def sync(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, stage: str, keys: Iterable[str]) -> int:
-    """Load the rows of these keys' artifacts that the database lacks, and point the keys at them; return how many.
+    """Load the rows that the database lacks of these keys' artifacts, and point the keys at them.
 
-    After a kill between Parquet and database, the next call mends what is missing.
+    After a kill between Parquet and database, the next call mends what is missing. Returns how many artifacts
+    were loaded.
     """
-    rows = connection.execute("SELECT artifact_id, data_version FROM artifacts WHERE stage = ?", [stage]).fetchall()
-    known = dict(rows)
-    pointing = dict(connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = ?", [stage]).fetchall())
-    loaded = 0
-    for key in keys:
-        artifact = store.current(stage, key)
-        if artifact is None:
-            continue
-        if known.get(artifact.identity) != artifact.data_version:
-            load(connection, store, artifact)
-            loaded += 1
-        if pointing.get(key) != artifact.identity:
-            point(connection, stage, key, artifact.identity)
-    return loaded
+    rows = connection.execute(
+        "SELECT artifact_id, data_version, created_at FROM artifacts WHERE stage = ?", [stage]
+    ).fetchall()
+    # An artifact that was built again may differ in what its data version leaves out, such as seconds.
+    known = {identity: (version, created_at) for identity, version, created_at in rows}
+    pointing = dict(
+        connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = ?", [stage]).fetchall()
+    )
+    current = {key: artifact for key in keys if (artifact := store.current(stage, key))}
+    missing = {
+        a.identity: a for a in current.values() if known.get(a.identity) != (a.data_version, a.created_at)
+    }
+    load(connection, store, list(missing.values()))
+    moved = {key: a.identity for key, a in current.items() if pointing.get(key) != a.identity}
+    point(connection, stage, moved)
+    return len(missing)
 
 
 def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
@@ -88,60 +100,47 @@ def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
 
 
 def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the crawls that the table lacks, from their records in `<home>/crawls/<source>/`."""
-    rows = [json.loads(path.read_text()) for path in sorted(home.crawls.glob("*/*.json"))]
-    known = [{key: row.get(key) for key in CRAWLS} for row in rows if "crawl_id" in row]
-    for row in known:
-        if isinstance(row["failed"], dict):
-            row["failed"] = json.dumps(row["failed"], sort_keys=True)
-    times = frame([{**row, "started_at": None, "ended_at": None} for row in known], CRAWLS)
-    if known:
-        import polars as pl
-
-        times = times.with_columns(
-            *(
-                pl.Series(name, [row[name] for row in known], dtype=pl.String).str.to_datetime(
-                    time_unit="us", time_zone="UTC", strict=False
-                )
-                for name in ("started_at", "ended_at")
-            )
-        )
-    return _add(connection, "crawls", times)
+    """Add the crawls that the table lacks, from `<home>/crawls/<source>/`; return how many there are."""
+    sources = sorted(folder.name for folder in home.crawls.glob("*") if folder.is_dir())
+    return sum(_add(connection, "crawls", read_crawls(home, source)) for source in sources)
 
 
-def _add(connection: duckdb.DuckDBPyConnection, table: str, rows: object) -> int:
-    connection.register("incoming", rows.to_arrow())  # type: ignore[attr-defined]
+def _add(connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame) -> int:
+    connection.register("incoming", rows.to_arrow())
     connection.execute(f"INSERT OR IGNORE INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- our own names
     connection.unregister("incoming")
-    return len(rows)  # type: ignore[arg-type]
+    return len(rows)
 
 
 def rebuild(home: Home, path: Path | None = None) -> dict[str, int]:
-    """Make the database again from the Parquet files and records under ``home``; return rows or artifacts by table.
+    """Make the database again from the Parquet files and records under ``home``.
 
-    The new file is written beside the old one and takes its place at the end.
+    The new file is written beside the old one and takes its place at the end. Returns the number of
+    artifacts, calls and crawls, by stage or table.
     """
     target = path or home.database
     fresh = target.with_suffix(".rebuild")
-    fresh.unlink(missing_ok=True)
+    _remove(fresh)  # what a killed rebuild left
     store = ArtifactStore(home)
     counts: dict[str, int] = {}
     with connect(fresh) as connection:
         for stage in FILES:
             artifacts = store.all(stage)
-            for artifact in artifacts:
-                load(connection, store, artifact)
-            connection.execute("DELETE FROM pointers WHERE stage = ?", [stage])
-            for key in store.keys(stage):
-                current = store.current(stage, key)
-                if current:
-                    point(connection, stage, key, current.identity)
+            for at in range(0, len(artifacts), BATCH):
+                load(connection, store, artifacts[at : at + BATCH])
+            current = {key: artifact for key in store.keys(stage) if (artifact := store.current(stage, key))}
+            point(connection, stage, {key: artifact.identity for key, artifact in current.items()})
             counts[stage] = len(artifacts)
         counts["llm_calls"] = write_llm_calls(connection, home)
         counts["crawls"] = write_crawls(connection, home)
     with connect(target):  # nobody else holds the old file at this moment
         pass
-    target.unlink(missing_ok=True)
-    target.with_name(target.name + ".wal").unlink(missing_ok=True)
+    _remove(target)
     fresh.replace(target)
     return counts
+
+
+def _remove(database: Path) -> None:
+    """Remove a database and its write-ahead log, which DuckDB would play into the next file of that name."""
+    database.unlink(missing_ok=True)
+    database.with_name(database.name + ".wal").unlink(missing_ok=True)

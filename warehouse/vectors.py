@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.parquet import write_parquet
+from warehouse.errors import CorruptFileError
+from warehouse.parquet import read_parquet, write_parquet
 from warehouse.paths import Home
 
 Matrix = npt.NDArray[np.float32]
@@ -40,12 +42,13 @@ class VectorCache:
             if len(found) == len(wanted):
                 break
             try:
-                rows = pl.read_parquet(path).filter(pl.col("sha256").is_in(wanted.implode()))
+                rows = read_parquet(path).filter(pl.col("sha256").is_in(wanted.implode()))
                 matrix = rows["vector"].to_numpy().astype(np.float32, copy=False)
-            except (pl.exceptions.PolarsError, OSError) as error:
+            except (CorruptFileError, pl.exceptions.PolarsError, ValueError) as error:
                 # A torn or damaged segment only costs computing its vectors again.
                 log.warning("%s is damaged and is put aside (%s)", path, error)
-                path.rename(path.with_suffix(".damaged"))
+                with suppress(FileNotFoundError):  # another process has put it aside
+                    path.rename(path.with_suffix(".damaged"))
                 continue
             found.update(zip(rows["sha256"].to_list(), matrix, strict=True))
         return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
+
 
 @dataclass(frozen=True)
 class Draft:

@@ -14,7 +14,8 @@ def clean_pdf(body: bytes) -> Draft:
     """Extract the text of all pages in the order of the file; each page is a section of its own.
 
     Raises:
-        Unusable: PDFium cannot open the file (damaged, encrypted), or its pages hold no text (scanned images).
+        Unusable: PDFium cannot open the file (damaged, encrypted), or its pages hold no text (scanned
+            images).
     """
     import pypdfium2 as pdfium
 
@@ -36,7 +37,9 @@ def clean_pdf(body: bytes) -> Draft:
     if not text:
         raise Unusable("the PDF holds no text (scanned images?)")
     first_line = text.splitlines()[0][:_TITLE_LENGTH]
-    return Draft(text=text, title=title or first_line, sections=tuple(sections), metadata={"pdf_pages": len(pages)})
+    return Draft(
+        text=text, title=title or first_line, sections=tuple(sections), metadata={"pdf_pages": len(pages)}
+    )
 
 
 def _page_text(page: Any) -> str:

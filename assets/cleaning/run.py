@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import polars as pl
 
-from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.draft import MIN_WORDS, Draft, Unusable
 from assets.cleaning.html import clean_html
 from assets.cleaning.pdf import clean_pdf
 from assets.cleaning.plain import clean_beir, clean_text
@@ -22,7 +22,6 @@ from warehouse.parquet import frame
 from warehouse.paths import Home
 from warehouse.schemas import DOCUMENTS, DROPPED
 
-MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 log = logging.getLogger(__name__)
 
 
@@ -52,10 +51,10 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
         raise Unusable(f"too short: {len(text.split())} words")
     shown = {
         "url": page["url"],
-        "title": fields.get("title") or fields.get("headline") or draft.title,
+        "title": _title(fields, draft),
         "text": text,
         "language": language or draft.language,
-        "published_at": fields.get("published_at") or fields.get("date") or draft.published_at,
+        "published_at": _published_at(fields, draft),
         "authors": _strings(fields.get("authors") or fields.get("author")) or list(draft.authors),
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
         "sections": list(draft.sections) if text == draft.text else [],
@@ -70,26 +69,46 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
     }
 
 
+def _title(fields: dict[str, Any], draft: Draft) -> str | None:
+    """Return the title; beside a headline, a spider's title is the window's, with the name of the site."""
+    if "headline" in fields and draft.title:
+        return draft.title
+    return fields.get("title") or fields.get("headline") or draft.title
+
+
+def _published_at(fields: dict[str, Any], draft: Draft) -> str | None:
+    """Return the date of publication; a spider that found none gives the date of the document instead."""
+    own = draft.metadata.get("published_source") in {"version", "meta", "journal"}
+    return (
+        (draft.published_at if own else None)
+        or fields.get("published_at")
+        or fields.get("date")
+        or draft.published_at
+    )
+
+
 def _clean(page: dict[str, Any], body: bytes) -> Draft:
     kind = media_type(page["content_type"])
     if kind == "application/x-beir+json":
         return clean_beir(body)
     if kind == "application/pdf":
-        return clean_pdf(body)
+        return _caught("PDF", page, lambda: clean_pdf(body))
     if kind in {"text/html", "application/xhtml+xml"}:
-        return _caught(page, body)
+        return _caught("HTML", page, lambda: clean_html(body, page["content_type"], page["url"]))
     if kind.startswith("text/"):
         return clean_text(body, page["content_type"])
     raise Unusable(f"no reader for {kind or 'an unknown type'}")
 
 
-def _caught(page: dict[str, Any], body: bytes) -> Draft:
-    """Clean HTML; a page that breaks the parser is a drop, not the end of the run."""
+def _caught(kind: str, page: dict[str, Any], clean: Callable[[], Draft]) -> Draft:
+    """Clean a page; one that breaks its parser, however that ends, is a drop and not the end of the run."""
     try:
-        return clean_html(body, page["content_type"], page["url"])
-    except (ValueError, TypeError, AttributeError, RecursionError, MemoryError) as error:
-        log.debug("%s breaks the HTML parser", page["url"], exc_info=True)
-        raise Unusable(f"the HTML cannot be parsed ({type(error).__name__}: {error})") from error
+        return clean()
+    except Unusable:
+        raise
+    except Exception as error:
+        log.debug("%s breaks the %s parser", page["url"], kind, exc_info=True)
+        raise Unusable(f"the {kind} cannot be parsed ({type(error).__name__}: {error})") from error
 
 
 def _tidy(text: str) -> str:

@@ -7,12 +7,13 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator
 
+from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.recipe import Recipe
 
@@ -66,7 +67,12 @@ class Embedder:
         self.recipe = recipe
         self.tokenizer = load_tokenizer(folder)
         self.model = _load(folder)
-        self.model.max_seq_length = recipe.max_tokens
+        positions = _positions(self.model)
+        if recipe.max_tokens > positions:
+            raise InputError(
+                f"embedder {recipe.model}: max_tokens is {recipe.max_tokens}, but the model reads {positions} tokens "
+                "at most; lower max_tokens"
+            )
         self.dimensions = int(self.model.get_embedding_dimension() or 0)
 
     @property
@@ -75,7 +81,7 @@ class Embedder:
         return self.recipe.max_tokens - self.tokenizer.special_tokens
 
     def embed(self, texts: Sequence[str], batch_size: int = 32) -> Matrix:
-        """Embed texts that are already prefixed; return unit vectors, float32, shape (len(texts), dimensions)."""
+        """Embed texts that are already prefixed; return unit vectors, float32, shape (texts, dimensions)."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
         if self.recipe.overflow == "average":
@@ -83,6 +89,7 @@ class Embedder:
         return self._encode(texts, batch_size)
 
     def _encode(self, texts: Sequence[str], batch_size: int) -> Matrix:
+        self.model.max_seq_length = self.recipe.max_tokens  # recipes of one model share its loaded weights
         vectors = self.model.encode(
             list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
         )
@@ -107,6 +114,13 @@ class Embedder:
         return result
 
 
+def _positions(model: SentenceTransformer) -> int:
+    """Return how many tokens a model has positions for; the MPNet and RoBERTa families keep two back."""
+    config: Any = model[0].auto_model.config
+    offset = 2 if config.model_type in {"mpnet", "roberta", "xlm-roberta"} else 0
+    return int(config.max_position_embeddings) - offset
+
+
 @lru_cache(maxsize=2)
 def _load(folder: Path) -> SentenceTransformer:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -115,5 +129,5 @@ def _load(folder: Path) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     return SentenceTransformer(str(folder))

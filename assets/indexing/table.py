@@ -29,14 +29,14 @@ TABLE = "chunks"
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """What was built: number of chunks, and the seconds that table and full-text index took."""
+    """What was built: the number of chunks, and of the dimensions of their vectors."""
 
     chunks: int
     dimensions: int
 
 
 def build(folder: Path, chunks: pl.DataFrame, vectors: Matrix) -> IndexFacts:
-    """Write the index of ``chunks`` (schemas.CHUNKS) with their vectors, shape (len(chunks), d), in the same order."""
+    """Write the index of ``chunks`` (schemas.CHUNKS) and their vectors, shape (chunks, d), in that order."""
     import lancedb
     from lancedb.index import FTS
 
@@ -45,12 +45,17 @@ def build(folder: Path, chunks: pl.DataFrame, vectors: Matrix) -> IndexFacts:
     shutil.rmtree(folder / "lancedb", ignore_errors=True)  # what an earlier, killed build left
     order = np.argsort(np.array(chunks["chunk_id"].to_list()))
     rows = chunks[order].select("chunk_id", "doc_id", "ordinal", "start", "end", "text", "n_tokens")
-    data = rows.with_columns(pl.Series("vector", vectors[order], dtype=pl.Array(pl.Float32, vectors.shape[1])))
+    data = rows.with_columns(
+        pl.Series("vector", vectors[order], dtype=pl.Array(pl.Float32, vectors.shape[1]))
+    )
     database = lancedb.connect(str(folder / "lancedb"))
     table = database.create_table(TABLE, data.to_arrow())
     table.create_index("text", config=FTS(with_position=False))
     write_parquet(
-        rows.select("chunk_id", pl.col("text").map_elements(plain_tokens, return_dtype=pl.List(pl.String)).alias("tokens")),
+        rows.select(
+            "chunk_id",
+            pl.col("text").map_elements(plain_tokens, return_dtype=pl.List(pl.String)).alias("tokens"),
+        ),
         folder / "lexical.parquet",
     )
     table.tags.create(TAG, table.version)
@@ -65,7 +70,9 @@ def open_table(folder: Path) -> Table:
         table = lancedb.connect(str(folder / "lancedb")).open_table(TABLE)
         table.checkout(TAG)
     except (ValueError, RuntimeError, OSError) as error:
-        raise CorruptFileError(f"{folder}: the index is damaged ({error}). Delete the folder; `assay run` makes it again.") from error
+        raise CorruptFileError(
+            f"{folder}: the index is damaged ({error}). Delete the folder; `assay run` makes it again."
+        ) from error
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from evals.measuring.abstention import Abstention
 from evals.measuring.contract import Metric
@@ -49,5 +50,14 @@ def get_metric(name: str) -> Metric:
         return AT_K[match[1]](int(match[2]))
     if name in PLAIN:
         return PLAIN[name]()
+    raise InputError(_unknown(name))
+
+
+def _unknown(name: str) -> str:
+    stem = name.partition("@")[0]
+    if stem in AT_K:
+        return f"the metric {stem} is written with a depth from 1 to 9999, as in {stem}@10, not {name!r}"
     known = [f"{stem}@K" for stem in AT_K] + list(PLAIN)
-    raise InputError(f"unknown metric {name!r}; known are {', '.join(known)} (K: a depth such as 10)")
+    near = get_close_matches(stem, [*AT_K, *PLAIN], n=1, cutoff=0.7)
+    hint = f"; did you mean {name.replace(stem, near[0]) if near[0] in AT_K else near[0]}?" if near else ""
+    return f"unknown metric {name!r}" + (hint or f"; known are {', '.join(known)} (K: a depth such as 10)")

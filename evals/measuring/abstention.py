@@ -21,7 +21,9 @@ class Abstention(AnswerMetric):
 
     def values(self, cases: Sequence[Case]) -> list[Score]:
         """Compare each answer's status with whether the question can be answered."""
-        return [Score(Status.OK, float(_refused(case) != bool(case.question["answerable"]))) for case in cases]
+        return [
+            Score(Status.OK, float(_refused(case) != bool(case.question["answerable"]))) for case in cases
+        ]
 
 
 def _refused(case: Case) -> bool:

@@ -21,7 +21,7 @@ class Interval:
 
 
 def bootstrap(values: npt.NDArray[np.float64], seed: int) -> Interval | None:
-    """Return the mean and its 95 % percentile interval (Efron, Annals of Statistics 1979); None without values.
+    """Return the mean and its 95 % percentile interval (Efron, Annals of Statistics 1979), or None.
 
     Args:
         values: one a question, shape (n,), finite.

@@ -24,8 +24,8 @@ class Span(NamedTuple):
 class Gold:
     """What a question should find.
 
-    documents: document id -> grade (>= 1). Evidence that is not in the corpus counts as a document that no ranking
-        can hold, so that the denominator is the same for every cell.
+    documents: document id -> grade (>= 1). Evidence that is not in the corpus counts as a document that no
+        ranking can hold, so that the denominator is the same for every cell.
     spans: the evidence in the documents' text; empty when the gold is whole documents (BEIR)
     missing: characters of evidence that is nowhere in the corpus
     needs_all: whether the question needs all of it, or any of it

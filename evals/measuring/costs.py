@@ -39,7 +39,10 @@ class AnswerLatency(_Cost):
     """Wall seconds of the generator for one question, as measured when the answer was computed."""
 
     name, title, unit = "answer_latency", "Answer latency", "s"
-    explanation = "Wall seconds of the generator for one answer, when it was computed, not when it came from the cache; sentences of the extractive generator are embedded beforehand."
+    explanation = (
+        "Wall seconds of the generator for one answer, when it was computed, not when it came from the "
+        "cache; sentences of the extractive generator are embedded beforehand."
+    )
 
     def measure(self, cases: Sequence[Case]) -> list[Score]:
         """Return the seconds of the answers that were given."""
@@ -63,5 +66,7 @@ def _of_answer(case: Case, *columns: str) -> Score:
         return no_answer(case)
     values = [answer[column] for column in columns]
     if any(value is None for value in values):
+        if answer["status"] != Status.OK:
+            return no_answer(case)  # it was not asked at all
         return Score(Status.NOT_RUN, reason=f"the generator did not say its {' and '.join(columns)}")
     return Score(Status.OK, float(sum(values)))

@@ -8,7 +8,7 @@ from evals.measuring.contract import Gold, RetrievalMetric, Span, documents_in_o
 
 
 class Mrr(RetrievalMetric):
-    """1 / rank of the first gold document among the first k documents, 0 if there is none (Voorhees, TREC-8, 1999)."""
+    """1 / rank of the first gold document among the first k, 0 if there is none (Voorhees, TREC-8, 1999)."""
 
     stem, label = "mrr", "MRR"
     explanation = "Mean of 1 / rank of the first gold document within the first k; never above 1."

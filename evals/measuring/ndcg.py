@@ -15,7 +15,9 @@ class Ndcg(RetrievalMetric):
     """
 
     stem, label = "ndcg", "nDCG"
-    explanation = "Sum of grade / log2(rank + 1) over the first k documents, divided by the best possible sum."
+    explanation = (
+        "Sum of grade / log2(rank + 1) over the first k documents, divided by the best possible sum."
+    )
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """Return a value in [0, 1]. Where any one document suffices, only the first one found gains.

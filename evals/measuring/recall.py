@@ -8,10 +8,10 @@ from evals.measuring.contract import Gold, RetrievalMetric, Span, documents_in_o
 
 
 class Recall(RetrievalMetric):
-    """Gold documents among the first k / all gold documents; where any of them suffices, 1 as soon as one is there."""
+    """Gold documents among the first k / all gold documents; 1 as soon as one is there where any suffices."""
 
     stem, label = "recall", "Recall"
-    explanation = "Share of the gold documents among the first k documents (any one suffices where the question says so)."
+    explanation = "Share of the gold documents among the first k documents (any one where one suffices)."
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
         """Return a value in [0, 1].

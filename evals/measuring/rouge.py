@@ -14,7 +14,9 @@ class RougeL(AnswerMetric):
     """F-measure of the longest common subsequence of words (Lin, ACL workshop 2004): ragas' RougeScore."""
 
     name, title = "rouge_l", "ROUGE-L"
-    explanation = "F-measure of the longest common subsequence of words of answer and ground truth (ragas RougeScore)."
+    explanation = (
+        "F-measure of the longest common subsequence of words of answer and ground truth (ragas RougeScore)."
+    )
 
     def values(self, cases: Sequence[Case]) -> list[Score]:
         """Score every answer; equal pairs of texts are scored once."""
@@ -32,5 +34,7 @@ class RougeL(AnswerMetric):
 
         found = asyncio.run(score()) if cases else {}
         return [
-            Score(Status.OK, found[(c.question["ground_truth"], c.answer["answer"])]) for c in cases if c.answer
+            Score(Status.OK, found[(c.question["ground_truth"], c.answer["answer"])])
+            for c in cases
+            if c.answer
         ]

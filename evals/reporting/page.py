@@ -14,8 +14,8 @@ from evals.reporting import display, limits
 from evals.reporting.breaks import breakable
 from evals.reporting.data import ReportData
 from evals.reporting.links import safe_link
-from evals.reporting.standings import MIN_COVERAGE
 from evals.reporting.view import drops, effect_sentence, view
+from warehouse.schemas import MIN_COVERAGE
 
 
 def render_html(data: ReportData) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from evals.reporting.data import MetricInfo, ReportData
+from warehouse.schemas import MIN_COVERAGE
 
 ALL = "all"
-MIN_COVERAGE = 0.98  # below it a cell has no rank
 AXES = ("chunking", "embedder", "retriever", "generator")
 
 

@@ -29,7 +29,7 @@ class Bm25(Retriever):
 
     k: Depth = 10
     variant: Literal["okapi", "plus", "l"] = "okapi"
-    k1: Annotated[float, Field(ge=0)] = 1.5
+    k1: Annotated[float, Field(gt=0)] = 1.5  # 0 would divide 0 by 0 for chunks without the word
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
     epsilon: Annotated[float, Field(ge=0)] = 0.25
     delta: Annotated[float, Field(ge=0)] | None = None
@@ -60,7 +60,9 @@ class Bm25(Retriever):
         if self.variant == "okapi":
             return rank_bm25.BM25Okapi(tokens, k1=self.k1, b=self.b, epsilon=self.epsilon)
         if self.variant == "plus":
-            return rank_bm25.BM25Plus(tokens, k1=self.k1, b=self.b, delta=1.0 if self.delta is None else self.delta)
+            return rank_bm25.BM25Plus(
+                tokens, k1=self.k1, b=self.b, delta=1.0 if self.delta is None else self.delta
+            )
         return rank_bm25.BM25L(tokens, k1=self.k1, b=self.b, delta=0.5 if self.delta is None else self.delta)
 
     def _tokens(self, texts: list[list[str]]) -> list[list[str]]:

@@ -23,7 +23,7 @@ class Rrf(Strict):
     k: 60 in the paper; larger values level the ranks
     """
 
-    k: Annotated[float, Field(gt=0)] = 60.0
+    k: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
 
 
 class Fuse(Retriever):
@@ -36,8 +36,8 @@ class Fuse(Retriever):
     code_version: ClassVar[str] = "1"
 
     rrf: Rrf = Rrf()
-    of: Annotated[tuple["RetrieverRecipe", ...], Field(min_length=2)]
-    weights: tuple[Annotated[float, Field(ge=0)], ...] | None = None
+    of: Annotated[tuple[RetrieverRecipe, ...], Field(min_length=2)]
+    weights: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] | None = None
     k: Depth = 10
 
     @model_validator(mode="after")
@@ -74,7 +74,12 @@ def reciprocal_rank_fusion(
     """
     rows = np.concatenate([ranking.rows for ranking in rankings])
     points = np.concatenate(
-        [weight / (constant + 1 + np.arange(len(r.rows))) for r, weight in zip(rankings, weights, strict=True)]
+        [
+            weight / (constant + 1 + np.arange(len(r.rows)))
+            for r, weight in zip(rankings, weights, strict=True)
+        ]
     )
     distinct, inverse = np.unique(rows, return_inverse=True)
-    return Ranking.best(distinct, np.bincount(inverse, weights=points, minlength=len(distinct)), k)
+    return Ranking.best(
+        distinct, np.bincount(inverse, weights=points, minlength=len(distinct)).astype(np.float64), k
+    )

@@ -1,4 +1,4 @@
-"""An index opened for reading: its chunks in memory, its searchable parts made on first use and then shared."""
+"""An index opened for reading: its chunks in memory, its searchable parts made at first use and shared."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class OpenIndex:
         return {chunk_id: position for position, chunk_id in enumerate(self.chunks["chunk_id"])}
 
     def made(self, key: object, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` makes, made once for each key: a BM25 model serves all retrievers that share it."""
+        """Return what ``make`` makes, made once a key: a BM25 model serves all retrievers that share it."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]

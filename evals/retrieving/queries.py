@@ -26,9 +26,9 @@ class QueryVector:
 def embed_queries(
     questions: list[str], embedder: CachedEmbedder, progress: Callable[[int, int], None] | None = None
 ) -> dict[str, QueryVector]:
-    """Embed each distinct question by itself, as a live system would, and keep vector and time for the next run.
+    """Embed each distinct question by itself, as a live system would; keep vector and time for the next run.
 
-    One at a time on purpose: the latency of a retriever includes its query embedding, and a batch would hide it.
+    One at a time on purpose: a retriever's latency includes its query embedding, which a batch would hide.
     """
     texts = sorted(set(questions))
     revision = digest([embedder.recipe.revision(), embedder.recipe.query_prefix])
@@ -40,7 +40,7 @@ def embed_queries(
                 text: QueryVector(np.array(vector, np.float32), seconds)
                 for text, vector, seconds in rows.select("question", "vector", "seconds").iter_rows()
             }
-        except pl.exceptions.PolarsError:
+        except (pl.exceptions.PolarsError, OSError):
             path.unlink()  # torn: only costs embedding again
     found: dict[str, QueryVector] = {}
     if texts:

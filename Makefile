@@ -1,0 +1,56 @@
+# Every target does its own set-up: a fresh clone needs Python 3.11 or newer, and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+STUDY ?= demo
+export ASSAY_HOME ?= $(CURDIR)/var
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format dev report bench-grid clean distclean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY) ## install everything into .venv (the other targets do it by themselves)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag-assay needs Python 3.11 or newer; say PYTHON=/path/to/it")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) (about 3 minutes the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $(READY)
+
+demo: $(READY) ## crawl the sample sites, run a real grid on them, show its leaderboard
+	@$(BIN)/assay run demo
+
+test: $(READY) ## run all tests
+	@$(BIN)/python -m pytest
+
+lint: $(READY) ## check format, lint, types and the layers of the architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## format the code and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with all assets of all studies
+	@$(BIN)/python -m orchestration.settings
+	@DAGSTER_HOME=$(ASSAY_HOME)/dagster $(BIN)/dagster dev -h 127.0.0.1 -p 3000 -m orchestration.definitions
+
+report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
+	@$(BIN)/assay report $(STUDY)
+
+bench-grid: $(READY) ## measure what the orchestration of a grid costs, per cell and stage
+	@$(BIN)/python -m benchmarks.grid
+
+clean: ## remove what runs have stored (var/); model weights are kept
+	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean ## remove the virtual environment and the model weights too
+	@rm -rf $(VENV) "$(ASSAY_HOME)"

@@ -1,0 +1,170 @@
+"""News and blog articles: main text by trafilatura, facts by what the page says of itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from assets.cleaning.chrome import refuse_chrome
+from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.page_facts import PageFacts, iso, page_facts, squeezed
+from assets.cleaning.tree import Element, parsed
+from warehouse.pages import decode
+
+SHORT_PAGE = 100  # words of main text below which a page is looked at twice
+_RELATED = re.compile(
+    r"(?:auch interessant|mehr zum thema|lesen sie auch|das könnte sie auch interessieren|weitere themen"
+    r"|passend dazu|mehr dazu|zum thema|related(?: posts| articles| stories)?|read more|read also|see also"
+    r"|more on this(?: story)?)\b.{0,60}",
+    re.I,
+)
+_STAMP = re.compile(
+    r"(?:stand|veröffentlicht|aktualisiert|published|updated|von|by)\b[^.!?]{0,80}"
+    r"|(?:\w{2,12}, )?\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}[^.!?]{0,30}",
+    re.I,
+)
+_TOP = 6  # lines in which a repeated title, a byline or a time stamp may stand
+_LONG = 60  # characters from which a line that comes twice is a copy
+
+
+def clean_article(body: bytes, content_type: str | None, url: str) -> Draft:
+    """Extract the main text of an article, and its title, times, authors and keywords.
+
+    JSON-LD wins over OpenGraph, that over meta tags, and all of them over what trafilatura guesses from the
+    page. `metadata` holds headline, modified_at, description, teaser, news_keywords, section, sitename and
+    date_source ("page", "guess" or "none") where they are known.
+
+    Raises:
+        Unusable: the page holds no main text, or hardly any.
+    """
+    html, _encoding = decode(body, content_type)
+    root = parsed(html)
+    facts = page_facts(root)
+    found = _extracted(html, url)
+    text, teaser = _main_text(found.text or "", facts, root)
+    if not text:
+        raise Unusable("no main text found")
+    if len(text.split()) < SHORT_PAGE:
+        refuse_chrome(html)
+    published = facts.published_at or (iso(found.date) if found.date else None)
+    metadata = {
+        "headline": facts.headline,
+        "modified_at": facts.modified_at,
+        "description": facts.description,
+        "teaser": teaser,
+        "news_keywords": list(facts.news_keywords),
+        "section": facts.section,
+        "sitename": facts.sitename or found.sitename,
+        "date_source": "page" if facts.published_at else "guess" if published else "none",
+    }
+    return Draft(
+        text=text,
+        title=facts.title or found.title or None,
+        published_at=published,
+        language=facts.language,
+        authors=facts.authors
+        or tuple(name.strip() for name in (found.author or "").split(";") if name.strip()),
+        keywords=facts.keywords or tuple(found.tags or ()),
+        metadata={name: value for name, value in metadata.items() if value},
+    )
+
+
+def _extracted(html: str, url: str) -> Any:
+    """Return trafilatura's document: as precise as it can be, unless that leaves too little of the text."""
+    from trafilatura import bare_extraction
+
+    options: dict[str, Any] = {
+        "url": url or None,
+        "include_tables": True,
+        "include_comments": False,
+        "with_metadata": True,
+    }
+    precise: Any = bare_extraction(html, favor_precision=True, **options)
+    whole: Any = bare_extraction(html, favor_recall=True, **options) if _is_thin(precise) else None
+    found = whole if whole is not None and len(whole.text or "") > 2 * _length(precise) else precise
+    if found is None:
+        raise Unusable("no main text found")
+    return found
+
+
+def _is_thin(found: Any) -> bool:
+    return _length(found) < 600
+
+
+def _length(found: Any) -> int:
+    return len(found.text or "") if found is not None else 0
+
+
+# ------------------------------------------------------------------------------------------- text
+
+
+def _main_text(text: str, facts: PageFacts, root: Element) -> tuple[str, str | None]:
+    """Take out what is not the article's own, put in its teaser; return the text and the teaser."""
+    lines = _without_related(_without_copies(_without_top(text.strip().splitlines(), facts)))
+    teaser = facts.description
+    whole = "\n".join(lines)
+    if teaser and lines and _is_shown(teaser, root) and _key(teaser)[:80] not in _key(whole):
+        whole = f"{teaser}\n{whole}"
+    return whole.strip(), teaser
+
+
+def _key(text: str) -> str:
+    return re.sub(r"\W+", "", text).casefold()
+
+
+def _without_top(lines: list[str], facts: PageFacts) -> list[str]:
+    """Leave out the title, bylines and time stamps that stand above the text."""
+    heads = {re.sub(r"\W+", "", heading) for heading in facts.headings}
+    names = {_key(name) for name in facts.authors}
+    kept = []
+    for number, line in enumerate(lines):
+        key = _key(line)
+        if number < _TOP and (
+            key in heads or key in names or (len(line) < 90 and _STAMP.fullmatch(line.strip()))
+        ):
+            continue
+        kept.append(line)
+    return kept
+
+
+def _without_copies(lines: list[str]) -> list[str]:
+    """Leave out the second of two equal paragraphs; short lines and rows of tables may come again."""
+    seen: set[str] = set()
+    kept = []
+    for line in lines:
+        key = _key(line)
+        if len(line) >= _LONG and not line.startswith("|"):
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(line)
+    return kept
+
+
+def _without_related(lines: list[str]) -> list[str]:
+    """Leave out lists of other articles: a line such as "Read more" and the items below it."""
+    kept: list[str] = []
+    dropping = False
+    for line in lines:
+        if _RELATED.fullmatch(line.strip(" -:–>»")):
+            dropping = True
+            continue
+        dropping = dropping and line.startswith("- ")
+        if not dropping:
+            kept.append(line)
+    return kept
+
+
+def _is_shown(teaser: str, root: Element) -> bool:
+    """Tell whether a reader of the page sees this teaser, whole, in one place."""
+    key = _key(teaser)
+    if len(key) < 50:
+        return False
+    for node in root.iter("p", "div", "span", "h2", "h3", "strong", "li"):
+        if (
+            len(node) <= 4
+            and node.text
+            and key[:40] in _key(squeezed("".join(node.itertext()))[: 3 * len(teaser)])
+        ):
+            return True
+    return False

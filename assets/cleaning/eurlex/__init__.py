@@ -1,0 +1,73 @@
+"""Acts of EUR-Lex: text, structure and facts, from all generations of its markup."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.eurlex.facts import facts_of
+from assets.cleaning.eurlex.lines import lines_of
+from assets.cleaning.eurlex.structure import assemble
+from assets.cleaning.tree import by_id, parsed
+from warehouse.pages import decode
+
+_ACT = re.compile(
+    r"""
+      class\s*=\s*["'][^"'>]*\b(?:oj-(?:doc-ti|ti-art|normal)|eli-container|eli-main-title|ti-art|doc-ti)\b
+    | class\s*=\s*["'][^"'>]*\b(?:title-article-norm|title-doc-first|title-annex-1|Titrearticle)\b
+    | id\s*=\s*["']?(?:TexteOnly|TXT_TE)\b
+    | <txt_te\b
+    | <title>[^<]*\b(?:TEXT|TEXTE|TESTO)\b:\s*\d{4,5}[A-Z]{1,2}\d{4}\b
+    """,
+    re.X | re.I,
+)
+_RESULTS = re.compile(r"""class\s*=\s*["'](?:[^"']*\s)?SearchResult["'\s]""")
+
+
+def is_eurlex(html: str, url: str) -> bool:
+    """Tell whether a page holds the text of an act of EUR-Lex, or of a site of its make.
+
+    The markup decides, for acts are served from many places; search results, help pages and notices of
+    EUR-Lex itself are not acts.
+
+    >>> is_eurlex('<div class="eli-container"><p class="oj-ti-art">Article 1</p></div>', "")
+    True
+    >>> is_eurlex("<p>Legal notice</p>", "https://eur-lex.europa.eu/content/legal-notice.html")
+    False
+    """
+    if _RESULTS.search(html):
+        return False
+    return bool(_ACT.search(html)) or ("/legal-content/" in urlsplit(url).path and 'id="text"' in html)
+
+
+def clean_eurlex(body: bytes, content_type: str | None, url: str) -> Draft:
+    """Take an act apart: title, preamble with its recitals, divisions, articles, annexes, notes.
+
+    `Draft.sections` are in the order of the text and nest by level; `metadata["structure"]` says of each,
+    at the same place in its list, `kind` (preamble, recital, part, title, chapter, section, subsection,
+    article, annex, annex part, statement, final, notes) and `number` ("5a"; None where it has none), and
+    `annex` for what stands in an annex. `metadata` also holds `celex`, `document_date`, and where both come
+    from.
+
+    Raises:
+        Unusable: the page holds no text of an act.
+    """
+    html, _encoding = decode(body, content_type)
+    root = parsed(html)
+    named = by_id(root)
+    lines = lines_of(root, named)
+    if not lines:
+        raise Unusable("the page of an act holds none of its text")
+    act = assemble(lines)
+    facts = facts_of(root, named, url, act)
+    return Draft(
+        text=act.text,
+        title=facts.title,
+        published_at=facts.published_at,
+        language=facts.language,
+        authors=facts.authors,
+        keywords=facts.keywords,
+        sections=act.sections,
+        metadata={**facts.metadata, "structure": list(act.structure), **act.remarks},
+    )

@@ -1,0 +1,382 @@
+"""What is known of an act besides its text: CELEX number, title, dates, form, language."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from itertools import islice
+from typing import Any
+from urllib.parse import unquote
+
+from assets.cleaning.eurlex.lines import classes_of, squeezed
+from assets.cleaning.eurlex.structure import Act
+from assets.cleaning.tree import Element
+
+_CELEX = re.compile(
+    r"(?<![\w])(?:CELEX:)?([0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?)(?!\w)", re.I
+)
+_REFERENCE = re.compile(
+    r"(?<!\w)0?(\d{4}[A-Z]{1,2}\d{4})\s*[—–-]+\s*([A-Z]{2})\s*[—–-]+\s*(\d{2})\.(\d{2})\.(\d{4})"
+)
+_NUMERIC = re.compile(r"\b(\d{1,2})[./](\d{1,2})[./](\d{4})\b")
+_WRITTEN = re.compile(
+    r"\b(\d{1,2})(?:\.|st|nd|rd|th|er|º)?\s+(?:de\s+)?([^\W\d_]{3,10})\.?\s+(?:de\s+)?(\d{4})\b"
+)
+_MONTHS = {
+    word: number
+    for number, said in enumerate(
+        (
+            "january januar janvier enero gennaio januari jänner",
+            "february februar février febrero febbraio februari",
+            "march märz mars marzo maart", "april avril abril aprile", "may mai mayo maggio mei",
+            "june juni juin junio giugno", "july juli juillet julio luglio",
+            "august août agosto augustus", "september septembre septiembre settembre",
+            "october oktober octobre octubre ottobre", "november novembre noviembre",
+            "december dezember décembre diciembre dicembre",
+        ),
+        1,
+    )
+    for word in said.split()
+}  # fmt: skip
+_FORMS = (  # what a title calls it, the letter of its CELEX number
+    ("Directive", "L", r"directive|richtlinie"),
+    ("Framework Decision", "F", r"framework decision|rahmenbeschluss"),
+    ("Joint Action", "F", r"joint action|gemeinsame ma(?:ß|ss|ẞ)nahme"),
+    ("Regulation", "R", r"regulation|verordnung"),
+    ("Decision", "D", r"decision|entscheidung|beschluss"),
+    ("Recommendation", "H", r"recommendation|empfehlung"),
+)
+_FORM = re.compile(
+    r"\W*(?:commission\s+|council\s+)?(implementing|delegated|framework)\s+(regulation|directive|decision)|(durchführungs|delegierte\s+)(verordnung|richtlinie|beschluss)",
+    re.I,
+)
+_NEW_NUMBER = re.compile(r"\b((?:19|20)\d{2})/(\d{1,4})\b")  # Directive 2009/73/EC, Regulation (EU) 2018/1999
+_OLD_NUMBER = re.compile(r"\b(?:No|Nr\.?|n°)\s*(\d{1,4})/((?:19|20)?\d{2})\b")  # Regulation (EC) No 715/2009
+_SHORT_NUMBER = re.compile(r"\b(\d{2})/(\d{1,4})/[A-Z]+")  # Directive 92/13/EEC
+_PROPOSAL = re.compile(r"\bCOM\((\d{4})\)\s*(\d{1,4})\s*final")
+_COMMON = {"en": r"\b(?:the|of|and|to|in|shall)\b", "de": r"\b(?:der|die|und|den|von|des|zu|ist)\b"}
+_SHOWN_TITLE = ("englishTitle", "title", "translatedTitle")
+_HEAD = frozenset({"hd-date", "hd-lg", "Emission"})
+_HEAD_PARAGRAPHS = 500  # among which the head must be; menus of the site stand before it
+_EEA = re.compile(r"\s*\(?Text with EEA relevance\.?\)?|\s*\(?Text von Bedeutung für den EWR\)?", re.I)
+_BODIES = (
+    (
+        r"european parliament and of the council|europäischen parlaments und des rates",
+        ("European Parliament", "Council of the European Union"),
+    ),
+    (r"^(?:commission|.{0,20}kommission)\b|^\S+ \S+ der kommission", ("European Commission",)),
+    (r"^(?:\w+ )?council\b|\bdes rates vom|vom rat aufgrund", ("Council of the European Union",)),
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a page says of an act; None where nothing does."""
+
+    title: str | None
+    published_at: str | None
+    language: str | None
+    authors: tuple[str, ...]
+    keywords: tuple[str, ...]
+    metadata: dict[str, Any]
+
+
+def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Facts:
+    """Gather the facts: the page's meta tags first, then its head, then the act's own title.
+
+    ``named`` are the page's elements by their ids.
+    """
+    journal = _journal(root)
+    said = _meta(root)
+    head = squeezed(" ".join(root.xpath("string(.)")[:4000].split()))
+    reference = _REFERENCE.search(head[:2000])
+    title = _title(named, said, act)
+    celex, celex_source = _celex(url, said, reference, root, title, head)
+    version = _version(celex, reference)
+    document, source, reason = _document_date(said, f"{act.title} {journal.get('Emission', '')}", title)
+    published, published_source = _published(journal, said, version, document, source)
+    metadata: dict[str, Any] = {
+        "celex": celex,
+        "celex_source": celex_source,
+        "document_date": document,
+        "date_source": source,
+        "published_source": published_source,
+        "version_date": version,
+        "form": _form(title, celex),
+        "consolidated": version is not None,
+        "amended_by": _amended_by(root),
+    }
+    metadata = {name: value for name, value in metadata.items() if value not in (None, [], False)}
+    if celex is None:
+        metadata["celex_reason"] = "neither URL, meta tags, head nor title give a CELEX number"
+    if reason:
+        metadata["date_reason"] = reason
+    return Facts(
+        title,
+        published,
+        _language(root, journal, said, reference, url, act),
+        _authors(title),
+        _keywords(said),
+        metadata,
+    )
+
+
+# ------------------------------------------------------------------------------------------- sources
+
+
+def _meta(root: Element) -> dict[str, list[str]]:
+    said: dict[str, list[str]] = {}
+    for tag in root.iter("meta"):
+        name = tag.get("name") or tag.get("property")
+        content = squeezed(tag.get("content") or "")
+        if name and content and not (tag.get("about") or "").startswith("/"):  # said of another act
+            said.setdefault(name.lower(), []).append(content)
+    return said
+
+
+def _first(said: dict[str, list[str]], *names: str) -> str | None:
+    return next((said[name][0] for name in names if name in said), None)
+
+
+def _journal(root: Element) -> dict[str, str]:
+    """Return what stands in the head of the journal, or of a proposal, by class name: date, language."""
+    found: dict[str, str] = {}
+    for paragraph in islice(root.iter("p"), _HEAD_PARAGRAPHS):
+        for name in classes_of(paragraph) & _HEAD:
+            found.setdefault(name, squeezed("".join(paragraph.itertext())))
+    return found
+
+
+def _text_of(root: Element, path: str) -> str | None:
+    found = root.find(path)
+    return squeezed("".join(found.itertext())) if found is not None else None
+
+
+# ------------------------------------------------------------------------------------------- title and number
+
+
+def _title(named: dict[str, Element], said: dict[str, list[str]], act: Act) -> str | None:
+    """Return the act's title: as the page gives it in full, else from the lines above its preamble."""
+    shown = (
+        _first(said, "wt.z_doctitle"),
+        next((text for text in said.get("dc.title", []) if not _CELEX.search(text)), None),
+        *(squeezed("".join(named[name].itertext())) for name in _SHOWN_TITLE if name in named),
+        _first(said, "dc.description"),
+        act.title,
+        _first(said, "eli:title"),
+    )
+    for text in shown:
+        if text and len(text) > 12:
+            return _EEA.sub("", re.sub(r"<[^>]*>", "", text)).strip(" ,") or None
+    return None
+
+
+def celex_in(text: str) -> str | None:
+    """Return the CELEX number in a URL or text, or None.
+
+    >>> celex_in("https://eur-lex.example/legal-content/EN/TXT/?uri=CELEX%3A02012L0027-20190101")
+    '02012L0027-20190101'
+    """
+    found = _CELEX.search(unquote(text))
+    return found[1].upper() if found else None
+
+
+def _celex(
+    url: str,
+    said: dict[str, list[str]],
+    reference: re.Match[str] | None,
+    root: Element,
+    title: str | None,
+    head: str,
+) -> tuple[str | None, str | None]:
+    named = " ".join(
+        _first(said, name) or "" for name in ("wt.z_docid", "eli:id_local", "dc.identifier", "dc.title")
+    )
+    consolidated = f"0{reference[1]}-{reference[5]}{reference[4]}{reference[3]}" if reference else None
+    sources = (
+        ("url", celex_in(url)),
+        ("meta", celex_in(named)),
+        ("head", consolidated or celex_in(_text_of(root, ".//title") or "")),
+        ("title", number_of(title or "") or _proposal(head)),
+    )
+    return next(((value, source) for source, value in sources if value), (None, None))
+
+
+def _proposal(head: str) -> str | None:
+    found = _PROPOSAL.search(head)
+    return f"5{found[1]}PC{int(found[2]):04d}" if found else None
+
+
+def number_of(title: str) -> str | None:
+    """Return the CELEX number that follows from an act's title, or None.
+
+    >>> number_of("Regulation (EC) No 715/2009 of the European Parliament and of the Council")
+    '32009R0715'
+    >>> number_of("Council Directive 92/13/EEC of 25 February 1992"), number_of("Directive (EU) 2018/2001")
+    ('31992L0013', '32018L2001')
+    """
+    head = title[:160]
+    form = _named_form(head)
+    if form is None:
+        return None
+    letter = form[1]
+    found = _OLD_NUMBER.search(head)
+    if found:
+        return f"3{_year(found[2])}{letter}{int(found[1]):04d}"
+    found = _NEW_NUMBER.search(head) or _SHORT_NUMBER.search(head)
+    return f"3{_year(found[1])}{letter}{int(found[2]):04d}" if found else None
+
+
+def _named_form(head: str) -> tuple[str, str] | None:
+    """Return the form that a title names first, with its letter."""
+    places = [
+        (found.start(), name, letter)
+        for name, letter, words in _FORMS
+        if (found := re.search(words, head, re.I))
+    ]
+    return min(places)[1:] if places else None
+
+
+def _year(text: str) -> int:
+    return int(text) if len(text) == 4 else 1900 + int(text)
+
+
+def _form(title: str | None, celex: str | None) -> str | None:
+    found = _FORM.match(re.sub(r"^consolidated text:\s*", "", title or "", flags=re.I))
+    if found and found[1]:
+        return f"{found[1].title()} {found[2].title()}"
+    if found:
+        kind = {"verordnung": "Regulation", "richtlinie": "Directive", "beschluss": "Decision"}[
+            found[4].lower()
+        ]
+        return f"{'Implementing' if found[3].lower().startswith('durch') else 'Delegated'} {kind}"
+    number = re.match(r"[0-9CE]\d{4}([A-Z]{1,2})", celex or "")
+    if number and number[1] == "PC":
+        return "Proposal"
+    named = _named_form((title or "")[:160])
+    by_letter = next((name for name, letter, _ in _FORMS if number and number[1] == letter), None)
+    return named[0] if named else by_letter
+
+
+# ------------------------------------------------------------------------------------------- dates
+
+
+def _day(year: str, month: int | str, day: str) -> str | None:
+    try:
+        return date(int(year), int(month), int(day)).isoformat()
+    except ValueError:
+        return None
+
+
+def written_date(text: str) -> str | None:
+    """Return the first date that a text writes out, in ISO 8601.
+
+    >>> written_date("Richtlinie 2009/73/EG vom 13. Juli 2009"), written_date("of 1 April 2004")
+    ('2009-07-13', '2004-04-01')
+    """
+    for found in _WRITTEN.finditer(text):
+        month = _MONTHS.get(found[2].lower())
+        if month and (day := _day(found[3], month, found[1])):
+            return day
+    return None
+
+
+def _iso(text: str | None) -> str | None:
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text[:10]).isoformat()
+    except ValueError:
+        found = _NUMERIC.search(text)
+        return _day(found[3], found[2], found[1]) if found else None
+
+
+def _version(celex: str | None, reference: re.Match[str] | None) -> str | None:
+    if reference:
+        return _day(reference[5], reference[4], reference[3])
+    found = re.search(r"^0.*-(\d{4})(\d{2})(\d{2})$", celex or "")
+    return _day(found[1], found[2], found[3]) if found else None
+
+
+def _document_date(
+    said: dict[str, list[str]], shown: str, title: str | None
+) -> tuple[str | None, str, str | None]:
+    """Return the date of the document, where it comes from, and the reason where there is none."""
+    day = _iso(_first(said, "eli:date_document", "wt.z_docdate", "dc.date"))
+    if day:
+        return day, "meta", None
+    day = written_date(shown[:600]) or written_date((title or "")[:600])
+    if day:
+        return day, "text", None
+    emission = _iso(shown[:600])
+    if emission:
+        return emission, "text", None
+    return None, "none", "neither meta tags nor the title give a date"
+
+
+def _published(
+    journal: dict[str, str],
+    said: dict[str, list[str]],
+    version: str | None,
+    document: str | None,
+    source: str,
+) -> tuple[str | None, str]:
+    """Return the date of this text: of its version, else of its publication, else of the document."""
+    candidates = (
+        (version, "version"),
+        (_iso(_first(said, "eli:date_publication")), "meta"),
+        (_iso(journal.get("hd-date")), "journal"),
+        (_iso(_first(said, "dc.source")), "journal"),
+    )
+    return next(((day, where) for day, where in candidates if day), (document, source))
+
+
+# ------------------------------------------------------------------------------------------- the rest
+
+
+def _language(
+    root: Element,
+    journal: dict[str, str],
+    said: dict[str, list[str]],
+    reference: re.Match[str] | None,
+    url: str,
+    act: Act,
+) -> str | None:
+    in_url = re.search(r"/legal-content/([A-Z]{2})/", url)
+    shown = (
+        _first(said, "dc.language"),
+        journal.get("hd-lg"),
+        reference[2] if reference else None,
+        in_url[1] if in_url else None,
+        root.get("lang"),
+    )
+    code = next((text for text in shown if text and re.fullmatch(r"[A-Za-z]{2}(?:-\w+)?", text)), None)
+    return code[:2].lower() if code else _guessed(act.text[:5000])
+
+
+def _guessed(text: str) -> str | None:
+    """Return `de` or `en` where the words are clearly the one or the other."""
+    counts = {code: len(re.findall(words, text)) for code, words in _COMMON.items()}
+    best = max(counts, key=counts.__getitem__)
+    return best if counts[best] > 10 and counts[best] > 3 * min(counts.values()) else None
+
+
+def _authors(title: str | None) -> tuple[str, ...]:
+    for words, names in _BODIES:
+        if title and re.search(words, title[:200], re.I):
+            return names
+    return ()
+
+
+def _keywords(said: dict[str, list[str]]) -> tuple[str, ...]:
+    listed = (word.strip() for text in said.get("dc.subject", []) for word in text.split(","))
+    return tuple(dict.fromkeys(word for word in listed if word))
+
+
+def _amended_by(root: Element) -> list[str]:
+    """Return the CELEX numbers of the acts that a consolidated text names as its amendments."""
+    marks = root.xpath(
+        "//p[contains(@class, 'arrow')]//*[@title][starts-with(normalize-space(.), '►M')]/@title"
+    )
+    return list(dict.fromkeys(filter(None, map(celex_in, marks))))

@@ -1,0 +1,285 @@
+"""The act of a page as lines: what a reader sees, each with what its markup says of it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from assets.cleaning.tree import Element
+
+_ROOTS = ("document1", "docHtml", "textTabContent", "text", "TexteOnly", "document")
+_SKIPPED = frozenset(
+    {
+        "script",
+        "style",
+        "head",
+        "noscript",
+        "button",
+        "nav",
+        "form",
+        "select",
+        "img",
+        "svg",
+        "colgroup",
+        "col",
+    }
+)
+_NAMES = (
+    "address article aside blockquote body center dd div dl dt fieldset figure footer h1 h2 h3 h4 h5 h6 "
+    "header hr html li main ol p pre section td th tr tbody thead tfoot txt_te ul"
+)
+_BLOCKS = frozenset(_NAMES.split())
+# Class names of what stands around an act: the journal's head, amendment marks, tables of contents.
+_AROUND = frozenset(
+    {
+        "hd-date",
+        "hd-lg",
+        "hd-ti",
+        "hd-oj",
+        "reference",
+        "disclaimer",
+        "hd-modifiers",
+        "arrow",
+        "toc-item",
+        "title-toc",
+    }
+)
+_HEAD = frozenset(
+    {"hd-date", "hd-lg", "hd-ti", "hd-oj", "hd-toc-1"}
+    | {"title-fam-member-star", "title-fam-member", "title-doc-first", "title-doc-last"}
+)
+_ELI = re.compile(r"(?:tit|pbl|cit|rct|enc|art|fnp|anx|prt|tis|cpt|sct|sbs)_?[^.]*$")
+_MARKS = re.compile(r"[►▼]\s*(?:[A-Z]\d+|B)\b\s*|[►▼◄]")
+_RULE = re.compile(r"[\s—–―_-]{3,}")
+_LABEL = re.compile(r"\S{1,12}|[‘“„'\"]?\(?\w{1,4}\)? ?\S{1,4}")
+_CAPTION = "—"
+# A consolidated text without class names: head of the text, and what stands there beside the title.
+_PLAIN_HEAD = re.compile(r"►B\b|(?:Official Journal|Amtsblatt|Journal officiel)\b.*►[ACM]\d")
+_FRONT = 8  # lines in which the boilerplate stands
+_BOILERPLATE = re.compile(
+    r"^0?\d{4}[A-Z]{1,2}\d{4} [—–-] [A-Z]{2} [—–-] \d\d\.\d\d\.\d{4}|documentation tool|Dokumentationsquelle"
+    r"|^(?:Amended|Corrected|Geändert|Berichtigt) (?:by|durch):?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the act: a paragraph, a list item with its number, a heading, or a row of a table."""
+
+    text: str
+    classes: frozenset[str] = frozenset()  # without the prefix `oj-`
+    eli: str = ""  # nearest id that tells the part of the act: rct_3, art_5, fnp_1, anx_I
+    depth: int = 0  # lists and tables around it
+    deleted: bool = False  # a mark that something was taken out here; no text
+
+
+def lines_of(root: Element, named: dict[str, Element]) -> list[Line]:
+    """Return the lines of the act that a page shows, without what the site puts around it.
+
+    ``named`` are the page's elements by their ids.
+    """
+    body = next((named[name] for name in _ROOTS if name in named), root.find("body"))
+    if body is None:
+        return []
+    walker = _Walker()
+    walker.walk(body, frozenset())
+    walker.flush(frozenset())
+    walker.drop_label()
+    return [
+        line
+        for number, line in enumerate(walker.lines)
+        if number > _FRONT or not _BOILERPLATE.search(line.text)
+    ]
+
+
+def squeezed(text: str) -> str:
+    """Return a text in NFC with all runs of white space made one space."""
+    if text.isascii():
+        return " ".join(text.split())
+    return unicodedata.normalize("NFC", " ".join(text.replace("\u00ad", "").split()))
+
+
+def _unmarked(text: str) -> str:
+    """Return a text squeezed, without the marks that tell which act an amendment comes from."""
+    return squeezed(text if text.isascii() else _MARKS.sub("", text))
+
+
+def classes_of(node: Element) -> frozenset[str]:
+    """Return the class names of an element without EUR-Lex's newer prefix `oj-`."""
+    said = node.get("class")
+    return frozenset(name.removeprefix("oj-") for name in said.split()) if said else frozenset()
+
+
+class _Walker:
+    """Walks the tree once; text gathers until a block begins or ends."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.gathered: list[str] = []
+        self.label = ""  # number of a list item, waiting for its text
+        self.depth = 0
+        self.eli = ""
+
+    def walk(self, node: Element, classes: frozenset[str]) -> None:
+        """Take an element and all below it; ``classes`` are those of the block around it."""
+        tag = node.tag
+        if tag in _SKIPPED:
+            return
+        if tag == "br":
+            self.flush(classes)
+        elif tag == "table":
+            self.flush(classes)
+            self._table(node)
+        elif tag in _BLOCKS:
+            self.flush(classes)
+            self._block(node, classes)
+        else:
+            self._inline(node, classes)
+
+    def flush(self, classes: frozenset[str]) -> None:
+        """End the line that was gathered."""
+        if not self.gathered:
+            return
+        text = _unmarked("".join(self.gathered))
+        self.gathered.clear()
+        if text:
+            self._add(text, classes)
+
+    def drop_label(self) -> None:
+        """Give a number that no text followed a line of its own."""
+        if self.label:
+            self._add("", frozenset())
+
+    def _add(self, text: str, classes: frozenset[str]) -> None:
+        if _RULE.fullmatch(text) and not self.label:
+            if len(text) > 1 and _CAPTION in text:
+                self.lines.append(Line("", classes, self.eli, self.depth, deleted=True))
+            return
+        whole = f"{self.label} {text}".strip()
+        self.label = ""
+        self.lines.append(Line(whole, classes, self.eli, self.depth))
+
+    def _block(self, node: Element, around: frozenset[str]) -> None:
+        classes = classes_of(node)
+        if "modref" in classes or "arrow" in classes:
+            self._mark(node)
+            return
+        if classes & _AROUND:
+            return
+        if "grid-list-column-1" in classes:
+            self._label(node)
+            return
+        said = node.get("id")
+        before = self.eli
+        if said and _ELI.match(said):
+            self.eli = said
+        deeper = "grid-list-column-2" in classes
+        self.depth += deeper
+        own = classes or (around if node.tag in ("div", "span", "txt_te") else frozenset())
+        self._inside(node, own)
+        self.flush(own)
+        self.depth -= deeper
+        if deeper:
+            self.drop_label()
+        self.eli = before
+
+    def _inline(self, node: Element, classes: frozenset[str]) -> None:
+        said = node.get("class") or ""
+        if "no-parag" in said and not "".join(self.gathered).strip():
+            self._label(node)
+            return
+        self._inside(node, classes)
+        if said == "num":
+            self.gathered.append(" ")
+
+    def _inside(self, node: Element, classes: frozenset[str]) -> None:
+        gathered = self.gathered
+        if node.text and (gathered or not node.text.isspace()):
+            gathered.append(node.text)
+        for child in node:
+            self.walk(child, classes)
+            tail = child.tail
+            if tail and (gathered or not tail.isspace()):
+                gathered.append(tail)
+
+    def _label(self, node: Element) -> None:
+        text = _text(node)
+        self.label = f"{self.label} {text}".strip()
+
+    def _mark(self, node: Element) -> None:
+        """Read an amendment mark: `▼M4 —————` says that something stood here."""
+        if _CAPTION in "".join(node.itertext()):
+            self.lines.append(Line("", frozenset({"modref"}), self.eli, self.depth, deleted=True))
+
+    # -------------------------------------------------------------------------------------- tables
+
+    def _table(self, table: Element) -> None:
+        if _is_head(table):
+            return
+        data = "table" in classes_of(table) or table.get("border", "0") not in ("0", "")
+        for row in _rows(table):
+            cells = [cell for cell in row if cell.tag in ("td", "th")]
+            if data:
+                self._data_row(cells)
+            else:
+                self._list_row(cells)
+
+    def _data_row(self, cells: list[Element]) -> None:
+        texts = [_cell_text(cell) for cell in cells]
+        filled = [number for number, text in enumerate(texts) if text]
+        if len(filled) == 1 and cells[filled[0]].find(".//table") is not None:
+            self._cell(cells[filled[0]])
+        elif filled:
+            self.drop_label()
+            row = " | ".join(texts[: filled[-1] + 1])
+            self.lines.append(Line(row.strip(), frozenset({"row"}), self.eli, self.depth + 1))
+
+    def _list_row(self, cells: list[Element]) -> None:
+        """Take a row that numbers its last cell; any other row is one of data."""
+        filled = [cell for cell in cells if "".join(cell.itertext()).strip()]
+        if not filled:
+            return
+        labels = [_text(cell) for cell in filled[:-1]]
+        if not all(_LABEL.fullmatch(label) for label in labels):
+            self._data_row(cells)
+            return
+        self.label = " ".join([self.label, *labels]).strip()
+        self._cell(filled[-1])
+
+    def _cell(self, cell: Element) -> None:
+        self.depth += 1
+        self._inside(cell, frozenset())
+        self.flush(frozenset())
+        self.drop_label()
+        self.depth -= 1
+
+
+def _text(node: Element) -> str:
+    return _unmarked("".join(node.itertext()))
+
+
+def _cell_text(cell: Element) -> str:
+    if len(cell) > 1 and all(child.tag in _BLOCKS or child.tag in ("table", "br") for child in cell):
+        return " ".join(filter(None, [squeezed(cell.text or ""), *map(_text, cell)]))
+    return _text(cell)
+
+
+def _rows(table: Element) -> list[Element]:
+    rows = []
+    for child in table:
+        if child.tag == "tr":
+            rows.append(child)
+        elif child.tag in ("tbody", "thead", "tfoot"):
+            rows.extend(row for row in child if row.tag == "tr")
+    return rows
+
+
+def _is_head(table: Element) -> bool:
+    """Tell whether a table is the head of the journal, or of a consolidated text."""
+    for number, paragraph in enumerate(table.iter("p")):
+        if classes_of(paragraph) & _HEAD:
+            return True
+        if number > 8:
+            break
+    return bool(_PLAIN_HEAD.match(squeezed("".join(table.itertext()))[:300]))

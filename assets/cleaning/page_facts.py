@@ -1,0 +1,325 @@
+"""What an article's page says of itself: JSON-LD, OpenGraph, meta tags."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from assets.cleaning.tree import Element
+
+Node = dict[str, Any]
+
+_ARTICLE = re.compile(r"(?:\w*Article|BlogPosting|LiveBlogPosting|SocialMediaPosting|Report)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_COMMENT = re.compile(
+    r"^\s*(?:<!--|/\*\s*<!\[CDATA\[\s*\*/|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|/\*\s*\]\]>\s*\*/|//\s*\]\]>|\]\]>)\s*;?\s*$"
+)
+_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
+_SEPARATOR = re.compile(r"\s+(?:[|·•»]|[-–—])\s+")
+_DAY_FIRST = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
+_JAVA = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d\d:\d\d:\d\d) (\w+) (\d{4})")
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+_ZONES = {"CET": "+01:00", "CEST": "+02:00", "GMT": "+00:00", "UTC": "+00:00", "BST": "+01:00"}
+
+
+@dataclass(frozen=True)
+class PageFacts:
+    """What the page says; None and empty where it does not."""
+
+    title: str | None = None
+    headline: str | None = None  # JSON-LD's
+    headings: frozenset[str] = frozenset()  # all of the statements: a text need not repeat them
+    published_at: str | None = None
+    modified_at: str | None = None
+    authors: tuple[str, ...] = ()
+    news_keywords: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    description: str | None = None
+    section: str | None = None
+    sitename: str | None = None
+    language: str | None = None
+
+
+def page_facts(root: Element) -> PageFacts:
+    """Read the facts from a parsed page: JSON-LD first, then OpenGraph, then plain meta tags."""
+    article = article_of(json_ld(root))
+    said = _meta(root)
+    sitename = _first(said, "og:site_name")
+    titles = _titles(root, article, said, sitename)
+    news = _split(said.get("news_keywords", []))
+    return PageFacts(
+        title=_title(titles),
+        headline=_text(article.get("headline")),
+        headings=frozenset(_plain(text) for text in titles.all()),
+        published_at=_date(
+            article.get("datePublished"),
+            *_all(
+                said,
+                "article:published_time",
+                "date",
+                "datepublished",
+                "dc.date",
+                "dc.date.issued",
+                "sailthru.date",
+                "parsely-pub-date",
+            ),
+        ),
+        modified_at=_date(
+            article.get("dateModified"),
+            *_all(said, "article:modified_time", "og:updated_time", "datemodified", "last-modified"),
+        ),
+        authors=_authors(article, said),
+        news_keywords=news,
+        keywords=news
+        or _keywords(article.get("keywords"))
+        or _split(said.get("keywords", []))
+        or _distinct(said.get("article:tag", [])),
+        description=_text(article.get("description"))
+        or _first(said, "og:description", "description", "twitter:description"),
+        section=_text(article.get("articleSection")) or _first(said, "article:section"),
+        sitename=sitename,
+        language=_language(root, article, said),
+    )
+
+
+# ------------------------------------------------------------------------------------------- JSON-LD
+
+
+def json_ld(root: Element) -> list[Node]:
+    """Return the nodes of all JSON-LD blocks, lists and `@graph` unfolded.
+
+    A block may hold control characters, a trailing comma or comment marks around it; one that is broken
+    beyond that is left out.
+    """
+    nodes: list[Node] = []
+    for script in root.iter("script"):
+        if (script.get("type") or "").partition(";")[0].strip().lower() == "application/ld+json":
+            nodes.extend(_nodes(lenient_json("".join(script.itertext()))))
+    return nodes
+
+
+def lenient_json(text: str) -> Any:
+    """Return the value of JSON as pages write it, or None.
+
+    >>> lenient_json('<!-- {"a": [1, 2,],} -->')
+    {'a': [1, 2]}
+    """
+    bare = _COMMENT.sub("", _COMMENT.sub("", text)).strip().removesuffix(";")
+    for attempt in (bare, _TRAILING_COMMA.sub(r"\1", _CONTROL.sub(" ", bare))):
+        try:
+            return json.loads(attempt, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _nodes(value: Any) -> Iterator[Node]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _nodes(item)
+    elif isinstance(value, dict):
+        yield value
+        for name in ("@graph", "mainEntity", "mainEntityOfPage"):
+            yield from _nodes(value.get(name))
+
+
+def article_of(nodes: list[Node]) -> Node:
+    """Return the article that the page is about: the first that names itself one; `{}` if there is none."""
+    return next(
+        (node for node in nodes if any(_ARTICLE.fullmatch(kind) for kind in _strings(node.get("@type")))), {}
+    )
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for item in value for text in _strings(item)]
+    return _strings(value.get("name")) if isinstance(value, dict) else []
+
+
+def _text(value: Any) -> str | None:
+    return next((clean for text in _strings(value) if (clean := squeezed(text))), None)
+
+
+def squeezed(text: str) -> str:
+    """Return a text without entities, soft hyphens and runs of white space."""
+    plain = html.unescape(text) if "&" in text else text
+    return " ".join(_INVISIBLE.sub("", plain).split())
+
+
+# ------------------------------------------------------------------------------------------- meta tags
+
+
+def _meta(root: Element) -> dict[str, list[str]]:
+    said: dict[str, list[str]] = {}
+    for tag in root.iter("meta"):
+        content = squeezed(tag.get("content") or "")
+        for name in (tag.get("name"), tag.get("property"), tag.get("itemprop")):
+            if name and content:
+                said.setdefault(name.lower(), []).append(content)
+    return said
+
+
+def _first(said: dict[str, list[str]], *names: str) -> str | None:
+    return next((said[name][0] for name in names if name in said), None)
+
+
+def _all(said: dict[str, list[str]], *names: str) -> list[str]:
+    return [said[name][0] for name in names if name in said]
+
+
+def _language(root: Element, article: Node, said: dict[str, list[str]]) -> str | None:
+    for text in (root.get("lang"), _text(article.get("inLanguage")), _first(said, "og:locale", "language")):
+        if text and re.match(r"[A-Za-z]{2}(?:[-_]|$)", text):
+            return text[:2].lower()
+    return None
+
+
+# ------------------------------------------------------------------------------------------- title
+
+
+@dataclass(frozen=True)
+class _Titles:
+    """What the page calls the article, in each of the places where it does, without the names of the site."""
+
+    headline: str | None
+    shared: str | None  # OpenGraph's, for whoever links the page
+    heading: str | None  # the first h1
+    window: str | None  # the title element
+    alternative: str | None
+
+    def all(self) -> list[str]:
+        return [
+            text for text in (self.headline, self.shared, self.heading, self.window, self.alternative) if text
+        ]
+
+
+def _titles(root: Element, article: Node, said: dict[str, list[str]], sitename: str | None) -> _Titles:
+    headline = _text(article.get("headline"))
+    headings = [squeezed(" ".join(node.itertext())) for node in root.iter("h1")]
+    heading = next(filter(None, headings), None)
+    known = [text for text in (headline, heading) if text]
+    shared, window = (
+        _without_site(text, sitename, known) if text else None
+        for text in (
+            _first(said, "og:title", "twitter:title"),
+            next((squeezed("".join(node.itertext())) for node in root.iter("title")), None),
+        )
+    )
+    return _Titles(headline, shared, heading, window, _text(article.get("alternativeHeadline")))
+
+
+def _without_site(title: str, sitename: str | None, known: list[str]) -> str:
+    """Cut the parts of a title that name the site or its section: `Headline | Politics | DW | 28.04.2023`."""
+    for text in known:
+        if title != text and title.startswith(text) and _SEPARATOR.match(title[len(text) :]):
+            return text
+    cuts = [cut.start() for cut in _SEPARATOR.finditer(title)]
+    for cut in cuts:
+        rest = _SEPARATOR.sub("", title[cut:], count=1)
+        if sitename and _plain(rest) == _plain(sitename):
+            return title[:cut]
+    pipes = [cut for cut in cuts if title[cut:].lstrip()[0] == "|"]
+    return title[: pipes[0]] if pipes and pipes[0] > 15 else title
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\W+", " ", text).casefold().strip()
+
+
+def _title(titles: _Titles) -> str | None:
+    """Choose among the page's titles: JSON-LD's headline, with two exceptions.
+
+    OpenGraph's title wins where it is the headline without a kicker before it, or with better typography; and
+    where heading, window and OpenGraph agree on another title than the headline, theirs wins, unless the page
+    names an alternative headline and so has two titles on purpose.
+    """
+    headline, shared = titles.headline, titles.shared
+    if not headline:
+        return shared or titles.heading or titles.window
+    if shared and (_plain(shared) == _plain(headline) or _ends_with(headline, shared)):
+        return shared
+    others = {_plain(text or "") for text in (shared, titles.heading, titles.window)}
+    if shared and len(others) == 1 and not titles.alternative:
+        return shared
+    return headline
+
+
+def _ends_with(long: str, short: str) -> bool:
+    return len(short) >= 20 and long.endswith(short) and not long[: -len(short)][-1:].isalnum()
+
+
+# ------------------------------------------------------------------------------------------- the rest
+
+
+def _authors(article: Node, said: dict[str, list[str]]) -> tuple[str, ...]:
+    people = _strings(article.get("author") or article.get("creator"))
+    for names in (people, said.get("author", []), said.get("article:author", []), said.get("dc.creator", [])):
+        found = _distinct(
+            squeezed(name).removeprefix("Von ").removeprefix("By ") for name in names if "://" not in name
+        )
+        if found:
+            return found
+    return ()
+
+
+def _keywords(value: Any) -> tuple[str, ...]:
+    return _split([value]) if isinstance(value, str) else _distinct(_strings(value))
+
+
+def _split(texts: list[str]) -> tuple[str, ...]:
+    return _distinct(part for text in texts for part in re.split(r"[,;]", text))
+
+
+def _distinct(texts: Iterator[str] | list[str]) -> tuple[str, ...]:
+    found: dict[str, str] = {}
+    for text in map(squeezed, texts):
+        if text:
+            found.setdefault(text.casefold(), text)
+    return tuple(found.values())
+
+
+def _date(*candidates: Any) -> str | None:
+    """Return the first date or time in ISO 8601, as precise as it stands there."""
+    for candidate in candidates:
+        for text in _strings(candidate):
+            if found := iso(text.strip()):
+                return found
+    return None
+
+
+def iso(text: str) -> str | None:
+    """Return a date or time in ISO 8601, or None.
+
+    >>> iso("2024-05-03T14:24:00Z"), iso("28.04.2023"), iso("Fri Apr 28 19:20:36 CEST 2023")
+    ('2024-05-03T14:24:00+00:00', '2023-04-28', '2023-04-28T19:20:36+02:00')
+    """
+    java = _JAVA.fullmatch(text)
+    if java and java[1] in _MONTHS:
+        text = f"{java[5]}-{_MONTHS[java[1]]:02d}-{int(java[2]):02d}T{java[3]}{_ZONES.get(java[4], '')}"
+    text = re.sub(r"(?<=\d) (?=[+-]\d\d:?\d\d$)", "", text)
+    try:
+        return (
+            date.fromisoformat(text).isoformat()
+            if len(text) == 10
+            else datetime.fromisoformat(text).isoformat()
+        )
+    except ValueError:
+        pass
+    found = _DAY_FIRST.search(text)
+    try:
+        return date(int(found[3]), int(found[2]), int(found[1])).isoformat() if found else None
+    except ValueError:
+        return None

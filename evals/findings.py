@@ -1,0 +1,163 @@
+"""What is wrong in a YAML file, in words for a person: line, place, what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from warehouse.marked_yaml import MarkedYaml, Place
+
+Finding = tuple[Place, str]
+"""Where, and what is wrong there and would be right."""
+
+LIKE = 0.7  # how alike two names must be (0 to 1) for one to be offered in place of the other
+NAME_RULE = "use small letters, digits, - _ +, at most 60 of them, a letter or digit first"
+NAME_PATTERN = r"^[a-z0-9][a-z0-9_+-]*$"
+_WORDS = {
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "finite_number": "must be a finite number",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "tuple_type": "must be a list, as in [a, b]",
+    "list_type": "must be a list, as in [a, b]",
+    "dict_type": "must be a mapping, as in name: {{…}}",
+    "string_type": "must be text (in quotes, where it looks like a number)",
+    "date_type": "must be a date, as in 2024-05-31",
+    "date_parsing": "must be a date, as in 2024-05-31",
+    "date_from_datetime_parsing": "must be a date, as in 2024-05-31",
+    "date_from_datetime_inexact": "must be a date, as in 2024-05-31",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "needs at least {min_length}, has {actual_length}",
+}
+
+
+def in_words(error: ValidationError, model: type[BaseModel]) -> list[Finding]:
+    """Translate pydantic's errors about a file that was to be a ``model``."""
+    return [_finding(detail, model) for detail in _telling(error.errors())]
+
+
+def lines_of(marked: MarkedYaml, findings: Iterable[Finding]) -> list[str]:
+    """Return `file:line: text` of each, in the order of the file, each once."""
+    placed = sorted(findings, key=lambda finding: marked.line(finding[0]))
+    return list(dict.fromkeys(f"{marked.at(place)}: {text}" for place, text in placed))
+
+
+def shown(place: Place) -> str:
+    """Write a place for people: list positions count from 1.
+
+    >>> shown(("questions", 0, "evidence", 1, "url"))
+    'questions item 1.evidence item 2.url'
+    """
+    text = ""
+    for part in place:
+        text += f" item {part + 1}" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """Offer the name that was probably meant, or all that there are.
+
+    >>> instead("bm52", ["bm25", "dense"])
+    'did you mean `bm25`?'
+    """
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=LIKE)
+    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names) or 'none'}"
+
+
+def _telling(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Leave out what only follows from another error: a list that is too short since its item was wrong."""
+    places = [detail["loc"] for detail in details]
+    return [
+        detail
+        for detail in details
+        if not any(len(p) > len(detail["loc"]) and p[: len(detail["loc"])] == detail["loc"] for p in places)
+    ]
+
+
+def _finding(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
+    place: Place = detail["loc"]
+    if place and place[-1] == "[key]":
+        return place[:-1], f"the name `{place[-2]}` will not do: {NAME_RULE}"
+    if detail["type"] == "extra_forbidden":
+        known = _keys_at(model, place[:-1])
+        return place, f"unknown key `{place[-1]}`" + (f"; {instead(str(place[-1]), known)}" if known else "")
+    if detail["type"] == "missing":
+        return place, f"`{shown(place)}` is missing"
+    given = detail["input"]
+    if given is None:
+        return place, f"`{shown(place)}` is empty; give it a value or delete the line"
+    message = _message(detail, _keys_at(model, place))
+    told = detail["type"] == "value_error" and repr(given) in message
+    is_short = isinstance(given, str | int | float) and len(str(given)) < 80
+    instead_of = f", not {given!r}" if is_short and not told else ""
+    return place, f"{shown(place)}: {message}{instead_of}" if place else f"{message}{instead_of}"
+
+
+def _message(detail: ErrorDetails, keys: list[str]) -> str:
+    kind, context = detail["type"], detail.get("ctx") or {}
+    if kind in _WORDS:
+        plain = {name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in context.items()}
+        return _WORDS[kind].format(**plain)
+    if kind in {"model_type", "model_attributes_type"}:
+        return f"must be a mapping with keys out of {', '.join(keys)}"
+    if kind == "literal_error":
+        return f"must be {context['expected']}"
+    if kind == "string_pattern_mismatch":
+        return NAME_RULE if context["pattern"] == NAME_PATTERN else f"must match {context['pattern']}"
+    return detail["msg"].removeprefix("Value error, ")
+
+
+def _keys_at(model: Any, place: Place) -> list[str]:
+    """Walk the types of a model along a place and return the keys that its mapping may have."""
+    for part in place:
+        model = _step(model, part)
+        if model is None:
+            return []
+    found = _model(model)
+    fields = found.model_fields if found else {}
+    # A field of type Path is set by the reader, and is no key of the file.
+    return [field.alias or name for name, field in fields.items() if field.annotation is not Path]
+
+
+def _step(annotation: Any, part: str | int) -> Any:
+    model = _model(annotation)
+    if model is not None:
+        named = {field.alias or name: field for name, field in model.model_fields.items()}
+        field = named.get(str(part))
+        return field.annotation if field else None
+    arguments = getattr(_unwrapped(annotation), "__args__", ())
+    if not arguments:
+        return None
+    return arguments[0] if isinstance(part, int) else arguments[-1]
+
+
+def _unwrapped(annotation: Any) -> Any:
+    """Take `| None` and Annotated off a type."""
+    while True:
+        arguments = getattr(annotation, "__args__", ())
+        if hasattr(annotation, "__metadata__"):
+            annotation = annotation.__origin__
+        elif type(None) in arguments:
+            annotation = next(a for a in arguments if a is not type(None))
+        else:
+            return annotation
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    plain = _unwrapped(annotation)
+    return plain if isinstance(plain, type) and issubclass(plain, BaseModel) else None

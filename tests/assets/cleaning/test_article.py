@@ -1,0 +1,153 @@
+"""News and blog articles: pages written for these tests, and fundus' German ones where the data is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assets.cleaning.article import clean_article
+from assets.cleaning.draft import Draft
+from assets.cleaning.html import clean_html
+from assets.cleaning.page_facts import lenient_json
+from benchmarks.cleaning import measure_news
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "fundus-de"
+BODY = " ".join(f"Satz {number} berichtet vom Spiel am Samstag in der vollen Halle." for number in range(12))
+TEASER = "Ein Abend, den in der kleinen Stadt am Fluss so bald niemand vergessen wird."
+
+
+def page(
+    node: object = None, head: str = "", extra: str = "", title: str = "Sieg in der Halle | Kurier"
+) -> bytes:
+    block = (
+        ""
+        if node is None
+        else f'<script type="application/ld+json">{node if isinstance(node, str) else json.dumps(node)}</script>'
+    )
+    return (
+        f'<html lang="de"><head><title>{title}</title>{block}{head}</head><body><nav><a href="/">Start</a></nav>'
+        f"<main><article><h1>Sieg in der Halle</h1><p>{BODY}</p><p>Danach feierten alle bis in den frühen Morgen weiter.</p>"
+        f"{extra}</article></main><footer>Impressum</footer></body></html>"
+    ).encode()
+
+
+def clean(body: bytes) -> Draft:
+    return clean_article(body, "text/html; charset=utf-8", "https://kurier.example/a")
+
+
+def test_json_ld_wins_over_open_graph_and_meta_tags() -> None:
+    node = {
+        "@context": "https://schema.org",
+        "@graph": [
+            {"@type": "WebSite", "headline": "Der Kurier"},
+            {
+                "@type": ["NewsArticle"], "headline": "Halle bebt", "alternativeHeadline": "Sieg in der Halle",
+                "datePublished": "2024-05-03T14:24:00Z", "dateModified": "2024-05-04T08:00:00+02:00",
+                "author": [{"@type": "Person", "name": "Ada Kern"}, {"@type": "Person", "name": "Ben Au"}],
+                "keywords": "Handball, Halle", "description": "Kurz gesagt",
+            },
+        ],
+    }  # fmt: skip
+    head = (
+        '<meta property="og:title" content="Sieg in der Halle"><meta name="author" content="Redaktion">'
+        '<meta property="article:published_time" content="2020-01-01T00:00:00Z"><meta name="keywords" content="anderes">'
+    )
+    draft = clean(page(node, head))
+    assert (draft.title, draft.metadata["headline"]) == ("Halle bebt", "Halle bebt")
+    assert (draft.published_at, draft.metadata["date_source"]) == ("2024-05-03T14:24:00+00:00", "page")
+    assert draft.metadata["modified_at"] == "2024-05-04T08:00:00+02:00"
+    assert draft.authors == ("Ada Kern", "Ben Au")
+    assert draft.keywords == ("Handball", "Halle")
+    assert draft.metadata["description"] == "Kurz gesagt"
+    assert draft.language == "de"
+
+
+def test_news_keywords_win_over_all_other_keywords() -> None:
+    head = '<meta name="news_keywords" content="Derby; Halle, derby"><meta name="keywords" content="Sport">'
+    draft = clean(page({"@type": "NewsArticle", "headline": "X", "keywords": ["Y"]}, head))
+    assert draft.keywords == ("Derby", "Halle")
+    assert draft.metadata["news_keywords"] == ["Derby", "Halle"]
+
+
+def test_without_structured_data_the_meta_tags_speak_and_the_site_is_cut_from_the_title() -> None:
+    head = '<meta property="article:published_time" content="2024-05-03T10:00:00+02:00"><meta name="author" content="Ada Kern">'
+    draft = clean(page(None, head))
+    assert (draft.title, draft.published_at, draft.authors) == (
+        "Sieg in der Halle",
+        "2024-05-03T10:00:00+02:00",
+        ("Ada Kern",),
+    )
+
+
+def test_a_kicker_before_the_headline_is_not_part_of_the_title() -> None:
+    head = '<meta property="og:title" content="Die Halle feiert ihren Sieg">'
+    node = {"@type": "NewsArticle", "headline": "Handball: Die Halle feiert ihren Sieg"}
+    assert clean(page(node, head)).title == "Die Halle feiert ihren Sieg"
+
+
+def test_where_the_whole_page_agrees_on_another_title_it_wins() -> None:
+    head = '<meta property="og:title" content="Sieg in der Halle">'
+    assert (
+        clean(page({"@type": "NewsArticle", "headline": "sieg-handball-24"}, head)).title
+        == "Sieg in der Halle"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, 2,], "b": {"c": "x",},}',
+        '<!--\n{"a": [1, 2], "b": {"c": "x"}}\n-->',
+        '//<![CDATA[\n{"a": [1, 2], "b": {"c": "x"}};\n//]]>',
+        '{"a": [1,\t2], "b": {"c": "x"\x01}}',
+    ],
+)  # fmt: skip
+def test_json_is_read_as_pages_write_it(text: str) -> None:
+    assert lenient_json(text) == {"a": [1, 2], "b": {"c": "x"}}
+
+
+def test_a_broken_block_does_not_hide_a_whole_one() -> None:
+    broken = '<script type="application/ld+json">{"@type": </script>'
+    draft = clean(
+        page({"@type": "BlogPosting", "headline": "Halle bebt wieder", "author": "Ada Kern"}, broken)
+    )
+    assert (draft.title, draft.authors) == ("Halle bebt wieder", ("Ada Kern",))
+
+
+def test_a_teaser_that_is_shown_belongs_to_the_text_once() -> None:
+    node = {"@type": "NewsArticle", "headline": "Halle bebt", "description": TEASER}
+    shown = page(node).replace(b"<h1>", f'<aside class="intro"><p>{TEASER}</p></aside><h1>'.encode())
+    draft = clean(shown)
+    assert draft.text.count(TEASER) == 1
+    assert draft.metadata["teaser"] == TEASER
+    assert TEASER not in clean(page(node)).text  # said in the head only: no reader sees it
+
+
+def test_lists_of_other_articles_are_left_out() -> None:
+    extra = "<p>Lesen Sie auch:</p><ul><li><a href='/b'>Ganz andere Geschichte</a></li></ul><p>Am Montag geht es weiter.</p>"
+    text = clean(page(extra=extra)).text
+    assert "Am Montag geht es weiter." in text
+    assert "Ganz andere Geschichte" not in text
+
+
+def test_a_missing_date_says_so() -> None:
+    draft = clean(page())
+    assert (draft.published_at, draft.metadata["date_source"]) == (None, "none")
+
+
+def test_html_pages_go_to_the_cleaner_of_their_family() -> None:
+    act = b'<p class="oj-doc-ti">DECISION</p><p class="oj-ti-art">Article 1</p><p class="oj-normal">It is so.</p>'
+    assert clean_html(act, "text/html", "").metadata["structure"] == [{"kind": "article", "number": "1"}]
+    assert "structure" not in clean_html(page(), "text/html", "").metadata
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="shared/data/fundus-de is not there")
+def test_german_news_pages() -> None:
+    figures = measure_news(DATA)
+    assert figures.pages >= 50
+    assert figures.title >= 0.92
+    assert figures.date >= 0.98
+    assert figures.f1 >= 0.957
+    assert figures.keywords_missed == ()

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from assets.cleaning import run
+from assets.cleaning.run import clean_pages
+from warehouse.pages import write_body
+from warehouse.parquet import frame
+from warehouse.paths import Home
+from warehouse.schemas import DOCUMENTS, DROPPED, PAGES
+
+SAMPLE = Path(__file__).parents[2] / "crawlers" / "sample_site"
+STORY = (
+    "The harbour office opens at seven in the morning. A mooring costs twelve pounds a night in summer, and "
+    "eight in winter. Pilots report by radio before they pass the outer buoy, day or night."
+)
+
+
+def article(body: str, head: str = "", lang: str = "en") -> str:
+    return f'<!DOCTYPE html><html lang="{lang}"><head><title>Harbour</title>{head}</head><body>{body}</body></html>'
+
+
+def page(
+    home: Home, url: str, body: bytes | str, content_type: str = "text/html", **fields: Any
+) -> dict[str, object]:
+    data = body.encode() if isinstance(body, str) else body
+    return {
+        "url": url,
+        "content_type": content_type,
+        "sha256": write_body(home, data),
+        "size": len(data),
+        "fields": json.dumps(fields),
+    }
+
+
+def cleaned(
+    home: Home, *pages: dict[str, object], language: str | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """URL -> document, and URL -> why there is none."""
+    documents, dropped = clean_pages("source", frame(list(pages), PAGES), home, language, lambda *_: None)
+    assert documents.schema == pl.Schema(DOCUMENTS)
+    assert dropped.schema == pl.Schema(DROPPED)
+    found = {row["url"]: row for row in documents.iter_rows(named=True)}
+    return found, dict(dropped.select("url", "reason").iter_rows())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_html_gives_its_text_and_facts(home: Home) -> None:
+    head = '<meta name="author" content="Ada Pilot"><meta property="article:published_time" content="2024-05-01">'
+    html = article(
+        f"<nav>Home About</nav><main><article><h1>Harbour</h1><p>{STORY}</p></article></main>", head
+    )
+    found, dropped = cleaned(home, page(home, "https://a.example/1", html))
+    document = found["https://a.example/1"]
+    assert not dropped
+    assert "A mooring costs twelve pounds" in document["text"]
+    assert "About" not in document["text"]
+    assert document["language"] == "en"
+    assert document["authors"] == ["Ada Pilot"]
+    assert document["published_at"].startswith("2024-05-01")
+
+
+def test_a_page_in_another_charset_than_it_says_is_read(home: Home) -> None:
+    story = f"Der Lotse grüßt vom Außenhafen. {STORY} Die Gebühr beträgt fünf Euro."
+    html = article(f"<article><p>{story}</p></article>", '<meta charset="utf-8">', "de").encode("cp1252")
+    found, _ = cleaned(home, page(home, "u", html, "text/html; charset=utf-8"))
+    assert "Der Lotse grüßt vom Außenhafen." in found["u"]["text"]
+    assert "\ufffd" not in found["u"]["text"]
+
+
+def test_text_and_beir_passages(home: Home) -> None:
+    passage = json.dumps({"_id": "7", "title": "Buoys", "text": "Short."})
+    found, dropped = cleaned(
+        home,
+        page(home, "notes.txt", f"# Harbour notes\r\n\r\n{STORY}\r\n", "text/plain"),
+        page(home, "corpus.jsonl#7", passage, "application/x-beir+json", id="7"),
+        page(home, "corpus.jsonl#8", b"[1]", "application/x-beir+json", id="8"),
+    )
+    assert found["notes.txt"]["title"] == "Harbour notes"
+    assert found["notes.txt"]["text"] == f"# Harbour notes\n\n{STORY}"
+    assert found["corpus.jsonl#7"]["doc_id"] == "7"
+    assert found["corpus.jsonl#7"]["text"] == "Buoys\nShort.", "BEIR's passages count however short they are"
+    assert "not a BEIR passage" in dropped["corpus.jsonl#8"]
+
+
+def test_a_pdf_gives_its_text_page_by_page(home: Home) -> None:
+    (path,) = SAMPLE.rglob("*.pdf")
+    found, _ = cleaned(home, page(home, "act.pdf", path.read_bytes(), "application/pdf"))
+    document = found["act.pdf"]
+    assert len(document["text"].split()) > 100
+    pages = document["sections"]
+    assert [section["heading"] for section in pages] == [f"page {n}" for n in range(1, len(pages) + 1)]
+    assert pages[0]["start"] == 0
+    assert pages[-1]["end"] == len(document["text"])
+
+
+def test_what_gives_no_document_is_listed_with_the_reason(home: Home) -> None:
+    import pypdfium2
+
+    scan = pypdfium2.PdfDocument.new()
+    scan.new_page(200, 200)
+    scan.save(home.root / "scan.pdf")
+    torn = page(home, "torn", article(f"<p>{STORY} It was torn.</p>"))
+    home.body(str(torn["sha256"])).write_bytes(b"not gzip")
+    found, dropped = cleaned(
+        home,
+        page(home, "good", article(f"<article><p>{STORY}</p></article>")),
+        page(home, "empty", b""),
+        page(home, "no text", article("<img src=x>")),
+        page(home, "one word", "Hello.", "text/plain"),
+        page(home, "blank", " \n ", "text/plain"),
+        page(home, "image", b"\x89PNG", "image/png"),
+        page(home, "untyped", b"bytes", ""),
+        page(home, "broken.pdf", b"%PDF-1.7 and nothing more", "application/pdf"),
+        page(home, "scan.pdf", (home.root / "scan.pdf").read_bytes(), "application/pdf"),
+        torn,
+    )
+    assert set(found) == {"good"}
+    expected = {
+        "empty": "no main text found",
+        "no text": "no main text found",
+        "one word": "too short: 1 words",
+        "blank": "the file is empty",
+        "image": "no reader for image/png",
+        "untyped": "no reader for an unknown type",
+        "broken.pdf": "PDF cannot be opened",
+        "scan.pdf": "the PDF holds no text (scanned images?)",
+        "torn": "these are not the bytes that were stored",
+    }
+    assert set(dropped) == set(expected)
+    assert all(expected[url] in dropped[url] for url in expected), dropped
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), RecursionError(), AssertionError("odd tree"), SyntaxError("Empty")]
+)
+def test_a_page_that_breaks_the_parser_is_a_drop_and_the_others_go_on(
+    home: Home, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    sound = run.clean_html
+
+    def breaks(body: bytes, content_type: str | None, url: str) -> Any:
+        if url == "bad":
+            raise error
+        return sound(body, content_type, url)
+
+    monkeypatch.setattr(run, "clean_html", breaks)
+    html = article(f"<article><p>{STORY}</p></article>")
+    found, dropped = cleaned(home, page(home, "bad", html), page(home, "good", html))
+    assert set(found) == {"good"}
+    assert f"the HTML cannot be parsed ({type(error).__name__}" in dropped["bad"]
+
+
+def test_deeply_nested_html_ends_in_a_document_or_a_reason(home: Home) -> None:
+    html = article("<div>" * 20_000 + STORY)
+    found, dropped = cleaned(home, page(home, "deep", html))
+    assert set(found) ^ set(dropped) == {"deep"}
+
+
+def test_versions_follow_what_a_reader_sees(home: Home) -> None:
+    def version(body: str, **fields: Any) -> tuple[str, str]:
+        found, _ = cleaned(home, page(home, "u", body, "text/plain", **fields))
+        return found["u"]["doc_id"], found["u"]["version"]
+
+    first = version(STORY)
+    assert version(STORY) == first
+    assert version(f"{STORY}\n") == first, "the bytes differ, the document does not"
+    assert version(STORY.replace("twelve", "thirteen"))[0] == first[0]
+    assert version(STORY.replace("twelve", "thirteen"))[1] != first[1]
+    assert version(STORY, title="Another title")[1] != first[1]
+
+
+def test_unicode_is_brought_to_one_form(home: Home) -> None:
+    text = f"Cafe\u0301 am Hafen.\x00 {STORY}"
+    found, _ = cleaned(home, page(home, "u", text.encode(), "text/plain; charset=utf-8"))
+    assert found["u"]["text"].startswith("Café am Hafen. The harbour")
+
+
+# ------------------------------------------------------------------------------------------- pages without content
+
+CHROME = (
+    "<div class=cookies><p>This site sets one cookie, to remember that you have read this long notice.</p></div>"
+    "<header><p>Harbour Digital</p><p>The blog of the harbour's own digital team, since 2019</p></header>"
+    "<main>{}</main><footer><p>Harbour Digital, Town Hall. Text under CC BY 4.0 unless we say otherwise.</p></footer>"
+)
+BYLINE = "<header><h1>Test</h1><p><time>28 April 2020</time> by <span>admin</span></p></header>"
+
+
+def blog_page(path: str) -> bytes:
+    return (SAMPLE / "blog" / "pages" / path / "index.html").read_bytes()
+
+
+def test_the_test_page_of_the_sample_blog_is_dropped(home: Home) -> None:
+    found, dropped = cleaned(home, page(home, "test", blog_page("2020/04/28/test")))
+    assert not found
+    assert dropped["test"].startswith("too short: 1 words")
+
+
+def test_no_post_of_the_sample_blog_is_dropped(home: Home) -> None:
+    posts = [
+        path
+        for path in (SAMPLE / "blog" / "pages").glob("20*/*/*/*/index.html")
+        if path.parent.name != "test"
+    ]
+    assert len(posts) > 20
+    found, dropped = cleaned(home, *(page(home, path.parent.name, path.read_bytes()) for path in posts))
+    assert not dropped
+    assert len(found) == len(posts)
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        (f"<article>{BYLINE}<p>Hello.</p></article>", False),
+        (f"<article>{BYLINE}<div></div></article>", False),
+        ("<p>Coming soon.</p>", False),
+        (f"<article>{BYLINE}<p>The ferry sails again from Monday.</p></article>", True),
+        (f"<article>{BYLINE}</article><div><p>{STORY}</p></div>", True),  # the text stands beside the article
+        (f"<article><header><h1>Harbour</h1><p>{STORY}</p></header></article>", True),  # all of it is a lead
+        ("<article><p>Hello.</p></article>" + f"<article><p>{STORY}</p></article>", True),
+    ],
+)
+def test_only_pages_without_content_of_their_own_are_dropped(home: Home, content: str, kept: bool) -> None:
+    found, dropped = cleaned(home, page(home, "u", article(CHROME.format(content))))
+    assert bool(found) == kept, dropped or found

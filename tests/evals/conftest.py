@@ -1,0 +1,31 @@
+"""A bench with the tiny study's documents, and the weights that its stages need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.tiny import QUESTIONS, TEXTS, Bench, write_study
+from warehouse.paths import Home
+
+MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture
+def make_bench(weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeBench:
+    """(changes of the study, questions, texts) -> its bench, always on the same home."""
+    weights("all-MiniLM-L6-v2")
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+
+    def make(
+        changes: Mapping[str, str] | None = None,
+        questions: str = QUESTIONS,
+        texts: Mapping[str, str] = TEXTS,
+    ) -> Bench:
+        bench = Bench(write_study(tmp_path / "study", changes, questions), Home(tmp_path / "home"))
+        bench.give(texts)
+        return bench
+
+    return make

@@ -1,0 +1,57 @@
+"""ragas' metrics without an LLM, through ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evals.measuring.contract import Case
+from evals.measuring.rouge import RougeL
+from evals.measuring.semantic_similarity import SemanticSimilarity
+from tests.fakes.cases import answer, case, question
+from warehouse.schemas import Status
+
+
+def pair(truth: str, text: str) -> Case:
+    return case(question=question(ground_truth=truth), answer=answer(text=text))
+
+
+def test_rouge_by_hand() -> None:
+    cases = [
+        pair("The ferry leaves at noon.", "The ferry leaves at noon."),
+        pair("the ferry leaves at noon", "the boat leaves at noon"),  # 4 of 5 words in order, both ways
+        pair("noon", "the ferry leaves at noon"),  # precision 1/5, recall 1: F = 1/3
+        pair("the ferry", "a lamp"),
+        case(answer=answer(Status.TIMEOUT)),
+    ]
+    scores = RougeL().measure(cases)
+    assert [score.value for score in scores[:4]] == pytest.approx([1, 0.8, 1 / 3, 0])
+    assert (scores[4].status, scores[4].value) == (Status.TIMEOUT, None)
+
+
+@pytest.mark.models
+def test_semantic_similarity(
+    weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights("all-MiniLM-L6-v2")
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
+    truth = "The ferry leaves the harbour at noon."
+    texts = [
+        truth,
+        "At midday the boat departs from the port.",
+        "Heat pumps use ground water.",
+        truth + " " + "It calls at the island. " * 90,  # longer than the model reads: windows are averaged
+    ]
+    cases = [*[pair(truth, text) for text in texts], case(answer=None)]
+    *values, absent = SemanticSimilarity().measure(cases)
+    same, near, far, long = (score.value for score in values)
+    assert same == pytest.approx(1, abs=1e-5)
+    assert near is not None
+    assert far is not None
+    assert long is not None
+    assert 1 > near > far
+    assert far < 0.3
+    assert -1 <= long < 1
+    assert (absent.status, absent.value) == (Status.NOT_RUN, None)

@@ -1,0 +1,90 @@
+"""Reciprocal rank fusion, by sums that a reader can check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evals.retrieving import RetrieverRecipe
+from evals.retrieving.contract import Ranking, nothing
+from evals.retrieving.fusing import reciprocal_rank_fusion
+from tests.fakes.indexing import build_index, query
+
+
+def ranking(*rows: int) -> Ranking:
+    return Ranking(np.array(rows, np.int64), -np.arange(len(rows), dtype=np.float64))
+
+
+def fused(
+    arms: list[Ranking], weights: tuple[float, ...], constant: float = 60, k: int = 10
+) -> dict[int, float]:
+    found = reciprocal_rank_fusion(arms, weights, constant, k)
+    return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+
+
+def test_rrf_by_hand() -> None:
+    found = fused([ranking(7, 3, 5), ranking(5, 7)], (1, 1))
+    assert found == pytest.approx({7: 1 / 61 + 1 / 62, 5: 1 / 63 + 1 / 61, 3: 1 / 62})
+    assert list(found) == [7, 5, 3]
+
+
+def test_weights_by_hand() -> None:
+    found = fused([ranking(1, 2), ranking(2, 3)], (0.5, 2.0), constant=1)
+    assert found == pytest.approx({2: 0.5 / 3 + 2 / 2, 3: 2 / 3, 1: 0.5 / 2})
+    assert list(found) == [2, 3, 1]
+
+
+def test_a_large_constant_levels_the_ranks() -> None:
+    arms = [ranking(1, 2, 3), ranking(9, 8, 3)]
+    assert next(iter(fused(arms, (1, 1), constant=0.1))) == 1  # a first place counts most
+    assert next(iter(fused(arms, (1, 1), constant=1000))) == 3  # being in both counts most
+
+
+def test_ties_go_by_chunk_id_and_k_cuts() -> None:
+    assert list(fused([ranking(9), ranking(4)], (1, 1), k=1)) == [4]
+
+
+def test_an_empty_arm_adds_nothing() -> None:
+    assert fused([ranking(2), nothing()], (1, 1)) == pytest.approx({2: 1 / 61})
+    assert fused([nothing(), nothing()], (1, 1)) == {}
+
+
+def test_a_fusion_in_a_study_is_that_of_its_arms(tmp_path: Path) -> None:
+    index = build_index(tmp_path, ["ferry noon", "ferry quay ferry", "noon quay", "lamp"])
+    arms = [{"bm25": {"k": 2}}, {"dense": {"k": 3}}]
+    recipe = RetrieverRecipe.model_validate(
+        {"fuse": {"of": arms, "weights": [1, 0.5], "rrf": {"k": 10}}}
+    ).recipe
+    asked = query("ferry noon")
+    alone = [RetrieverRecipe.model_validate(arm).recipe.rank(asked, index) for arm in arms]
+    expected: dict[int, float] = {}
+    for weight, arm in zip((1, 0.5), alone, strict=True):
+        for rank, row in enumerate(arm.rows.tolist(), 1):
+            expected[row] = expected.get(row, 0) + weight / (10 + rank)
+    found = recipe.rank(asked, index)
+    assert dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(expected)
+
+
+def test_a_fusion_needs_a_vector_when_an_arm_does() -> None:
+    lexical: dict[str, Any] = {"fuse": {"of": [{"bm25": {}}, {"fulltext": {}}]}}
+    nested: dict[str, Any] = {
+        "fuse": {"of": [{"bm25": {}}, {"fuse": {"of": [{"fulltext": {}}, {"dense": {}}]}}]}
+    }
+    assert not RetrieverRecipe.model_validate(lexical).recipe.needs_vector
+    assert RetrieverRecipe.model_validate(nested).recipe.needs_vector
+
+
+def test_the_identity_follows_the_code_of_the_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    from evals.retrieving.dense import Dense
+
+    recipe = RetrieverRecipe.model_validate({"fuse": {"of": [{"bm25": {}}, {"dense": {}}]}})
+    before = recipe.identity()
+    assert (
+        before
+        == RetrieverRecipe.model_validate({"fuse": {"of": [{"bm25": {"k": 10}}, {"dense": {}}]}}).identity()
+    )
+    monkeypatch.setattr(Dense, "code_version", "changed")
+    assert recipe.identity() != before

@@ -1,0 +1,222 @@
+"""Answers of the real stages on a tiny corpus; models answer from a scripted server on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import polars as pl
+import pytest
+
+from assets.stage import Outcome
+from evals.generating import gateway
+from evals.question_files import UNANSWERED
+from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
+from tests.fakes.tiny import TEXTS, Bench
+from warehouse.artifacts import Artifact
+from warehouse.parquet import read_parquet
+from warehouse.schemas import ANSWERS, RETRYABLE, Status
+
+pytestmark = pytest.mark.models
+MakeBench = Callable[..., Bench]
+
+EXTRACTIVE = "  extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
+DENSE = "  dense: {dense: {k: 5}}\n"
+KEY = "tiny.t16.minilm.bm25.llm"
+
+
+def rows(bench: Bench, key: str) -> dict[str, dict[str, Any]]:
+    found = read_parquet(bench.folder("answers", key) / "answers.parquet")
+    assert found.schema == pl.Schema(ANSWERS)
+    return {row["question_id"]: row for row in found.iter_rows(named=True)}
+
+
+def outcome(bench: Bench, key: str) -> Outcome:
+    return next(found for found in bench.build("answers")["answers"] if found.key == key)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr(gateway, "_wait", lambda _error, _attempt: None)  # one attempt a question
+    with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
+        yield fake
+
+
+@pytest.fixture
+def llm_bench(make_bench: MakeBench, server: FakeOpenAI) -> Bench:
+    generator = f"  llm: {{llm: {{model: openai/any, passages: 2, api_base: '{server.api_base}'}}}}\n"
+    return make_bench({EXTRACTIVE: generator, DENSE: ""})
+
+
+def before_answers(bench: Bench) -> None:
+    built = bench.build("chunks", "embeddings", "indexes", "questions", "rankings")
+    assert all(found.ok for outcomes in built.values() for found in outcomes), built
+
+
+# --- extractive ---------------------------------------------------------------------------------------
+
+
+def test_extractive_answers_quote_the_passages(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    before_answers(bench)
+    bench.build("answers")
+    found = rows(bench, "tiny.t16.minilm.bm25.extractive")
+    assert list(found) == ["noon", "tickets", "captain"]
+    noon = found["noon"]
+    assert (noon["status"], noon["reason"]) == ("ok", None)
+    assert "ferry leaves the harbour at noon" in noon["answer"]
+    assert noon["usd"] == 0
+    assert noon["prompt_tokens"] >= noon["completion_tokens"] > 0
+    assert 1 <= len(noon["chunk_ids"]) <= 2
+    said = {word for row in found.values() for word in (row["raw"] or "").split()}
+    assert said <= set(" ".join(TEXTS.values()).split())
+
+
+def test_extractive_refuses_below_its_score(make_bench: MakeBench) -> None:
+    bench = make_bench({"max_tokens: 40": "min_score: 1.9"})
+    before_answers(bench)
+    bench.build("answers")
+    row = rows(bench, "tiny.t16.minilm.dense.extractive")["noon"]
+    assert row["status"] == "refused"
+    assert row["answer"] == UNANSWERED["en"]
+    assert "min_score" in row["reason"]
+
+
+def test_a_question_whose_retriever_finds_nothing_is_not_asked(make_bench: MakeBench) -> None:
+    strange = (
+        "question_set: ferry\nquestions:\n"
+        "  - {id: strange, question: zyzzyva quokka, ground_truth: x}\n"
+        "  - {id: noon, question: When does the ferry leave, ground_truth: x}\n"
+    )
+    bench = make_bench(questions=strange)
+    before_answers(bench)
+    assert all(found.ok for found in bench.build("answers")["answers"])
+    found = rows(bench, "tiny.t16.minilm.bm25.extractive")
+    assert (found["strange"]["status"], found["strange"]["answer"]) == ("no_context", None)
+    assert found["strange"]["reason"] == "the retriever found no passage"
+    assert found["strange"]["seconds"] is None
+    assert found["noon"]["status"] == "ok"
+
+
+def test_a_question_whose_ranking_failed_is_not_run_and_tried_again(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    before_answers(bench)
+    key = "tiny.t16.minilm.bm25"
+    failed = pl.when(pl.col("question_id") == "noon").then(pl.lit("error")).otherwise(pl.col("status"))
+    bench.edit("rankings", key, "hits.parquet", lambda frame: frame.filter(pl.col("question_id") != "noon"))
+    bench.edit("rankings", key, "ranked.parquet", lambda frame: frame.with_columns(failed.alias("status")))
+    found = outcome(bench, f"{key}.extractive")
+    assert not found.ok
+    assert found.error is not None
+    assert "1 of 3 answers failed, first: not_run: its ranking failed" in found.error
+    assert rows(bench, f"{key}.extractive")["noon"]["status"] == "not_run"
+
+
+def test_a_sample_is_asked_of_the_sampled_questions_only(make_bench: MakeBench) -> None:
+    bench = make_bench({"questions:\n": "restrict: {extractive: {sample: 2}}\nquestions:\n"})
+    before_answers(bench)
+    bench.build("answers")
+    asked = set(rows(bench, "tiny.t16.minilm.bm25.extractive"))
+    assert asked == set(bench.study.sampled(["noon", "tickets", "captain"], 2))
+    assert asked == set(rows(bench, "tiny.t16.minilm.dense.extractive"))
+
+
+# --- a language model ---------------------------------------------------------------------------------
+
+
+def test_a_model_is_asked_each_question_once_with_its_passages(llm_bench: Bench, server: FakeOpenAI) -> None:
+    before_answers(llm_bench)
+    assert outcome(llm_bench, KEY).ok
+    found = rows(llm_bench, KEY)
+    assert {row["status"] for row in found.values()} == {"ok"}
+    assert found["noon"]["answer"] == "At noon."
+    assert (found["noon"]["prompt_tokens"], found["noon"]["completion_tokens"]) == (11, 7)
+    assert len(server.requests) == 3
+    sent = json.dumps(server.requests[0].body)
+    assert "When does the ferry leave the harbour?" in sent
+    assert "The ferry leaves the harbour at noon." in sent
+    assert outcome(llm_bench, KEY).computed is False
+    assert len(server.requests) == 3
+
+
+def test_a_model_that_says_it_does_not_know_refuses(llm_bench: Bench, server: FakeOpenAI) -> None:
+    server.respond = lambda _received: answer("The documents do not say.")
+    before_answers(llm_bench)
+    assert outcome(llm_bench, KEY).ok
+    assert {row["status"] for row in rows(llm_bench, KEY).values()} == {"refused"}
+
+
+def test_failures_are_rows_and_only_they_are_asked_again(llm_bench: Bench, server: FakeOpenAI) -> None:
+    before_answers(llm_bench)
+
+    def troubled(received: Received) -> Scripted:
+        text = json.dumps(received.body)
+        if "When does the ferry leave" in text:
+            return rate_limited(0)
+        return failure(500, "overloaded") if "Where are tickets" in text else answer("Nobody knows.")
+
+    server.respond = troubled
+    first = outcome(llm_bench, KEY)
+    assert not first.ok
+    assert first.computed
+    assert first.error is not None
+    assert "2 of 3 answers failed, first: rate_limited:" in first.error
+    found = rows(llm_bench, KEY)
+    assert {name: row["status"] for name, row in found.items()} == {
+        "noon": "rate_limited",
+        "tickets": "error",
+        "captain": "ok",
+    }
+    for name in ("noon", "tickets"):
+        assert (found[name]["answer"], found[name]["seconds"]) == (None, None)
+        assert found[name]["reason"]
+    assert not llm_bench.artifact("answers", KEY).complete
+    assert llm_bench.stages["answers"].fresh(KEY, llm_bench.store) is None
+
+    server.requests.clear()
+    server.respond = lambda _received: answer("At noon, at the quay.")
+    second = outcome(llm_bench, KEY)
+    assert second.ok
+    asked = [json.dumps(received.body) for received in server.requests]
+    assert len(asked) == 2
+    assert not any("Who was captain" in text for text in asked)
+    mended = rows(llm_bench, KEY)
+    assert list(mended) == ["noon", "tickets", "captain"]
+    assert {row["status"] for row in mended.values()} == {"ok"}
+    assert mended["captain"] == found["captain"]
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_just_the_retryable_statuses_make_a_cell_incomplete(
+    status: Status, llm_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evals import answers as module
+
+    made = module._built(
+        [dict.fromkeys(ANSWERS) | {"question_id": "q", "status": str(status), "reason": "why"}]
+    )
+    assert made.complete == (status not in RETRYABLE)
+    assert ("incomplete" in made.meta) == (status in RETRYABLE)
+
+
+def test_rows_of_a_torn_file_are_asked_again(llm_bench: Bench, server: FakeOpenAI) -> None:
+    before_answers(llm_bench)
+    server.respond = lambda _received: rate_limited(0)
+    assert not outcome(llm_bench, KEY).ok
+    path = llm_bench.folder("answers", KEY) / "answers.parquet"
+    path.write_bytes(path.read_bytes()[:50])
+    server.respond = lambda _received: answer("At noon.")
+    assert outcome(llm_bench, KEY).ok
+    assert {row["status"] for row in rows(llm_bench, KEY).values()} == {"ok"}
+
+
+def test_another_prompt_model_or_text_is_another_answer(llm_bench: Bench, make_bench: MakeBench) -> None:
+    before_answers(llm_bench)
+    outcome(llm_bench, KEY)
+    first: Artifact = llm_bench.artifact("answers", KEY)
+    llm_bench.give({**TEXTS, "ferry": "The ferry leaves the harbour at one. It calls at the island."})
+    before_answers(llm_bench)
+    outcome(llm_bench, KEY)
+    assert llm_bench.artifact("answers", KEY).identity != first.identity

@@ -1,0 +1,112 @@
+"""Evidence is found in the documents as they are, and what is not found still counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evals.gold import find_quote, gold_of, resolve
+from evals.measuring.contract import Gold, Span
+from evals.measuring.coverage import EvidenceCoverage
+from tests.fakes.cases import question
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "found"),
+    [
+        ("The ferry leaves at noon.", "leaves at", "leaves at"),
+        ("The ferry\n  leaves\tat noon.", "ferry leaves at", "ferry\n  leaves\tat"),
+        ("one two", "one\n\n two", "one two"),
+        ("said “noon” – or ’later’", "said \"noon\" - or 'later'", "said “noon” – or ’later’"),
+        ('said "noon"', "said „noon“", 'said "noon"'),
+        ("100\u00a0kg", "100 kg", "100\u00a0kg"),
+        ("a (b)* [c] $1.00?", "(b)* [c] $1.00?", "(b)* [c] $1.00?"),
+        ("Fährhafen", "Fa\u0308hrhafen", "Fährhafen"),
+        ("twice noon twice noon", "noon", "noon"),
+        ("The ferry", "ferries", None),
+        ("The Ferry", "the ferry", None),  # a quote is a quote
+        ("text", "", None),
+        ("text", " \n ", None),
+        ("", "quote", None),
+    ],
+)
+def test_find_quote(text: str, quote: str, found: str | None) -> None:
+    span = find_quote(text, quote)
+    assert (text[span[0] : span[1]] if span else None) == found
+
+
+def test_the_first_of_two_places_is_taken() -> None:
+    assert find_quote("noon and noon", "noon") == (0, 4)
+
+
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "https://x": {"doc_id": "d1", "url": "https://x", "text": "At noon it goes."}
+}
+
+
+def test_resolve_a_quote() -> None:
+    found = resolve({"url": "https://x", "quote": "noon it", "grade": 2}, DOCUMENTS)
+    assert found == {
+        "doc_id": "d1",
+        "url": "https://x",
+        "quote": "noon it",
+        "start": 3,
+        "end": 10,
+        "grade": 2,
+        "reason": None,
+    }
+
+
+def test_resolve_a_whole_document() -> None:
+    found = resolve({"url": "https://x"}, DOCUMENTS)
+    assert (found["doc_id"], found["start"], found["grade"], found["reason"]) == ("d1", None, 1, None)
+
+
+def test_what_is_lost_is_told_with_its_stage() -> None:
+    gone = resolve({"url": "https://y", "quote": "noon"}, DOCUMENTS)
+    assert (gone["doc_id"], gone["start"]) == (None, None)
+    assert "no document has this URL" in gone["reason"]
+    changed = resolve({"url": "https://x", "quote": "at midnight"}, DOCUMENTS)
+    assert (changed["doc_id"], changed["start"]) == ("d1", None)
+    assert "the quote is not in the document's text" in changed["reason"]
+
+
+def asked(*evidence: dict[str, Any], needs: str = "all") -> dict[str, Any]:
+    return question(needs=needs, evidence=[resolve(item, DOCUMENTS) for item in evidence])
+
+
+def test_missing_evidence_stays_in_the_denominator() -> None:
+    gold = gold_of(
+        asked(
+            {"url": "https://x", "quote": "At noon"},
+            {"url": "https://x", "quote": "at midnight"},  # 11 characters that are nowhere
+            {"url": "https://y", "quote": "never"},  # 5 more, and a document that is nowhere
+        )
+    )
+    assert gold == Gold(
+        {"d1": 1, "missing evidence 2: https://y": 1}, (Span("d1", 0, 7),), 16, needs_all=True
+    )
+    everything = [Span("d1", 0, 16)]
+    assert EvidenceCoverage(5).value(gold, everything) == pytest.approx(7 / (7 + 16))
+
+
+def test_two_lost_documents_are_two() -> None:
+    gold = gold_of(asked({"url": "https://y"}, {"url": "https://y", "quote": "never"}))
+    assert len(gold.documents) == 2
+    assert gold.spans == ()
+
+
+def test_a_document_counts_once_with_its_best_grade() -> None:
+    evidence = (
+        {"url": "https://x", "quote": "noon", "grade": 1},
+        {"url": "https://x", "quote": "goes", "grade": 3},
+    )
+    gold = gold_of(asked(*evidence))
+    assert gold.documents == {"d1": 3}
+    assert len(gold.spans) == 2
+
+
+def test_needs_any() -> None:
+    assert not gold_of(asked({"url": "https://x"}, needs="any")).needs_all
+    assert gold_of(question(evidence=None)) == Gold({})

@@ -1,0 +1,56 @@
+"""Small indexes from texts, with made-up vectors that agree for equal texts: no model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from assets.indexing import table
+from assets.indexing.lexical import plain_tokens
+from evals.retrieving.contract import Query
+from evals.retrieving.index import OpenIndex
+from warehouse.parquet import frame
+from warehouse.schemas import CHUNKS
+
+DIMENSIONS = 24
+
+
+def vector_of(text: str) -> npt.NDArray[np.float32]:
+    """Return the unit vector of a text: each of its words points in a direction of its own."""
+    total = np.full(DIMENSIONS, 1e-3)
+    for word in plain_tokens(text):
+        total += np.random.default_rng(list(word.encode())).normal(size=DIMENSIONS)
+    return (total / np.linalg.norm(total)).astype(np.float32)
+
+
+def query(text: str) -> Query:
+    """Return a question as a retriever is asked it."""
+    return Query(text, vector_of(text))
+
+
+def build_index(
+    folder: Path, texts: Sequence[str], vectors: Sequence[npt.NDArray[np.float32]] | None = None
+) -> OpenIndex:
+    """Write and open an index whose chunk ids are c000, c001, … in the order of the texts."""
+    rows: list[dict[str, object]] = [
+        {
+            "chunk_id": f"c{number:03}",
+            "doc_id": f"d{number // 2:03}",
+            "doc_version": "v",
+            "ordinal": number % 2,
+            "start": 1000 * (number % 2),
+            "end": 1000 * (number % 2) + len(text),
+            "heading_path": [],
+            "text": text,
+            "n_tokens": len(text.split()),
+        }
+        for number, text in enumerate(texts)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    found = [vector_of(text) for text in texts] if vectors is None else list(vectors)
+    matrix = np.array(found, np.float32).reshape(len(texts), -1 if texts else DIMENSIONS)
+    table.build(folder, frame(rows, CHUNKS), matrix)
+    return OpenIndex(folder)

@@ -1,0 +1,159 @@
+"""The commands: exit codes, sentences instead of stack traces, results on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warehouse.connection import connect
+from warehouse.paths import Home
+
+pytestmark = pytest.mark.models
+REPOSITORY = Path(__file__).parents[2]
+
+
+def assay(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "orchestration.cli", *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
+    before = assay("plan", str(study_path))
+    assert before.returncode == 0
+    assert "2 cells" in before.stdout
+    assert not assay_home.database.exists(), "a plan changes nothing"
+
+    done = assay("run", str(study_path))
+    assert done.returncode == 0, done.stderr
+    assert "nDCG @ 10" in done.stdout
+    report = assay_home.reports / "town.html"
+    assert str(report) in done.stderr
+    assert "make dev" in done.stderr
+    assert "<script>" not in report.read_text().split("</style>")[1].split("<body")[0]
+
+    rows = json.loads(assay("report", str(study_path), "--format", "json").stdout)
+    assert {row["cell"] for row in rows} == {"town.t16.minilm.words.quote", "town.t16.minilm.meaning.quote"}
+    wanted = {"cell", "chunking", "embedder", "retriever", "generator", "metric", "value", "n", "coverage", "low", "high"}
+    assert all(wanted <= set(row) for row in rows)
+    assert {row["n"] for row in rows if row["metric"] == "ndcg@10"} == {2}, "the unanswerable question has no gold"
+    assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
+
+    runs = assay("report", str(study_path), "--format", "trec").stdout.split()
+    assert len(runs) == 2
+    line = Path(runs[0]).read_text().splitlines()[0].split()
+    assert line[0] == "q1"
+    assert line[1] == "Q0"
+    assert line[3] == "1"
+
+    after = assay("plan", str(study_path))
+    assert "to embed for town.t16.minilm: 0 texts" in after.stdout
+
+    assay_home.database.write_bytes(b"torn")
+    torn = assay("report", str(study_path))
+    assert torn.returncode == 1
+    assert "assay rebuild" in torn.stderr
+    assay_home.database.unlink()
+    assert assay("rebuild").returncode == 0
+    again = json.loads(assay("report", str(study_path), "--format", "json").stdout)
+    assert again == rows
+
+
+def test_wrong_study_is_answered_whole_and_nothing_runs(assay_home: Home, study_path: Path) -> None:
+    text = study_path.read_text().replace("overlap: 4", "overlap: 40").replace("dense:", "dens:")
+    study_path.write_text(text)
+    for command in ("check", "run", "plan"):
+        done = assay(command, str(study_path))
+        assert done.returncode == 2, command
+        assert "town.yaml:6" in done.stderr
+        assert "overlap (40) must be smaller than size (16)" in done.stderr
+        assert "town.yaml:11" in done.stderr
+        assert "did you mean `dense`?" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (assay_home.root / "pages").exists()
+
+
+def test_wrong_question_file_stops_a_run_before_the_crawl(assay_home: Home, study_path: Path) -> None:
+    questions = study_path.parent / "town.questions.yaml"
+    questions.write_text(questions.read_text().replace("id: q2", "id: q1"))
+    done = assay("run", str(study_path))
+    assert done.returncode == 2
+    assert "town.questions.yaml:7" in done.stderr
+    assert not (assay_home.root / "pages").exists()
+
+
+def test_unknown_study_and_unfinished_study(assay_home: Home, study_path: Path) -> None:
+    unknown = assay("run", "demmo")
+    assert unknown.returncode == 2
+    assert "demo" in unknown.stderr
+    early = assay("report", str(study_path))
+    assert early.returncode == 2
+    assert "assay run" in early.stderr
+
+
+def test_failed_cells_exit_1(assay_home: Home, study_path: Path) -> None:
+    text = study_path.read_text().replace(
+        "generators:\n", "generators:\n  gone: {llm: {model: openai/x, api_base: 'http://127.0.0.1:9/v1'}}\n"
+    )
+    study_path.write_text(text.replace("  meaning: {dense: {k: 5}}\n", ""))
+    done = assay("run", str(study_path))
+    assert done.returncode == 1
+    assert "failed answers of town.t16.minilm.words.gone" in done.stderr
+    assert "town.t16.minilm.words.quote" not in done.stderr
+    assert "100 %" in done.stdout, "the other cell is measured all the same"
+
+
+def test_database_held_by_another_process(assay_home: Home, study_path: Path) -> None:
+    assert assay("run", str(study_path)).returncode == 0
+    with connect(assay_home.database):
+        done = assay("report", str(study_path), "--format", "json", ASSAY_LOCK_WAIT="1")
+    assert done.returncode == 1
+    assert f"process {os.getpid()}" in done.stderr
+
+
+def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study_path: Path) -> None:
+    output = tmp_path / "mine.yaml"
+    done = assay("init", str(study_path.parent / "texts"), "-o", str(output))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(output), str(tmp_path / "mine.questions.yaml")]
+    assert assay("check", str(output)).returncode == 0
+    assert assay("init", str(tmp_path), "-o", str(output)).returncode == 2, "nothing is overwritten"
+    site = tmp_path / "site.yaml"
+    assert assay("init", "https://blog.example.org/", "-o", str(site)).returncode == 0
+    assert assay("check", str(site)).returncode == 0
+    nothing = assay("init", str(tmp_path / "absent"), "-o", str(tmp_path / "x.yaml"))
+    assert nothing.returncode == 2
+    assert "neither a folder nor a URL" in nothing.stderr
+
+
+def test_crawl_again(assay_home: Home, study_path: Path) -> None:
+    assert assay("crawl", "texts", "--study", str(study_path)).returncode == 0
+    (study_path.parent / "texts" / "new.txt").write_text("The bakery sells rolls from six in the morning.")
+    assert assay("crawl", "texts", "--study", str(study_path)).returncode == 0
+    with connect(assay_home.database) as connection:
+        crawls = connection.execute("SELECT new, unchanged FROM crawls ORDER BY started_at").fetchall()
+    assert crawls == [(3, 0), (1, 3)]
+    unknown = assay("crawl", "textts", "--study", str(study_path))
+    assert unknown.returncode == 2
+    assert "Did you mean 'texts'?" in unknown.stderr
+
+
+def test_models(assay_home: Home) -> None:
+    listed = assay("models", "list")
+    assert listed.returncode == 0
+    assert "all-MiniLM-L6-v2" in listed.stdout
+    assert assay("models", "verify", "all-MiniLM-L6-v2").returncode == 0
+    unknown = assay("models", "fetch", "all-minilm")
+    assert unknown.returncode == 2
+    assert "all-MiniLM-L6-v2" in unknown.stderr

@@ -1,0 +1,84 @@
+"""The demo study's smallest slice, end to end: a real crawl over loopback, real MiniLM, real LanceDB and DuckDB."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evals.report import json_rows, report_data
+from evals.reporting.page import render_html
+from evals.study import Study
+from evals.study_file import BUNDLED, read_study
+from orchestration.driver import Driver
+from warehouse.paths import Home
+
+pytestmark = pytest.mark.models
+REPOSITORY = Path(__file__).parents[2]
+
+
+def slice_of_demo() -> Study:
+    """The demo with one site, one chunking, two retrievers and the extractive generator."""
+    demo = read_study(BUNDLED / "demo.yaml")
+    return demo.model_copy(
+        update={
+            "corpus": demo.corpus.model_copy(update={"sources": ("posts",)}),
+            "chunkings": {"tokens-256-85": demo.chunkings["tokens-256-85"]},
+            "retrievers": {name: demo.retrievers[name] for name in ("bm25", "rrf")},
+            "generators": {"extractive": demo.generators["extractive"]},
+            "restrict": {},
+            "questions": tuple(source for source in demo.questions if "blog" in (source.file or "")),
+        }
+    )
+
+
+def test_slice_from_crawl_to_report(assay_home: Home) -> None:
+    study = slice_of_demo()
+    report = Driver(study, assay_home).run()
+    assert report.ok, report
+    rows = json.loads(json_rows(study, assay_home))
+    assert {row["retriever"] for row in rows} == {"bm25", "rrf"}
+    by_cell = {row["retriever"]: row for row in rows if row["metric"] == "ndcg@10"}
+    assert by_cell["bm25"]["n"] == by_cell["rrf"]["n"] == 28, "32 questions, of which 4 have no answer"
+    assert all(row["coverage"] == 1.0 for row in rows)
+    assert all(0.5 < row["value"] <= 1.0 for row in by_cell.values()), "twelve posts: most answers are found"
+    data = report_data(study, assay_home)
+    assert not [note for note in data.notes if "questions of" in note], "all evidence is found in the crawled documents"
+    page = render_html(data)
+    assert "tokens-256-85" in page
+    assert data.corpus[0].documents == 12, "the post of a single word is dropped, the image is a failed page"
+    assert any("too short" in reason for reason in data.corpus[0].dropped)
+
+
+def test_every_question_set_has_its_mix() -> None:
+    from evals.grid import question_sets
+    from evals.question_files import read_yaml
+
+    for question_set in question_sets(read_study(BUNDLED / "demo.yaml")):
+        questions = read_yaml(question_set.path)
+        assert len(questions) >= 16
+        assert {q["type"] for q in questions} == {"normal", "yes_no", "hypothetical", "complex"}
+        assert sum(not q["answerable"] for q in questions) >= 3
+        assert sum(bool(q["time_from"] or q["time_to"]) for q in questions) >= 3
+        assert all(q["ground_truth"] for q in questions)
+
+
+def test_interrupted_command_says_so_and_goes_on(assay_home: Home, study_path: Path) -> None:
+    command = [sys.executable, "-m", "orchestration.cli", "run", str(study_path)]
+    process = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list((assay_home.root / "chunks").glob("*/artifact.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "goes on from there" in stderr
+    assert "Traceback" not in stderr
+    done = subprocess.run(command, cwd=REPOSITORY, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

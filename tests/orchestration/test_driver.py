@@ -1,0 +1,232 @@
+"""The driver: nothing twice, nothing lost, the rest goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from evals.study import Study
+from evals.study_file import read_study
+from orchestration.driver import Driver, RunReport
+from tests.fakes.openai_server import FakeOpenAI, answer, failure
+from warehouse.connection import connect
+from warehouse.paths import Home
+
+pytestmark = pytest.mark.models
+REPOSITORY = Path(__file__).parents[2]
+
+
+def built(report: RunReport) -> dict[str, int]:
+    return {stage.stage: stage.built for stage in report.stages if stage.built}
+
+
+def rows(home: Home, sql: str) -> list[tuple[object, ...]]:
+    with connect(home.database) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_second_walk_computes_nothing(assay_home: Home, study_path: Path) -> None:
+    study = read_study(study_path)
+    first = Driver(study, assay_home).run()
+    assert first.ok, first
+    assert built(first) == {
+        "pages": 1,
+        "documents": 1,
+        "chunks": 1,
+        "embeddings": 1,
+        "indexes": 1,
+        "questions": 1,
+        "rankings": 2,
+        "answers": 2,
+        "scores": 2,
+        "leaderboard": 1,
+    }
+    with dg.DagsterInstance.get() as instance:
+        assert {run.status for run in instance.get_runs()} == {dg.DagsterRunStatus.SUCCESS}
+    second = Driver(study, assay_home).run()
+    assert second.ok
+    assert built(second) == {}
+    assert all(stage.fresh == stage.keys for stage in second.stages)
+
+
+def test_new_retriever_builds_only_what_hangs_on_it(
+    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]
+) -> None:
+    Driver(read_study(study_path), assay_home).run()
+    study = edit("  meaning: {dense: {k: 5}}", "  meaning: {dense: {k: 5}}\n  more: {bm25: {k: 2}}")
+    assert built(Driver(study, assay_home).run()) == {
+        "rankings": 1,
+        "answers": 1,
+        "scores": 1,
+        "leaderboard": 1,
+    }
+
+
+def test_edited_document_goes_through_and_taken_back_costs_nothing(assay_home: Home, study_path: Path) -> None:
+    study = read_study(study_path)
+    Driver(study, assay_home).run()
+    ferry = study_path.parent / "texts" / "ferry.txt"
+    before, stat = ferry.read_text(), ferry.stat()
+    ferry.write_text(before.replace("nineteen", "twenty"))
+    report = Driver(study, assay_home).run()
+    assert built(report)["embeddings"] == 1
+    ((value,),) = rows(assay_home, "SELECT count(*) FROM current_scores WHERE metric = 'evidence_coverage@5' AND value < 1")
+    assert value == 2, "the quote is gone from the corpus, so both cells miss it"
+    ferry.write_text(before)
+    os.utime(ferry, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    back = Driver(study, assay_home).run()
+    assert back.ok
+    assert set(built(back)) <= {"pages"}, "everything after the pages was built from these contents before"
+    assert rows(assay_home, "SELECT min(value) FROM current_scores WHERE metric = 'evidence_coverage@5'") == [(1.0,)]
+
+
+def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
+    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evals.generating.gateway._wait", lambda error, attempt: None)
+    good = answer("Twelve pounds.")
+    with FakeOpenAI(good, failure(500, "broken"), good, good) as server:
+        model = f"{{model: openai/fake, api_base: {server.api_base}}}"
+        study = edit(
+            "generators:\n",
+            f"restrict: {{asked: {{retrievers: [words]}}}}\ngenerators:\n  asked: {{llm: {model}}}\n",
+        )
+        first = Driver(study, assay_home).run()
+        assert not first.ok
+        failed = {stage.stage: list(stage.failed) for stage in first.stages if stage.failed}
+        assert failed == {"answers": ["town.t16.minilm.words.asked"]}
+        assert rows(
+            assay_home,
+            "SELECT status, count(*) FROM current_answers WHERE cell = 'town.t16.minilm.words.asked' GROUP BY 1 ORDER BY 1",
+        ) == [("error", 1), ("ok", 2)]
+        missing = rows(
+            assay_home,
+            "SELECT value, reason FROM current_scores WHERE cell = 'town.t16.minilm.words.asked' AND metric = 'rouge_l' AND status = 'error'",
+        )
+        assert len(missing) == 1
+        assert missing[0][0] is None
+        assert missing[0][1]
+        assert len(server.requests) == 3
+        second = Driver(study, assay_home).run()
+        assert second.ok
+        assert len(server.requests) == 4, "only the failed question is asked again"
+        assert built(second) == {"answers": 1, "scores": 1, "leaderboard": 1}
+
+
+def test_failed_source_leaves_the_rest_out_with_the_root_cause(
+    assay_home: Home, study_path: Path
+) -> None:
+    for path in (study_path.parent / "texts").iterdir():
+        path.unlink()
+    (study_path.parent / "texts" / "one.txt").write_text("word")
+    report = Driver(read_study(study_path), assay_home).run()
+    stages = {stage.stage: stage for stage in report.stages}
+    assert not report.ok
+    assert stages["documents"].built == 1, "a document of one word is a recorded drop, not an error"
+    assert "no text to cut" in stages["chunks"].failed["town.t16"]
+    assert stages["answers"].left_out["town.t16.minilm.words.quote"] == "chunks of town.t16 failed"
+    assert stages["leaderboard"].built == 0
+
+
+def test_empty_source_is_a_sentence(assay_home: Home, study_path: Path) -> None:
+    for path in (study_path.parent / "texts").iterdir():
+        path.unlink()
+    report = Driver(read_study(study_path), assay_home).run()
+    reason = report.stages[0].failed["texts"]
+    assert "texts" in reason
+    assert "Traceback" not in reason
+
+
+def test_torn_parquet_is_made_again(assay_home: Home, study_path: Path) -> None:
+    study = read_study(study_path)
+    Driver(study, assay_home).run(("pages", "documents"))
+    (path,) = (assay_home.root / "documents").glob("*/documents.parquet")
+    path.write_bytes(path.read_bytes()[:100])
+    report = Driver(study, assay_home).run(("pages", "documents", "chunks"))
+    assert report.ok
+    assert built(report) == {"documents": 1, "chunks": 1}
+
+
+def test_corrupt_parquet_is_named(assay_home: Home, study_path: Path) -> None:
+    study = read_study(study_path)
+    Driver(study, assay_home).run(("pages", "documents"))
+    (path,) = (assay_home.root / "documents").glob("*/documents.parquet")
+    path.write_bytes(b"?" * path.stat().st_size)
+    report = Driver(study, assay_home).run()
+    reason = next(stage for stage in report.stages if stage.stage == "chunks").failed["town.t16"]
+    assert str(path) in reason
+    assert "Delete it" in reason
+
+
+def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, study_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from evals.study_file import find_study\n"
+        "from orchestration.driver import Driver\n"
+        "from warehouse.paths import home\n"
+        "def kill(label, done, of):\n"
+        "    if label == 'answers' and done == 1:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Driver(find_study(sys.argv[1]), home(), kill).run()\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script, str(study_path)], cwd=REPOSITORY, check=False, capture_output=True)
+    assert process.returncode == -signal.SIGKILL, process.stderr.decode()
+    with dg.DagsterInstance.get() as instance:
+        started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+        assert len(started) == 1
+    report = Driver(read_study(study_path), assay_home).run()
+    assert report.ok
+    assert built(report) == {"answers": 1, "scores": 2, "leaderboard": 1}, "the first answer cell was committed"
+    with dg.DagsterInstance.get() as instance:
+        assert not instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+        assert instance.get_run_by_id(started[0].run_id).status is dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
+    assert rows(assay_home, "SELECT count(DISTINCT cell) FROM current_answers") == [(2,)]
+
+
+def test_dagster_sees_what_changed(assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]) -> None:
+    """The UI's staleness: after a recipe changed, exactly what hangs on it is out of date."""
+    from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+    from dagster._core.loader import LoadingContextForTest
+
+    from orchestration.definitions import definitions_of
+
+    Driver(read_study(study_path), assay_home).run()
+    study = edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")
+    driver = Driver(study, assay_home)
+    with dg.DagsterInstance.get() as instance:
+        driver._observe_recipes(instance)
+        graph = definitions_of([study]).resolve_asset_graph()
+        resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+        status = {key: resolver.get_status(dg.AssetKey("rankings"), f"town.t16.minilm.{key}") for key in ("words", "meaning")}
+    assert status == {"words": StaleStatus.STALE, "meaning": StaleStatus.FRESH}
+
+
+def test_second_driver_waits_for_the_first(assay_home: Home, study_path: Path) -> None:
+    holder = (
+        "import fcntl, os, sys, time\n"
+        "file = open(sys.argv[1], 'a+')\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "file.truncate(0); file.write(str(os.getpid())); file.flush()\n"
+        "print('held', flush=True)\n"
+        "time.sleep(1.5)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", holder, str(assay_home.root / "run.lock")], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    told: list[str] = []
+    begin = time.monotonic()
+    Driver(read_study(study_path), assay_home, lambda label, done, of: told.append(label)).run(("pages",))
+    assert time.monotonic() - begin > 0.5
+    assert any(f"process {process.pid}" in label for label in told)
+    process.wait()
+

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from warehouse.connection import connect, migrate
+from warehouse.errors import AssayError, CorruptFileError, LockedError
+
+HOLD = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[1])
+print("held", flush=True)
+sys.stdin.readline()
+connection.close()
+"""
+
+
+@contextmanager
+def held(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process holds the database until it is told a line, or to the end of the block."""
+    command = [sys.executable, "-c", HOLD, str(path), "--as-a-notebook-would"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_lock_that_stays_names_the_process_that_holds_it(tmp_path: Path) -> None:
+    path = tmp_path / "assay.duckdb"
+    told: list[str] = []
+    with held(path) as process:
+        begin = time.monotonic()
+        with pytest.raises(LockedError) as caught, connect(path, wait=0.3, notify=told.append):
+            pass
+        assert 0.3 <= time.monotonic() - begin < 10
+    message = str(caught.value)
+    assert f"process {process.pid} (" in message
+    assert "--as-a-notebook-would" in message or "import sys, duckdb" in message, "its command line"
+    assert str(path) in message
+    assert len(told) == 1, "one notice, not one a try"
+    assert f"process {process.pid}" in told[0]
+
+
+def test_a_lock_that_is_released_in_time_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "assay.duckdb"
+    with held(path) as process:
+
+        def release(_notice: str) -> None:
+            assert process.stdin is not None
+            process.stdin.write("enough\n")
+            process.stdin.flush()
+
+        with connect(path, wait=30, notify=release) as connection:
+            assert connection.execute("SELECT count(*) FROM answers").fetchone() == (0,)
+
+
+def test_the_environment_says_how_long_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_LOCK_WAIT", "0.1")
+    with held(tmp_path / "assay.duckdb"), pytest.raises(LockedError), connect(tmp_path / "assay.duckdb"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["assay.duckdb", "padlock.duckdb"])
+def test_a_file_that_is_no_database_says_how_it_is_made_again(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"this was a spreadsheet\n" * 1000)
+    with (
+        pytest.raises(CorruptFileError, match=rf"{name}: DuckDB cannot open it .*`assay rebuild`"),
+        connect(path),
+    ):
+        pass
+    assert path.read_bytes().startswith(b"this was"), "nobody's file is overwritten"
+
+
+def test_migrations_run_once(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "assay.duckdb"
+    with connect(path) as connection:
+        first = connection.execute("SELECT name, applied_at FROM migrations ORDER BY name").fetchall()
+        connection.execute("INSERT INTO llm_calls (call_id, model) VALUES ('c1', 'm')")
+        assert migrate(connection) == []
+    assert first[0][0] == "m001_backbone.sql"
+    with connect(path) as connection:
+        assert connection.execute("SELECT name, applied_at FROM migrations ORDER BY name").fetchall() == first
+        assert connection.execute("SELECT call_id FROM llm_calls").fetchall() == [("c1",)]
+
+
+def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "assay.duckdb"
+    with connect(path) as connection:
+        connection.execute("INSERT INTO migrations VALUES ('m999_future.sql', now())")
+    with (
+        pytest.raises(AssayError, match=r"newer rag-assay \(it has the migration m999_future\.sql\)"),
+        connect(path),
+    ):
+        pass
+
+
+def test_the_file_is_free_again_after_an_error_in_the_block(tmp_path: Path) -> None:
+    path = tmp_path / "assay.duckdb"
+    with pytest.raises(RuntimeError), connect(path):
+        raise RuntimeError
+    command = [sys.executable, "-c", "import duckdb, sys; duckdb.connect(sys.argv[1]).close()", str(path)]
+    subprocess.run(command, check=True, env=dict(os.environ), timeout=60)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from warehouse.errors import CorruptFileError
+from warehouse.parquet import frame, read_parquet, replacing, write_parquet
+from warehouse.schemas import SCORES
+
+ROOT = Path(__file__).parents[2]
+OLD, NEW = pl.DataFrame({"n": [1, 2]}), pl.DataFrame({"n": [3]})
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import polars as pl
+from warehouse.parquet import replacing
+with replacing(Path(sys.argv[1])) as temporary:
+    pl.DataFrame({"n": [3]}).write_parquet(temporary)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_kill_between_write_and_rename_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    write_parquet(OLD, path)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert read_parquet(path).equals(OLD)
+    assert len(list(tmp_path.iterdir())) == 2, "the kill came after the write"
+    assert list(tmp_path.glob("*.parquet")) == [path], "what is half done does not look like a table"
+    write_parquet(NEW, path)
+    assert read_parquet(path).equals(NEW)
+
+
+def test_an_error_in_the_block_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    write_parquet(OLD, path)
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_bytes(b"half")
+        raise RuntimeError
+    assert os.listdir(tmp_path) == ["table.parquet"]  # noqa: PTH208 -- names, hidden ones too
+    assert read_parquet(path).equals(OLD)
+
+
+def test_folders_are_made(tmp_path: Path) -> None:
+    write_parquet(NEW, tmp_path / "a" / "b" / "table.parquet")
+    assert read_parquet(tmp_path / "a" / "b" / "table.parquet").equals(NEW)
+
+
+@pytest.mark.parametrize("damage", ["torn", "empty", "other", "footer"])
+def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "scores.parquet"
+    write_parquet(pl.DataFrame({"n": range(1000)}), path)
+    whole = path.read_bytes()
+    content = {
+        "torn": whole[:-200],
+        "empty": b"",
+        "other": b"id,score\n1,2\n",
+        "footer": whole[:-8] + b"\xff" * 8,
+    }
+    path.write_bytes(content[damage])
+    with pytest.raises(CorruptFileError, match=r"scores\.parquet: not a readable Parquet file .*assay run"):
+        read_parquet(path)
+
+
+def test_a_missing_file_and_a_missing_column_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CorruptFileError, match=r"none\.parquet: the file is missing"):
+        read_parquet(tmp_path / "none.parquet")
+    write_parquet(NEW, tmp_path / "other.parquet")
+    with pytest.raises(CorruptFileError, match=r"other\.parquet"):
+        read_parquet(tmp_path / "other.parquet", ["score"])
+
+
+def test_a_frame_has_the_columns_and_types_of_its_schema() -> None:
+    row: dict[str, object] = {
+        "value": None,
+        "metric": "mrr@10",
+        "question_id": "q1",
+        "status": "timeout",
+        "reason": "…",
+    }
+    table = frame([row], SCORES)
+    assert table.columns == list(SCORES)
+    assert table.schema["value"] == pl.Float64
+    assert frame([], SCORES).schema == table.schema

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from warehouse.source import Source
+
+BLOG: dict[str, Any] = {"spider": "blog", "start": ["https://blog.example/"]}
+
+
+def test_a_spider_and_a_reader_have_their_defaults() -> None:
+    source = Source(**BLOG)
+    assert (source.delay, source.limits.pages, source.schedule) == (0.7, 10_000, "0 5 * * 1")
+    assert Source(reader="folder", path="memos").start == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "a source has either a spider (with start URLs) or a reader (with a path)"),
+        ({**BLOG, "reader": "folder", "path": "x"}, "either a spider (with start URLs) or a reader"),
+        ({"spider": "blog"}, "a spider needs at least one URL in `start`"),
+        ({"reader": "folder"}, "a reader needs a `path`"),
+        ({"spider": "blog", "start": ["https://a.example/", "ftp://b.example/"]}, "not 'ftp://b.example/'"),
+        ({"spider": "blog", "start": ["javascript:alert(1)"]}, "start URLs begin with http:// or https://"),
+        ({**BLOG, "spider": "forum"}, "Input should be 'eurlex', 'news' or 'blog'"),
+        ({**BLOG, "spidr": "blog"}, "Extra inputs are not permitted"),
+        ({**BLOG, "delay": -1}, "greater than or equal to 0"),
+        ({**BLOG, "language": "German"}, "should match pattern"),
+        ({**BLOG, "limits": {"pages": 0}}, "greater than or equal to 1"),
+    ],
+)
+def test_what_is_wrong_is_said(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Source(**spec)
+    assert message in str(caught.value)

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.connection import connect
+from warehouse.errors import CorruptFileError
+from warehouse.parquet import frame, write_parquet
+from warehouse.paths import Home
+from warehouse.schemas import ANSWERS, SCORES
+from warehouse.tables import load, rebuild, sync
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = "'); DROP TABLE scores; -- \" $1 ? {x} \x00 \U0001f3f4 ${HOME} %s"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return ArtifactStore(Home(tmp_path))
+
+
+def scored(
+    store: ArtifactStore, key: str, identity: str, values: dict[str, float | None], made: str = "t1"
+) -> Artifact:
+    """Commit a scores artifact: question -> value; None: a timeout."""
+    rows: list[dict[str, Any]] = [
+        {
+            "question_id": question,
+            "metric": "mrr@10",
+            "status": "timeout" if value is None else "ok",
+            "value": value,
+            "reason": "slow" if value is None else None,
+        }
+        for question, value in values.items()
+    ]
+    write_parquet(frame(rows, SCORES), store.folder("scores", identity) / "scores.parquet")
+    return store.commit(
+        Artifact("scores", key, identity, data_version=f"v{sorted(values.items())}", created_at=made)
+    )
+
+
+def query(store: ArtifactStore, sql: str) -> list[tuple[Any, ...]]:
+    with connect(store.home.database) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def everything(store: ArtifactStore) -> dict[str, list[tuple[Any, ...]]]:
+    with connect(store.home.database) as connection:
+        names = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        return {
+            name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+            for name in names
+            if name != "migrations"
+        }
+
+
+def synced(store: ArtifactStore, *keys: str) -> int:
+    with connect(store.home.database) as connection:
+        return sync(connection, store, "scores", keys)
+
+
+ALL = "SELECT artifact_id, question_id, value FROM scores ORDER BY ALL"
+CURRENT = "SELECT cell, question_id, value FROM current_scores ORDER BY ALL"
+
+
+def test_loading_replaces_the_rows_of_the_same_identity(store: ArtifactStore) -> None:
+    first = scored(store, "cell", "aa", {"q1": 0.5, "q2": None})
+    with connect(store.home.database) as connection:
+        load(connection, store, [first])
+        load(connection, store, [first])
+    assert query(store, ALL) == [("aa", "q1", 0.5), ("aa", "q2", None)]
+    second = scored(store, "cell", "aa", {"q2": 1.0})
+    with connect(store.home.database) as connection:
+        load(connection, store, [second])
+    assert query(store, ALL) == [("aa", "q2", 1.0)]
+
+
+def test_loading_is_all_or_nothing(store: ArtifactStore) -> None:
+    good, bad = scored(store, "a", "aa", {"q1": 0.5}), scored(store, "b", "bb", {"q1": 1.0})
+    (store.folder("scores", "bb") / "scores.parquet").write_bytes(b"torn")
+    with (
+        connect(store.home.database) as connection,
+        pytest.raises(CorruptFileError, match=r"bb.scores\.parquet"),
+    ):
+        load(connection, store, [good, bad])
+    assert query(store, ALL) == []
+    assert query(store, "SELECT * FROM artifacts") == []
+
+
+def test_sync_mends_what_is_missing_and_only_that(store: ArtifactStore) -> None:
+    scored(store, "a", "aa", {"q1": 0.5})
+    scored(store, "b", "bb", {"q1": 1.0})
+    assert synced(store, "a", "b", "never built") == 2
+    assert synced(store, "a", "b") == 0
+    with connect(store.home.database) as connection:  # as a kill before the rows came in would leave it
+        connection.execute("DELETE FROM scores WHERE artifact_id = 'aa'")
+        connection.execute("DELETE FROM artifacts WHERE artifact_id = 'aa'")
+        connection.execute("DELETE FROM pointers WHERE key = 'b'")
+    assert synced(store, "a", "b") == 1
+    assert query(store, CURRENT) == [("a", "q1", 0.5), ("b", "q1", 1.0)]
+
+
+def test_an_artifact_that_was_built_again_is_loaded_again(store: ArtifactStore) -> None:
+    scored(store, "a", "aa", {"q1": None}, made="t1")
+    assert synced(store, "a") == 1
+    scored(store, "a", "aa", {"q1": 0.25}, made="t2")
+    assert synced(store, "a") == 1
+    assert query(store, CURRENT) == [("a", "q1", 0.25)]
+
+
+def test_going_back_to_an_old_identity_moves_the_pointer_only(store: ArtifactStore) -> None:
+    scored(store, "a", "aa", {"q1": 0.5})
+    synced(store, "a")
+    scored(store, "a", "bb", {"q1": 0.75})
+    synced(store, "a")
+    assert query(store, CURRENT) == [("a", "q1", 0.75)]
+    store.point("scores", "a", "aa")
+    assert synced(store, "a") == 0
+    assert query(store, CURRENT) == [("a", "q1", 0.5)]
+    assert query(store, ALL) == [("aa", "q1", 0.5), ("bb", "q1", 0.75)], "old rows stay"
+
+
+def test_a_second_key_of_an_identity_takes_no_pointer_from_the_first(store: ArtifactStore) -> None:
+    scored(store, "a", "aa", {"q1": 0.5})
+    scored(store, "a", "bb", {"q1": 0.75})  # a moved on
+    store.point("scores", "b", "aa")  # b now means what a meant
+    synced(store, "a", "b")
+    assert query(store, CURRENT) == [("a", "q1", 0.75), ("b", "q1", 0.5)]
+
+
+def test_a_rebuilt_database_holds_the_same_rows(store: ArtifactStore) -> None:
+    scored(store, "a", "aa", {"q1": 0.5, "q2": None})
+    synced(store, "a")
+    scored(store, "a", "bb", {"q1": 0.75})
+    scored(store, "b", "cc", {"q1": 1.0})
+    store.point("scores", "also-b", "cc")
+    synced(store, "a", "b", "also-b")
+    store.point("scores", "a", "aa")  # the pointer names an old identity
+    synced(store, "a")
+    before = everything(store)
+    assert len(before["scores"]) == 4
+    assert rebuild(store.home)["scores"] == 3
+    assert everything(store) == before
+    store.home.database.unlink()
+    rebuild(store.home)
+    assert everything(store) == before
+
+
+REBUILD_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from warehouse import tables
+from warehouse.paths import Home
+tables.write_crawls = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+tables.rebuild(Home(Path(sys.argv[1])))
+"""
+
+
+def test_a_killed_rebuild_leaves_the_old_database_and_nothing_in_the_way(store: ArtifactStore) -> None:
+    scored(store, "a", "aa", {"q1": 0.5})
+    synced(store, "a")
+    before = everything(store)
+    command = [sys.executable, "-c", REBUILD_KILLED, str(store.home.root)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    assert everything(store) == before
+    (store.folder("scores", "aa") / "artifact.json").unlink()
+    assert rebuild(store.home)["scores"] == 0
+    assert query(store, ALL) == [], "rows of the killed rebuild came back"
+
+
+def test_hostile_strings_are_only_data(store: ArtifactStore) -> None:
+    text = HOSTILE.replace("\x00", "")
+    row: dict[str, object] = {"question_id": text, "status": "ok", "answer": text, "chunk_ids": [text], "raw": text}
+    write_parquet(frame([row], ANSWERS), store.folder("answers", "aa") / "answers.parquet")
+    store.commit(Artifact("answers", text.replace("/", ""), "aa", data_version="v"))
+    scored(store, "a", "bb", {"q1": 0.5})
+    with connect(store.home.database) as connection:
+        sync(connection, store, "answers", [text.replace("/", "")])
+        sync(connection, store, "scores", ["a"])
+    found = query(store, "SELECT question_id, answer, raw, chunk_ids FROM answers")
+    assert found == [(text, text, text, [text])]
+    assert query(store, ALL) == [("bb", "q1", 0.5)]
+    assert query(store, "SELECT key FROM pointers WHERE stage = 'answers'") == [(text.replace("/", ""),)]
+    assert os.environ.get("HOME", "/") not in str(found)
