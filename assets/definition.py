@@ -252,7 +252,7 @@ def recipe_versions(stages: Sequence[Stage]) -> dict[str, str]:
     """Return name -> digest of every recipe that some stage hangs on."""
     found: dict[str, str] = {}
     for stage in stages:
-        for key in stage.keys():  # noqa: SIM118 -- a stage is no dict
+        for key in stage.keys():
             try:
                 found.update(stage.recipes(key))
             except AssayError:

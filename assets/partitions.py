@@ -15,7 +15,7 @@ def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
 def mapping(stage: Stage, upstream: Stage | None) -> dg.StaticPartitionMapping:
     """Say which partitions of ``upstream`` (None: of the recipes) go into which of ``stage``."""
     downstream: dict[str, set[str]] = {}
-    for key in stage.keys():  # noqa: SIM118 -- a stage is no dict
+    for key in stage.keys():
         sources = (
             [need.key for need in stage.needs(key) if need.stage == upstream.name]
             if upstream

@@ -178,9 +178,7 @@ def main(folder: Path) -> None:
     """Print the figures for the data below ``folder``."""
     if (folder / "eurlex-energy" / "index.jsonl").exists():
         acts = measure_acts(folder / "eurlex-energy")
-        print(
-            f"EUR-Lex: {acts.acts} acts, {acts.articles} articles, {acts.acts / acts.seconds:.0f} acts a second"
-        )
+        print(f"EUR-Lex: {acts.acts} acts, {acts.articles} articles, {acts.acts / acts.seconds:.0f} acts/s")
         for what in ("failed", "untitled", "wrong_celex", "wrong_date", "misnumbered"):
             found = getattr(acts, what)
             print(f"  {what.replace('_', ' ')}: {len(found)}", *found, sep="\n    ")

@@ -174,7 +174,8 @@ def read_book(folder: Path | None = None) -> Book:
             study = read_study(path)
             Book([*studies, study])
         except InputError as error:
-            log.warning("the study file %s is left out: %s", path, "; ".join(error.findings))
+            more = len(error.findings) - 1
+            log.warning("left out: %s%s", error.findings[0], f" (and {more} more)" if more else "")
         else:
             studies.append(study)
     return Book(studies)

@@ -30,7 +30,7 @@ def _schedule(source: str, cron: str) -> dg.ScheduleDefinition:
     def crawl() -> dg.RunRequest:
         return dg.RunRequest(partition_key=source)
 
-    return crawl  # type: ignore[return-value]
+    return crawl
 
 
 def _identifier(name: str) -> str:

@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from orchestration.driver import RunReport
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-models_app = typer.Typer(no_args_is_help=True, help="Model weights: list them, fetch them, check them against their SHA-256.")
+models_app = typer.Typer(
+    no_args_is_help=True, help="Model weights: list them, fetch them, check them against their SHA-256."
+)
 app.add_typer(models_app, name="models")
 
 DONE, FAILED, WRONG_INPUT, STOPPED = 0, 1, 2, 130
-StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or the path of a study file.")]
+StudyArgument = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study's name, or the path of a study file.")
+]
 
 
 class ReportFormat(StrEnum):
@@ -78,7 +82,9 @@ def _home() -> Home:
 @plainly
 def init(
     target: Annotated[str, typer.Argument(help="A folder of documents, or the URL of a site's start page.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study file.")] = Path("study.yaml"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study file.")] = Path(
+        "study.yaml"
+    ),
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Write a commented study file, and a question file to fill in, for a folder or a site."""
@@ -93,21 +99,14 @@ def init(
 @plainly
 def check(study: StudyArgument) -> None:
     """Check a study file, its question files and paths: all errors at once, and nothing is run."""
-    from evals.grid import question_sets
-    from evals.question_files import read_beir, read_yaml
+    from evals.grid import read_questions_of
 
     found = _study(study)
-    questions = 0
-    findings: list[str] = []
-    for question_set in question_sets(found):
-        beir = question_set.beir
-        try:
-            questions += len(read_beir(question_set.path, beir.split, beir.name) if beir else read_yaml(question_set.path))
-        except InputError as error:
-            findings += error.findings
-    if findings:
-        raise InputError(*findings)
-    say(f"{found.path}: good. {len(found.cells())} cells, {questions} questions, {len(found.metrics)} metrics.")
+    questions = len(read_questions_of(found))
+    say(
+        f"{found.path}: good. {len(found.cells())} cells, {questions} questions, "
+        f"{len(found.metrics)} metrics."
+    )
 
 
 @app.command()
@@ -119,7 +118,9 @@ def run(study: StudyArgument) -> int:
     _check_questions(found)
     report = _walk(found, where)
     _summary(report)
-    if not any(stage.stage == "leaderboard" and not (stage.failed or stage.left_out) for stage in report.stages):
+    if not any(
+        stage.stage == "leaderboard" and not (stage.failed or stage.left_out) for stage in report.stages
+    ):
         return FAILED
     _show(found, where, report)
     return DONE if report.ok else FAILED
@@ -141,8 +142,16 @@ def plan(study: StudyArgument) -> None:
 @plainly
 def report(
     study: StudyArgument,
-    format: Annotated[ReportFormat, typer.Option("--format", help="html: the report; json: leaderboard rows to standard output; trec: a run file a ranking.")] = ReportFormat.HTML,  # noqa: A002 -- the option's name
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File (html) or folder (trec) to write to.")] = None,
+    format: Annotated[  # noqa: A002 -- the option's name
+        ReportFormat,
+        typer.Option(
+            "--format",
+            help="html: the report; json: leaderboard rows to standard output; trec: a run file a ranking.",
+        ),
+    ] = ReportFormat.HTML,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File (html) or folder (trec) to write to.")
+    ] = None,
 ) -> None:
     """Write the report of a study that was run, or print its leaderboard."""
     from evals.report import json_rows, trec_runs
@@ -160,7 +169,13 @@ def report(
 
 @app.command()
 @plainly
-def crawl(source: Annotated[str, typer.Argument(help="Name of a source of a study.")], study: Annotated[str | None, typer.Option("--study", help="The study that defines it; else every known study is searched.")] = None) -> int:
+def crawl(
+    source: Annotated[str, typer.Argument(help="Name of a source of a study.")],
+    study: Annotated[
+        str | None,
+        typer.Option("--study", help="The study that defines it; else every known study is searched."),
+    ] = None,
+) -> int:
     """Crawl one source again and clean what changed."""
     found = _study(study) if study else _study_with(source)
     if source not in found.corpus.sources:
@@ -228,21 +243,25 @@ def _study_with(source: str) -> Study:
     for study in studies:
         if source in study.corpus.sources:
             return study
-    raise InputError(unknown("source", source, {s for study in studies for s in study.corpus.sources}, "all studies"))
+    raise InputError(
+        unknown("source", source, {s for study in studies for s in study.corpus.sources}, "all studies")
+    )
 
 
 def _check_questions(study: Study) -> None:
     """Read the question files before anything is crawled: a typo must not cost a crawl."""
-    from evals.grid import question_sets
-    from evals.question_files import read_beir, read_yaml
+    from evals.grid import read_questions_of
 
-    for question_set in question_sets(study):
-        beir = question_set.beir
-        _ = read_beir(question_set.path, beir.split, beir.name) if beir else read_yaml(question_set.path)
+    read_questions_of(study)
 
 
 def _walk(
-    study: Study, where: Home, only: tuple[str, ...] | None = None, *, again: bool = False, keys: tuple[str, ...] | None = None
+    study: Study,
+    where: Home,
+    only: tuple[str, ...] | None = None,
+    *,
+    again: bool = False,
+    keys: tuple[str, ...] | None = None,
 ) -> RunReport:
     from orchestration.driver import Driver
     from orchestration.progress import Bars

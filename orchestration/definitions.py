@@ -48,7 +48,10 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
     """Return the Dagster definitions of these studies."""
     stages = stages_of(studies)
     return dg.Definitions(
-        assets=[recipes_asset(list(stages.values())), *(as_asset(stage, stages) for stage in stages.values())],
+        assets=[
+            recipes_asset(list(stages.values())),
+            *(as_asset(stage, stages) for stage in stages.values()),
+        ],
         schedules=crawl_schedules(Grid(list(studies)).build),
         resources={"options": RunOptions()},
         executor=dg.in_process_executor,

@@ -1,4 +1,4 @@
-"""Walks the asset graph of a study: one Dagster run a stage, in this process, over just what is not up to date."""
+"""Walks the asset graph of a study: one Dagster run a stage, in this process, over what is not up to date."""
 
 from __future__ import annotations
 
@@ -71,15 +71,21 @@ class Driver:
         progress: hears (label, done, of); `of` 0 means a sentence without a count.
     """
 
-    def __init__(self, study: Study, home: Home, progress: Progress = lambda _label, _done, _of: None) -> None:
+    def __init__(
+        self, study: Study, home: Home, progress: Progress = lambda _label, _done, _of: None
+    ) -> None:
         self.study = study
         self.home = home
         self.progress = progress
         self.stages = stages_of([study])
         self.options = RunOptions(progress=progress)
-        self._gone: dict[tuple[str, str], str] = {}  # (stage, key) that failed or was left out -> the root of it
+        self._gone: dict[
+            tuple[str, str], str
+        ] = {}  # (stage, key) that failed or was left out -> the root of it
 
-    def run(self, only: Sequence[str] | None = None, *, again: bool = False, keys: Sequence[str] | None = None) -> RunReport:
+    def run(
+        self, only: Sequence[str] | None = None, *, again: bool = False, keys: Sequence[str] | None = None
+    ) -> RunReport:
         """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again."""
         begin = time.perf_counter()
         report = RunReport()
@@ -94,7 +100,9 @@ class Driver:
         report.seconds = time.perf_counter() - begin
         return report
 
-    def _stage(self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, *, again: bool) -> StageReport:
+    def _stage(
+        self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, *, again: bool
+    ) -> StageReport:
         begin = time.perf_counter()
         report = StageReport(stage.name, len(keys))
         known = _known_to_dagster(stage, instance)
@@ -164,8 +172,12 @@ class Driver:
             report.reused += 1
         if outcome is not None:
             report.build_seconds += outcome.seconds
-        # A cell with some failed rows still has the others: what comes after it goes on with coverage below 100 %.
-        usable = outcome is not None and outcome.artifact is not None and (outcome.ok or outcome.computed or _has_rows(outcome))
+        # A cell with some failed rows still has the others: what follows goes on, with less coverage.
+        usable = (
+            outcome is not None
+            and outcome.artifact is not None
+            and (outcome.ok or outcome.computed or _has_rows(outcome))
+        )
         if not usable:
             self._gone[(stage.name, key)] = f"{stage.name} of {key} failed"
 
@@ -214,10 +226,14 @@ def _failure_of(result: dg.ExecuteInProcessResult) -> str:
 
 def close_dead_runs(instance: dg.DagsterInstance) -> int:
     """Mark as failed the runs of ours whose process is gone (killed); return how many there were."""
-    runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]))
+    runs = instance.get_runs(
+        dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING])
+    )
     dead = [run for run in runs if PID_TAG in run.tags and not _alive(int(run.tags[PID_TAG]))]
     for run in dead:
-        instance.report_run_failed(run, "its process ended before the run did; the next run goes on from what it stored")
+        instance.report_run_failed(
+            run, "its process ended before the run did; the next run goes on from what it stored"
+        )
     return len(dead)
 
 
@@ -249,7 +265,9 @@ def _alone(home: Home, progress: Progress) -> Iterator[None]:
                 file.seek(0)
                 holder = file.read().strip() or "unknown"
                 if time.monotonic() > deadline:
-                    raise LockedError(f"{home.root} is in use by another run (process {holder}); waited 600 s") from None
+                    raise LockedError(
+                        f"{home.root} is in use by another run (process {holder}); waited 600 s"
+                    ) from None
                 if not told:
                     progress(f"waiting for another run on {home.root} (process {holder}) …", 0, 0)
                     told = True
@@ -270,5 +288,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
-
-

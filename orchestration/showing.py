@@ -37,7 +37,9 @@ def show_run(report: RunReport) -> None:
         table.add_column(name, justify="right")
     for stage in report.stages:
         counts = (stage.fresh, stage.built, stage.reused, len(stage.failed), len(stage.left_out))
-        table.add_row(stage.stage, *(str(count) if count else "·" for count in counts), f"{stage.seconds:.1f}")
+        table.add_row(
+            stage.stage, *(str(count) if count else "·" for count in counts), f"{stage.seconds:.1f}"
+        )
     console.print(table)
     for stage in report.stages:
         for key, reason in list(stage.failed.items())[:FAILURES]:
@@ -54,9 +56,14 @@ def failure_notes(report: RunReport) -> tuple[str, ...]:
     for stage in report.stages:
         if stage.failed:
             key, reason = next(iter(stage.failed.items()))
-            notes.append(f"{len(stage.failed)} of {stage.keys} {stage.stage} failed, first {key}: {reason.splitlines()[0]}")
+            notes.append(
+                f"{len(stage.failed)} of {stage.keys} {stage.stage} failed, "
+                f"first {key}: {reason.splitlines()[0]}"
+            )
         if stage.left_out:
-            notes.append(f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out, since what they need failed")
+            notes.append(
+                f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
+            )
     return tuple(notes)
 
 
@@ -69,14 +76,18 @@ def show_plan(found: Plan) -> None:
     for name in ("keys", "up to date", "to do", "of these not known yet"):
         table.add_column(name, justify="right")
     for stage in found.stages:
-        table.add_row(stage.stage, str(stage.keys), str(stage.done), str(stage.to_do), str(stage.unknown or "·"))
+        table.add_row(
+            stage.stage, str(stage.keys), str(stage.done), str(stage.to_do), str(stage.unknown or "·")
+        )
     console.print(table)
     for key, texts in found.texts_to_embed.items():
-        console.print(f"to embed for {key}: {'not known before its chunks are there' if texts is None else f'{texts} texts'}")
+        what = "not known before its chunks are there" if texts is None else f"{texts} texts"
+        console.print(f"to embed for {key}: {what}")
     for call in found.calls:
         console.print(
-            f"{call.generator} ({call.model}): at most {call.calls} calls in {call.cells} cells, about {call.prompt_tokens:,} tokens read "
-            f"and at most {call.completion_tokens:,} written; answers in the cache cost nothing"
+            f"{call.generator} ({call.model}): at most {call.calls} calls in {call.cells} cells, "
+            f"about {call.prompt_tokens:,} tokens read and at most "
+            f"{call.completion_tokens:,} written; answers in the cache cost nothing"
         )
 
 

@@ -78,10 +78,14 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
     questions = output.with_name(output.name.removesuffix(".yaml") + ".questions.yaml")
     for path in (output, questions):
         if path.exists() and not force:
-            raise InputError(f"{path} is there already; say --force to replace it, or choose another with --output")
+            raise InputError(
+                f"{path} is there already; say --force to replace it, or choose another with --output"
+            )
     name, what, source, url = _described(target)
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(STUDY.format(name=name, what=what, source=source, file=output, questions=questions.name))
+    output.write_text(
+        STUDY.format(name=name, what=what, source=source, file=output, questions=questions.name)
+    )
     questions.write_text(QUESTIONS.format(name=name, what=what, url=url))
     return [output, questions]
 
@@ -101,7 +105,12 @@ def _described(target: str) -> tuple[str, str, str, str]:
     if not folder.is_dir():
         raise InputError(f"{target!r} is neither a folder nor a URL that begins with http:// or https://")
     reader = "beir" if any((folder / f"corpus.jsonl{end}").is_file() for end in ("", ".gz")) else "folder"
-    return _slug(folder.resolve().name), str(folder), f"{{reader: {reader}, path: {_quoted(str(folder.resolve()))}}}", "a-file.html"
+    return (
+        _slug(folder.resolve().name),
+        str(folder),
+        f"{{reader: {reader}, path: {_quoted(str(folder.resolve()))}}}",
+        "a-file.html",
+    )
 
 
 def _quoted(text: str) -> str:

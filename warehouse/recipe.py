@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 class Strict(BaseModel):
     """A part of a study file: unknown keys are refused, values are not changed afterwards."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Recipe(Strict):

@@ -70,8 +70,8 @@ class Embedder:
         positions = _positions(self.model)
         if recipe.max_tokens > positions:
             raise InputError(
-                f"embedder {recipe.model}: max_tokens is {recipe.max_tokens}, but the model reads {positions} tokens "
-                "at most; lower max_tokens"
+                f"embedder {recipe.model}: max_tokens is {recipe.max_tokens}, but the model reads "
+                f"{positions} tokens at most; lower max_tokens"
             )
         self.dimensions = int(self.model.get_embedding_dimension() or 0)
 

@@ -69,7 +69,7 @@ def reciprocal_rank_fusion(
     >>> a = Ranking(np.array([3, 5]), np.array([9.0, 8.0]))
     >>> b = Ranking(np.array([5]), np.array([0.1]))
     >>> fused = reciprocal_rank_fusion([a, b], (1.0, 1.0), 60, 10)
-    >>> fused.rows.tolist(), [round(s, 6) for s in fused.scores]  # 1/62 + 1/61, then 1/61
+    >>> fused.rows.tolist(), [round(float(s), 6) for s in fused.scores]  # 1/62 + 1/61, 1/61
     ([5, 3], [0.032522, 0.016393])
     """
     rows = np.concatenate([ranking.rows for ranking in rankings])

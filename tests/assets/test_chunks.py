@@ -94,5 +94,5 @@ def test_a_corpus_refuses_a_document_that_comes_twice(tmp_path: Path) -> None:
     one = stored(work, "one", document("a", TEXT), document("b", TEXT))
     other = stored(work, "other", document("b", TEXT, url="https://b.example/"))
     assert corpus_documents([one], work)["doc_id"].to_list() == ["a", "b"]
-    with pytest.raises(AssayError, match="the document id b .* comes twice"):
+    with pytest.raises(AssayError, match=r"the document id b .* comes twice"):
         corpus_documents([one, other], work)

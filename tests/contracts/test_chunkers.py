@@ -1,4 +1,4 @@
-"""What every chunker keeps to (`assets.chunking.contract`), and proof that this suite notices one that does not."""
+"""What every chunker keeps to (`assets.chunking.contract`), and proof that a broken one is noticed."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -22,7 +23,7 @@ def cell(name: str, sample: int | None = None) -> Cell:
     return Cell("s", "t16", "minilm", name, "gen", sample)
 
 
-def scores(values: list[float | None], metric: str = "ndcg@10", first: int = 0) -> pl.DataFrame:
+def scores(values: Sequence[float | None], metric: str = "ndcg@10", first: int = 0) -> pl.DataFrame:
     rows: list[dict[str, object]] = [
         {
             "question_id": f"q{number:03}",
@@ -69,9 +70,8 @@ def test_equal_values_share_a_rank() -> None:
 
 
 def test_a_tie_at_the_top_is_1_1_3() -> None:
-    rows = board(
-        {cell(name): scores(values) for name, values in {"a": [1.0, 0], "b": [0, 1.0], "c": [0, 0]}.items()}
-    )
+    values = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [0.0, 0.0]}
+    rows = board({cell(name): scores(found) for name, found in values.items()})
     assert [rows["all", name]["rank"] for name in "abc"] == [1, 1, 3]
 
 
@@ -100,7 +100,7 @@ def test_without_any_value_there_is_no_mean() -> None:
 
 
 def test_where_less_is_better() -> None:
-    values = {"slow": [2.0, 4.0], "fast": [1.0, 1.0], "gappy": [0.5, None]}
+    values: dict[str, list[float | None]] = {"slow": [2.0, 4.0], "fast": [1.0, 1.0], "gappy": [0.5, None]}
     found = {cell(name): scores(value, "answer_latency") for name, value in values.items()}
     rows = board(found, "answer_latency")
     assert (rows["all", "fast"]["rank"], rows["all", "slow"]["rank"]) == (1, 2)

@@ -45,9 +45,23 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
 
     rows = json.loads(assay("report", str(study_path), "--format", "json").stdout)
     assert {row["cell"] for row in rows} == {"town.t16.minilm.words.quote", "town.t16.minilm.meaning.quote"}
-    wanted = {"cell", "chunking", "embedder", "retriever", "generator", "metric", "value", "n", "coverage", "low", "high"}
+    wanted = {
+        "cell",
+        "chunking",
+        "embedder",
+        "retriever",
+        "generator",
+        "metric",
+        "value",
+        "n",
+        "coverage",
+        "low",
+        "high",
+    }
     assert all(wanted <= set(row) for row in rows)
-    assert {row["n"] for row in rows if row["metric"] == "ndcg@10"} == {2}, "the unanswerable question has no gold"
+    assert {row["n"] for row in rows if row["metric"] == "ndcg@10"} == {2}, (
+        "the unanswerable question has no gold"
+    )
     assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
 
     runs = assay("report", str(study_path), "--format", "trec").stdout.split()

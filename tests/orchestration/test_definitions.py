@@ -1,4 +1,4 @@
-"""The Dagster definitions: all assets load, in their groups, with descriptions and arrows; schedules are off."""
+"""The Dagster definitions: all assets load, in their groups, with descriptions and arrows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_assets_and_arrows(definitions: dg.Definitions) -> None:
 def test_groups_and_descriptions(definitions: dg.Definitions) -> None:
     graph = definitions.resolve_asset_graph()
     for group, names in GROUPS.items():
-        assert {key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).group_name == group} == names
+        assert {
+            key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).group_name == group
+        } == names
     assert all(len(graph.get(key).description or "") > 40 for key in graph.get_all_asset_keys())
 
 
@@ -61,7 +63,9 @@ def test_demo_partitions(definitions: dg.Definitions) -> None:
 
 def test_each_source_has_a_schedule_that_is_off(definitions: dg.Definitions) -> None:
     schedules = list(definitions.resolve_all_job_defs()) and list(definitions.schedules or [])
-    assert {schedule.name for schedule in schedules} == {f"crawl_{name}_schedule" for name in ("acts", "posts", "reports")}  # type: ignore[union-attr]
+    assert {schedule.name for schedule in schedules} == {
+        f"crawl_{name}_schedule" for name in ("acts", "posts", "reports")
+    }  # type: ignore[union-attr]
     assert all(s.default_status is dg.DefaultScheduleStatus.STOPPED for s in schedules)  # type: ignore[union-attr]
 
 

@@ -1,4 +1,4 @@
-"""The demo study's smallest slice, end to end: a real crawl over loopback, real MiniLM, real LanceDB and DuckDB."""
+"""The demo study's smallest slice, end to end: a real crawl, real MiniLM, LanceDB and DuckDB."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def test_slice_from_crawl_to_report(assay_home: Home) -> None:
     assert all(row["coverage"] == 1.0 for row in rows)
     assert all(0.5 < row["value"] <= 1.0 for row in by_cell.values()), "twelve posts: most answers are found"
     data = report_data(study, assay_home)
-    assert not [note for note in data.notes if "questions of" in note], "all evidence is found in the crawled documents"
+    assert not [note for note in data.notes if "questions of" in note], (
+        "all evidence is found in the crawled documents"
+    )
     page = render_html(data)
     assert "tokens-256-85" in page
     assert data.corpus[0].documents == 12, "the post of a single word is dropped, the image is a failed page"
@@ -80,5 +82,7 @@ def test_interrupted_command_says_so_and_goes_on(assay_home: Home, study_path: P
     assert process.returncode == 130, stderr
     assert "goes on from there" in stderr
     assert "Traceback" not in stderr
-    done = subprocess.run(command, cwd=REPOSITORY, env=os.environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=os.environ, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr

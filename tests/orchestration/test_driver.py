@@ -70,7 +70,9 @@ def test_new_retriever_builds_only_what_hangs_on_it(
     }
 
 
-def test_edited_document_goes_through_and_taken_back_costs_nothing(assay_home: Home, study_path: Path) -> None:
+def test_edited_document_goes_through_and_taken_back_costs_nothing(
+    assay_home: Home, study_path: Path
+) -> None:
     study = read_study(study_path)
     Driver(study, assay_home).run()
     ferry = study_path.parent / "texts" / "ferry.txt"
@@ -78,14 +80,18 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(assay_home: H
     ferry.write_text(before.replace("nineteen", "twenty"))
     report = Driver(study, assay_home).run()
     assert built(report)["embeddings"] == 1
-    ((value,),) = rows(assay_home, "SELECT count(*) FROM current_scores WHERE metric = 'evidence_coverage@5' AND value < 1")
+    ((value,),) = rows(
+        assay_home, "SELECT count(*) FROM current_scores WHERE metric = 'evidence_coverage@5' AND value < 1"
+    )
     assert value == 2, "the quote is gone from the corpus, so both cells miss it"
     ferry.write_text(before)
     os.utime(ferry, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     back = Driver(study, assay_home).run()
     assert back.ok
     assert set(built(back)) <= {"pages"}, "everything after the pages was built from these contents before"
-    assert rows(assay_home, "SELECT min(value) FROM current_scores WHERE metric = 'evidence_coverage@5'") == [(1.0,)]
+    assert rows(assay_home, "SELECT min(value) FROM current_scores WHERE metric = 'evidence_coverage@5'") == [
+        (1.0,)
+    ]
 
 
 def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
@@ -105,11 +111,13 @@ def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
         assert failed == {"answers": ["town.t16.minilm.words.asked"]}
         assert rows(
             assay_home,
-            "SELECT status, count(*) FROM current_answers WHERE cell = 'town.t16.minilm.words.asked' GROUP BY 1 ORDER BY 1",
+            "SELECT status, count(*) FROM current_answers WHERE cell = 'town.t16.minilm.words.asked' "
+            "GROUP BY 1 ORDER BY 1",
         ) == [("error", 1), ("ok", 2)]
         missing = rows(
             assay_home,
-            "SELECT value, reason FROM current_scores WHERE cell = 'town.t16.minilm.words.asked' AND metric = 'rouge_l' AND status = 'error'",
+            "SELECT value, reason FROM current_scores WHERE cell = 'town.t16.minilm.words.asked' "
+            "AND metric = 'rouge_l' AND status = 'error'",
         )
         assert len(missing) == 1
         assert missing[0][0] is None
@@ -121,9 +129,7 @@ def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
         assert built(second) == {"answers": 1, "scores": 1, "leaderboard": 1}
 
 
-def test_failed_source_leaves_the_rest_out_with_the_root_cause(
-    assay_home: Home, study_path: Path
-) -> None:
+def test_failed_source_leaves_the_rest_out_with_the_root_cause(assay_home: Home, study_path: Path) -> None:
     for path in (study_path.parent / "texts").iterdir():
         path.unlink()
     (study_path.parent / "texts" / "one.txt").write_text("word")
@@ -177,21 +183,27 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, stud
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "Driver(find_study(sys.argv[1]), home(), kill).run()\n"
     )
-    process = subprocess.run([sys.executable, "-c", script, str(study_path)], cwd=REPOSITORY, check=False, capture_output=True)
+    process = subprocess.run(
+        [sys.executable, "-c", script, str(study_path)], cwd=REPOSITORY, check=False, capture_output=True
+    )
     assert process.returncode == -signal.SIGKILL, process.stderr.decode()
     with dg.DagsterInstance.get() as instance:
         started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
         assert len(started) == 1
     report = Driver(read_study(study_path), assay_home).run()
     assert report.ok
-    assert built(report) == {"answers": 1, "scores": 2, "leaderboard": 1}, "the first answer cell was committed"
+    assert built(report) == {"answers": 1, "scores": 2, "leaderboard": 1}, (
+        "the first answer cell was committed"
+    )
     with dg.DagsterInstance.get() as instance:
         assert not instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
         assert instance.get_run_by_id(started[0].run_id).status is dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
     assert rows(assay_home, "SELECT count(DISTINCT cell) FROM current_answers") == [(2,)]
 
 
-def test_dagster_sees_what_changed(assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]) -> None:
+def test_dagster_sees_what_changed(
+    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]
+) -> None:
     """The UI's staleness: after a recipe changed, exactly what hangs on it is out of date."""
     from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
     from dagster._core.loader import LoadingContextForTest
@@ -205,7 +217,10 @@ def test_dagster_sees_what_changed(assay_home: Home, study_path: Path, edit: Cal
         driver._observe_recipes(instance)
         graph = definitions_of([study]).resolve_asset_graph()
         resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
-        status = {key: resolver.get_status(dg.AssetKey("rankings"), f"town.t16.minilm.{key}") for key in ("words", "meaning")}
+        status = {
+            key: resolver.get_status(dg.AssetKey("rankings"), f"town.t16.minilm.{key}")
+            for key in ("words", "meaning")
+        }
     assert status == {"words": StaleStatus.STALE, "meaning": StaleStatus.FRESH}
 
 
@@ -229,4 +244,3 @@ def test_second_driver_waits_for_the_first(assay_home: Home, study_path: Path) -
     assert time.monotonic() - begin > 0.5
     assert any(f"process {process.pid}" in label for label in told)
     process.wait()
-

@@ -1,4 +1,4 @@
-"""The five top-level names are ours: an installed package of the same name would be imported in their place."""
+"""The five top-level names are ours: an installed package of the same name would take their place."""
 
 from __future__ import annotations
 

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evals.retrieving import fulltext
+from evals.retrieving.fulltext import FullText
+from evals.retrieving.index import OpenIndex
+from tests.fakes.indexing import build_index, query
+
+
+def test_words_are_stemmed_and_stop_words_left_out(tmp_path: Path) -> None:
+    index = build_index(tmp_path, ["Tickets are sold here.", "The keeper of the lamp.", "Quay"])
+    assert FullText().rank(query("TICKET selling"), index).rows.tolist() == [0]
+    assert not len(FullText().rank(query("the of are"), index).rows)
+
+
+def test_ties_that_the_search_cut_off_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LanceDB does not promise which of many equal chunks it returns: here, the last ones."""
+    index = build_index(tmp_path, ["quay"] * 300)
+    limits = []
+
+    def last_ones(text: str, limit: int, index: OpenIndex) -> tuple[np.ndarray, np.ndarray]:
+        limits.append(limit)
+        rows = np.arange(len(index))[-limit:]
+        return rows, np.ones(len(rows))
+
+    monkeypatch.setattr(fulltext, "_search", last_ones)
+    assert FullText(k=3).rank(query("quay"), index).rows.tolist() == [0, 1, 2]
+    assert limits == [53, 212, 848]
