@@ -76,7 +76,7 @@ def as_asset(
     @dg.multi_asset(
         name=stage.name,
         specs=[spec],
-        backfill_policy=dg.BackfillPolicy.single_run(),
+        backfill_policy=_backfill_policy(stage),
         required_resource_keys={"options"},
         check_specs=check_specs,
         can_subset=True,  # makes the checks optional, which are logged a partition each
@@ -101,6 +101,10 @@ def as_asset(
     return materialize
 
 
+def _backfill_policy(stage: Stage) -> dg.BackfillPolicy:
+    return dg.BackfillPolicy.multi_run(1) if stage.by_source else dg.BackfillPolicy.single_run()
+
+
 def _one_by_one(
     stage: Stage, spec: dg.AssetSpec, check_specs: Sequence[dg.AssetCheckSpec]
 ) -> dg.AssetsDefinition:
@@ -109,7 +113,7 @@ def _one_by_one(
     @dg.multi_asset(
         name=stage.name,
         specs=[spec],
-        backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=1),
+        backfill_policy=_backfill_policy(stage),
         required_resource_keys={"options"},
         check_specs=check_specs,
     )

@@ -25,6 +25,7 @@ class Documents(Stage):
         "BEIR passages; acts of EUR-Lex with their recitals, articles and annexes as sections. "
         "Pages that give no document are listed in dropped.parquet with the reason."
     )
+    by_source = True
     upstream = ("pages",)
     checks: ClassVar[dict[str, str]] = {
         "few_dropped": "At most a tenth of the stored pages gave no document.",

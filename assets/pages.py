@@ -31,6 +31,7 @@ class Pages(Stage):
         "has_pages": "At least one page was stored, and fewer pages failed than were stored."
     }
     crawls = True
+    by_source = True
 
     def __init__(self, build: Build) -> None:
         self.sources = build.sources

@@ -99,6 +99,7 @@ class Stage(ABC):
     upstream: ClassVar[tuple[str, ...]] = ()
     code_version: ClassVar[str] = "1"
     checks: ClassVar[dict[str, str]] = {}
+    by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
     crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
 
     @abstractmethod

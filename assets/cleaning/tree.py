@@ -16,7 +16,10 @@ def parsed(html: str) -> Element:
         ValueError: there is nothing to parse.
     """
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
-    root = etree.fromstring(html.encode("utf-8", "ignore"), parser) if html.strip() else None
+    try:
+        root = etree.fromstring(html.encode("utf-8", "ignore"), parser) if html.strip() else None
+    except etree.LxmlError as error:
+        raise ValueError(f"no HTML ({error})") from error
     if root is None:
         raise ValueError("the page is empty")
     return root

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assets.cleaning.article import clean_article
-from assets.cleaning.draft import Draft
+from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.html import clean_html
 from assets.cleaning.page_facts import lenient_json
 from benchmarks.cleaning import measure_news
@@ -21,14 +21,11 @@ TEASER = "Ein Abend, den in der kleinen Stadt am Fluss so bald niemand vergessen
 def page(
     node: object = None, head: str = "", extra: str = "", title: str = "Sieg in der Halle | Kurier"
 ) -> bytes:
-    block = (
-        ""
-        if node is None
-        else f'<script type="application/ld+json">{node if isinstance(node, str) else json.dumps(node)}</script>'
-    )
+    block = "" if node is None else f'<script type="application/ld+json">{json.dumps(node)}</script>'
     return (
-        f'<html lang="de"><head><title>{title}</title>{block}{head}</head><body><nav><a href="/">Start</a></nav>'
-        f"<main><article><h1>Sieg in der Halle</h1><p>{BODY}</p><p>Danach feierten alle bis in den frühen Morgen weiter.</p>"
+        f'<html lang="de"><head><title>{title}</title>{block}{head}</head><body>'
+        f'<nav><a href="/">Start</a></nav><main><article><h1>Sieg in der Halle</h1><p>{BODY}</p>'
+        "<p>Danach feierten alle bis in den frühen Morgen weiter.</p>"
         f"{extra}</article></main><footer>Impressum</footer></body></html>"
     ).encode()
 
@@ -43,7 +40,8 @@ def test_json_ld_wins_over_open_graph_and_meta_tags() -> None:
         "@graph": [
             {"@type": "WebSite", "headline": "Der Kurier"},
             {
-                "@type": ["NewsArticle"], "headline": "Halle bebt", "alternativeHeadline": "Sieg in der Halle",
+                "@type": ["NewsArticle"], "headline": "Halle bebt",
+                "alternativeHeadline": "Sieg in der Halle",
                 "datePublished": "2024-05-03T14:24:00Z", "dateModified": "2024-05-04T08:00:00+02:00",
                 "author": [{"@type": "Person", "name": "Ada Kern"}, {"@type": "Person", "name": "Ben Au"}],
                 "keywords": "Handball, Halle", "description": "Kurz gesagt",
@@ -52,7 +50,8 @@ def test_json_ld_wins_over_open_graph_and_meta_tags() -> None:
     }  # fmt: skip
     head = (
         '<meta property="og:title" content="Sieg in der Halle"><meta name="author" content="Redaktion">'
-        '<meta property="article:published_time" content="2020-01-01T00:00:00Z"><meta name="keywords" content="anderes">'
+        '<meta property="article:published_time" content="2020-01-01T00:00:00Z">'
+        '<meta name="keywords" content="anderes">'
     )
     draft = clean(page(node, head))
     assert (draft.title, draft.metadata["headline"]) == ("Halle bebt", "Halle bebt")
@@ -72,7 +71,10 @@ def test_news_keywords_win_over_all_other_keywords() -> None:
 
 
 def test_without_structured_data_the_meta_tags_speak_and_the_site_is_cut_from_the_title() -> None:
-    head = '<meta property="article:published_time" content="2024-05-03T10:00:00+02:00"><meta name="author" content="Ada Kern">'
+    head = (
+        '<meta property="article:published_time" content="2024-05-03T10:00:00+02:00">'
+        '<meta name="author" content="Ada Kern">'
+    )
     draft = clean(page(None, head))
     assert (draft.title, draft.published_at, draft.authors) == (
         "Sieg in der Halle",
@@ -126,7 +128,8 @@ def test_a_teaser_that_is_shown_belongs_to_the_text_once() -> None:
 
 
 def test_lists_of_other_articles_are_left_out() -> None:
-    extra = "<p>Lesen Sie auch:</p><ul><li><a href='/b'>Ganz andere Geschichte</a></li></ul><p>Am Montag geht es weiter.</p>"
+    links = "<ul><li><a href='/b'>Ganz andere Geschichte</a></li></ul>"
+    extra = f"<p>Lesen Sie auch:</p>{links}<p>Am Montag geht es weiter.</p>"
     text = clean(page(extra=extra)).text
     assert "Am Montag geht es weiter." in text
     assert "Ganz andere Geschichte" not in text
@@ -138,7 +141,7 @@ def test_a_missing_date_says_so() -> None:
 
 
 def test_html_pages_go_to_the_cleaner_of_their_family() -> None:
-    act = b'<p class="oj-doc-ti">DECISION</p><p class="oj-ti-art">Article 1</p><p class="oj-normal">It is so.</p>'
+    act = b'<p class="oj-doc-ti">DECISION</p><p class="oj-ti-art">Article 1</p><p>It is so.</p>'
     assert clean_html(act, "text/html", "").metadata["structure"] == [{"kind": "article", "number": "1"}]
     assert "structure" not in clean_html(page(), "text/html", "").metadata
 
@@ -151,3 +154,9 @@ def test_german_news_pages() -> None:
     assert figures.date >= 0.98
     assert figures.f1 >= 0.957
     assert figures.keywords_missed == ()
+
+
+@pytest.mark.parametrize("body", [b"", b"<!-- nothing -->", b"<html></html>", b"\x00\x00", b"<p>" * 3000])
+def test_a_page_of_nothing_is_refused_with_a_reason(body: bytes) -> None:
+    with pytest.raises((Unusable, ValueError)):
+        clean(body)
