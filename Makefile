@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 STUDY ?= demo
+DATA ?= ../shared/data
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format dev report bench-grid clean distclean
+.PHONY: help setup demo test lint format dev report bench-grid bench-cleaning clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,6 +48,9 @@ report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 
 bench-grid: $(READY) ## measure what the orchestration of a grid costs, per cell and stage
 	@$(BIN)/python -m benchmarks.grid
+
+bench-cleaning: $(READY) ## measure the cleaners on real pages (DATA=folder with fundus-de and eurlex-energy)
+	@$(BIN)/python -m benchmarks.cleaning $(DATA)
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi

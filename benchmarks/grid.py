@@ -31,7 +31,8 @@ def study_file(folder: Path) -> Path:
         (folder / "texts" / f"{name}.txt").write_text(text * 4)
     (folder / "bench.questions.yaml").write_text(
         "question_set: bench\nquestions:\n"
-        "  - id: q1\n    question: What does a mooring cost in summer?\n    ground_truth: Twelve pounds a night.\n"
+        "  - id: q1\n    question: What does a mooring cost in summer?\n"
+        "    ground_truth: Twelve pounds a night.\n"
         "    evidence: [{url: harbour.txt, quote: A mooring costs twelve pounds a night}]\n"
         "  - id: q2\n    question: How many cars fit on the ferry?\n    ground_truth: Nineteen.\n"
         "    evidence: [{url: ferry.txt, quote: It carries nineteen cars}]\n"

@@ -94,9 +94,11 @@ def summary(row: dict[str, Any]) -> str:
     """Return a crawl's row as one line for people."""
     failed: dict[str, int] = json.loads(row["failed"])
     reasons = ", ".join(f"{count} {reason}" for reason, count in failed.items())
+    gone = f"{row['gone']} gone, " if row["gone"] else ""
     return (
         f"{row['source']}: {row['outcome']}; {row['new']} new, {row['changed']} changed, "
-        f"{row['unchanged']} unchanged, {sum(failed.values())} failed{f' ({reasons})' if failed else ''}; "
+        f"{row['unchanged']} unchanged, {gone}"
+        f"{sum(failed.values())} failed{f' ({reasons})' if failed else ''}; "
         f"{row['requests']} requests, {row['bytes']} bytes"
     )
 

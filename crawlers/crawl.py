@@ -24,8 +24,9 @@ def spiders() -> dict[str, type[Spider]]:
     from crawlers.spiders.blog import BlogSpider
     from crawlers.spiders.eurlex import EurlexSpider
     from crawlers.spiders.news import NewsSpider
+    from crawlers.spiders.site import AnySiteSpider
 
-    return {kind.name: kind for kind in (EurlexSpider, NewsSpider, BlogSpider)}
+    return {kind.name: kind for kind in (EurlexSpider, NewsSpider, BlogSpider, AnySiteSpider)}
 
 
 def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: float = 30) -> Row:
@@ -59,6 +60,9 @@ def _read(home: Home, name: str, source: Source) -> Row:
         for page in READERS[source.reader or ""](source):
             if number >= source.limits.pages:
                 outcome = f"limit: {number} pages"
+                break
+            if size >= source.limits.bytes:
+                outcome = f"limit: {source.limits.bytes} bytes"
                 break
             store.add(page)
             number += 1

@@ -38,16 +38,24 @@ class RevalidateMiddleware:
         """Make the middleware of a crawl."""
         return cls(crawler)
 
-    def process_request(self, request: Request) -> None:
-        """Add the validators of the page stored under exactly this URL; a redirect brings none along."""
+    def process_request(self, request: Request) -> Response | None:
+        """Add the validators of the page stored under exactly this URL; a redirect brings none along.
+
+        A page that a killed crawl fetched, and this one carries on, is answered from the store.
+        """
         for header, _ in _VALIDATORS:
             request.headers.pop(header, None)
-        row = self.crawler.spider.stored(request.url)
+        spider = self.crawler.spider
+        row = spider.stored(request.url)
         if not row or row["sha256"] is None or request.meta.get("unconditional"):
-            return
+            return None
+        if spider.store.fresh(request.url) and (answer := self._stored(request, row, Headers(), request.url)):
+            request.meta["fetched_at"] = row["fetched_at"]
+            return answer
         for header, name in _VALIDATORS:
             if row[name]:
                 request.headers[header] = row[name]
+        return None
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
         """Turn 304 into the stored page; where its file is damaged, ask again without a condition."""
@@ -56,22 +64,26 @@ class RevalidateMiddleware:
         row = self.crawler.spider.stored(request.url)
         if row is None or request.meta.get("unconditional"):
             return response  # nobody asked for that: a failed page, status 304
+        stored = self._stored(request, row, Headers(response.headers), response.url)
+        return stored or request.replace(meta={**request.meta, "unconditional": True}, dont_filter=True)
+
+    def _stored(self, request: Request, row: dict[str, Any], headers: Headers, url: str) -> Response | None:
+        """Return the stored page as it was once answered; None where its file is damaged."""
         try:
             body = read_body(self.crawler.spider.store.home, row["sha256"])
         except CorruptFileError:
-            return request.replace(meta={**request.meta, "unconditional": True}, dont_filter=True)
-        headers = Headers(response.headers)
+            return None
         for name, value in (("Content-Type", row["content_type"]), ("ETag", row["etag"])):
             if value:
                 headers.setdefault(name, value)
         if row["last_modified"]:
             headers.setdefault("Last-Modified", row["last_modified"])
-        kind = responsetypes.from_args(headers=headers, url=response.url, body=body)
-        return kind(response.url, 200, headers, body, request=request)
+        kind = responsetypes.from_args(headers=headers, url=url, body=body)
+        return kind(url, 200, headers, body, request=request)
 
 
 class OtherHostMiddleware:
-    """Turns a redirect to a host that the source does not name into a failure with that reason."""
+    """Turns a redirect to where the source does not lead into a failure with that reason."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -82,12 +94,12 @@ class OtherHostMiddleware:
         return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Let all pass but a redirect that leaves the source's hosts."""
+        """Let all pass but a redirect that leaves the source's hosts, or what it allows of them."""
         location = response.headers.get("Location")
         if location and response.status in {301, 302, 303, 307, 308}:
             target = urljoin(request.url, location.decode("latin-1"))
-            if not self.crawler.spider.is_own(target):
-                raise IgnoreRequest(f"redirects to another host: {urlsplit(target).hostname}")
+            if why := self.crawler.spider.why_not(target, start=request.meta.get("hops") == 0):
+                raise IgnoreRequest(f"redirects to {why}")
         return response
 
 
@@ -129,6 +141,23 @@ class HeadersExtension:
         kind = media_type((headers.get("Content-Type") or b"").decode("latin-1"))
         if kind and not self.crawler.spider.is_readable(kind):
             raise StopDownload(fail=False)
+
+
+class BytesExtension:
+    """Counts the bytes of all bodies as they come in, those of refused pages too."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        crawler.signals.connect(self.bytes_received, signals.bytes_received)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension of a crawl."""
+        return cls(crawler)
+
+    def bytes_received(self, data: bytes) -> None:
+        """Add a part of a body."""
+        self.crawler.spider.received_bytes += len(data)
 
 
 class CrawlDelayExtension:

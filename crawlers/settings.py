@@ -13,6 +13,11 @@ BOT_NAME = "rag-assay"
 SPIDER_MODULES = ["crawlers.spiders"]
 NEWSPIDER_MODULE = "crawlers.spiders"
 MIRROR = ""  # base URL of the loopback server that answers for the sample hosts
+ALLOW_PRIVATE = False  # connect to addresses that are not public
+TWISTED_DNS_RESOLVER = "crawlers.addresses.GuardedResolver"
+_HTTP = "crawlers.addresses.GuardedHandler"
+DOWNLOAD_HANDLERS = {"http": _HTTP, "https": _HTTP, "file": None, "ftp": None, "s3": None, "data": None}
+HTTPPROXY_ENABLED = False  # a proxy would connect where the resolver cannot look
 
 USER_AGENT = AGENT
 ROBOTSTXT_OBEY = True
@@ -56,6 +61,7 @@ DOWNLOADER_MIDDLEWARES = {
 EXTENSIONS = {
     "crawlers.middlewares.HeadersExtension": 100,
     "crawlers.middlewares.CrawlDelayExtension": 110,
+    "crawlers.middlewares.BytesExtension": 120,
 }
 ITEM_PIPELINES = {"crawlers.pipelines.StorePipeline": 100}
 LOG_LEVEL = "INFO"
@@ -72,13 +78,15 @@ def settings_for(source: Source, name: str, home: Home, timeout: float = DOWNLOA
         home: where the log goes: `crawls/<name>/crawl.log`.
         timeout: seconds to wait for one answer.
     """
-    own = {key: value for key, value in globals().items() if key.isupper()}
+    own = {key: value for key, value in globals().items() if key.isupper() and not key.startswith("_")}
     return own | {
         "USER_AGENT": f"{AGENT} (+{source.contact})" if source.contact else AGENT,
         "DOWNLOAD_DELAY": source.delay,
         "AUTOTHROTTLE_ENABLED": source.delay > 0,
         "AUTOTHROTTLE_START_DELAY": source.delay,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 1 if source.delay > 0 else 8,
+        "ALLOW_PRIVATE": source.allow_private,
+        "HTTPPROXY_ENABLED": source.allow_private,
         "DOWNLOAD_TIMEOUT": timeout,
         "DOWNLOAD_MAXSIZE": source.limits.page_bytes,
         "CLOSESPIDER_TIMEOUT": source.limits.seconds,

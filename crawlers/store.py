@@ -8,7 +8,7 @@ import logging
 import os
 import uuid
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
@@ -19,15 +19,19 @@ import polars as pl
 from crawlers.items import Page
 from warehouse.errors import LockedError
 from warehouse.identity import canonical
-from warehouse.pages import read_manifest, write_body, write_manifest
+from warehouse.pages import read_crawls, read_manifest, write_body, write_manifest
 from warehouse.parquet import frame, replacing
 from warehouse.paths import Home
 from warehouse.schemas import CRAWLS, PAGES
 
 logger = logging.getLogger(__name__)
 
-Added = Literal["new", "changed", "unchanged", "failed", "repeated"]
+Added = Literal["new", "changed", "unchanged", "failed", "gone", "repeated"]
 Row = dict[str, Any]
+
+GONE = {404, 410}
+KILLED = "killed"
+RESUMABLE = timedelta(hours=24)  # what a killed crawl fetched is not asked for again for so long
 
 
 class PageStore:
@@ -51,7 +55,8 @@ class PageStore:
         self._before: dict[str, str | None] = {}  # url -> sha256, as the last crawl left it
         self._journal: TextIOWrapper | None = None
         self.merge_journal()
-        self._before = {url: row["sha256"] for url, row in self._rows.items()}
+        self._before = {url: row["sha256"] for url, row in self._rows.items() if row["gone_at"] is None}
+        self._fresh_from = self._resumed_from()
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +71,8 @@ class PageStore:
 
         Of a crawl that died, the record is written here, with the outcome `killed`.
         """
-        self._rows = {row["url"]: row for row in read_manifest(self.home, self.source).rows(named=True)}
+        known = read_manifest(self.home, self.source, gone=True)
+        self._rows = {row["url"]: row for row in known.iter_rows(named=True)}
         if not self._path.exists():
             return 0
         header, entries = _read_journal(self._path)
@@ -86,15 +92,33 @@ class PageStore:
         """Return the manifest row of a URL, or None."""
         return self._rows.get(url)
 
+    def fresh(self, url: str) -> Row | None:
+        """Return the row of a page that a killed crawl, which this one carries on, has fetched already."""
+        row = self._rows.get(url)
+        if row is None or self._fresh_from is None or row["sha256"] is None or row["gone_at"]:
+            return None
+        return row if row["fetched_at"] >= self._fresh_from else None
+
+    def unseen(self) -> list[Row]:
+        """Return the rows of stored pages that this crawl has not come across (yet)."""
+        return [
+            row
+            for url, row in self._rows.items()
+            if row["sha256"] and row["gone_at"] is None and url not in self._added
+        ]
+
     def add(self, page: Page) -> Added:
         """Store a page, or the failure of one, and say what is new about it.
 
-        A failed page takes no body away: an earlier row that has one stays. A URL counts once a crawl
-        (`repeated`), but a page served under its URL replaces one that only names it as canonical, and a
-        body replaces a failure.
+        A failed page takes no body away: an earlier row that has one stays, marked `gone` where the answer
+        says so. A URL counts once a crawl (`repeated`), but a page served under its URL replaces one that
+        only names it as canonical, and a body replaces a failure.
         """
         if not self._is_better(page):
             return "repeated"
+        if page.status in GONE and self._before.get(page.url):
+            self.leave(page.url)
+            return "gone"
         sha256 = write_body(self.home, page.body) if page.body is not None else None
         outcome = _outcome(sha256, self._before.get(page.url))
         self._note({"outcome": outcome, "page": _row(page, sha256)})
@@ -105,7 +129,12 @@ class PageStore:
         if page.url not in self._added:
             return True
         outcome, _, alias = self._added[page.url]
-        return page.body is not None and (outcome == "failed" or (alias and not page.alias))
+        return page.body is not None and (outcome in {"failed", "gone"} or (alias and not page.alias))
+
+    def leave(self, url: str) -> None:
+        """Mark a page as gone: its row and body stay, and it comes back when it is served again."""
+        self._note({"gone": url, "at": datetime.now(UTC).isoformat()})
+        self._added[url] = ("gone", None, False)
 
     def settle(self, url: str) -> None:
         """Note that a URL answered and holds nothing to store: an earlier failure of it is over."""
@@ -114,9 +143,9 @@ class PageStore:
             self._note({"settled": url})
 
     def counts(self) -> dict[str, int]:
-        """Return how many pages of this crawl are `new`, `changed`, `unchanged` and `failed`."""
+        """Return how many pages of this crawl are `new`, `changed`, `unchanged`, `gone` and `failed`."""
         seen = Counter(outcome for outcome, _, _ in self._added.values())
-        return {name: seen[name] for name in ("new", "changed", "unchanged", "failed")}
+        return {name: seen[name] for name in ("new", "changed", "unchanged", "gone", "failed")}
 
     def finish(self, outcome: str, requests: int, size: int, *, complete: bool = False) -> Row:
         """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings).
@@ -128,8 +157,8 @@ class PageStore:
             complete: everything that the source holds was seen, so what was not seen is gone from it.
         """
         reasons = Counter(reason for _, reason, _ in self._added.values() if reason)
-        for url in [url for url in self._rows if url not in self._added] if complete else []:
-            self._note({"gone": url})
+        if complete:
+            self._leave_unseen()
         self.close()
         counts = {name: count for name, count in self.counts().items() if name != "failed"}
         row: Row = {
@@ -145,6 +174,12 @@ class PageStore:
         }
         self._record(row)
         return row
+
+    def _leave_unseen(self) -> None:
+        for row in self.unseen():
+            self.leave(row["url"])
+        for url in [url for url, row in self._rows.items() if not row["sha256"] and url not in self._added]:
+            self._note({"settled": url})  # what once failed, and is there no longer
 
     def close(self) -> None:
         """Merge what this crawl added, without a record of it, and let other processes have the source."""
@@ -171,14 +206,28 @@ class PageStore:
         self._apply(entry)
 
     def _apply(self, entry: Row) -> None:
-        if gone := entry.get("settled") or entry.get("gone"):
-            self._rows.pop(gone, None)
+        if settled := entry.get("settled"):
+            self._rows.pop(settled, None)
+            return
+        if gone := entry.get("gone"):
+            known = self._rows.get(gone)
+            if known:
+                self._rows[gone] = {**known, "gone_at": datetime.fromisoformat(entry["at"])}
             return
         row = {**entry["page"], "fetched_at": datetime.fromisoformat(entry["page"]["fetched_at"])}
         known = self._rows.get(row["url"])
         if row["sha256"] is None and known and known["sha256"]:
             return
         self._rows[row["url"]] = row
+
+    def _resumed_from(self) -> datetime | None:
+        """Return when the crawl began that this one carries on: the last ones in a row that were killed."""
+        began = None
+        for row in reversed(read_crawls(self.home, self.source).rows(named=True)):
+            if row["outcome"] != KILLED:
+                break
+            began = row["started_at"]
+        return max(began, datetime.now(UTC) - RESUMABLE) if began else None
 
     def _record(self, row: Row) -> None:
         with replacing(self.folder / f"{row['crawl_id']}.json") as temporary:
@@ -219,6 +268,7 @@ def _row(page: Page, sha256: str | None) -> Row:
         "size": len(page.body) if page.body is not None else None,
         "fields": canonical(page.fields),
         "reason": page.reason,
+        "gone_at": None,
     }
 
 
@@ -248,9 +298,10 @@ def _killed(header: Row, entries: list[Row]) -> Row:
     return {
         **header,
         "ended_at": max(times, default=header["started_at"]),
-        "outcome": "killed",
+        "outcome": KILLED,
         "requests": None,
         "bytes": None,
         **{name: seen[name] for name in ("new", "changed", "unchanged")},
+        "gone": sum("gone" in entry for entry in entries),
         "failed": canonical(dict(sorted(reasons.items()))),
     }

@@ -22,13 +22,23 @@ from warehouse.schemas import CRAWLS, PAGES
 # ------------------------------------------------------------------------------------------- manifest
 
 
-def read_manifest(home: Home, source: str) -> pl.DataFrame:
+def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFrame:
     """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL.
 
     A source that was never crawled has no pages: the frame is empty.
+
+    Args:
+        home: where the pages lie.
+        source: its name.
+        gone: with the pages that the source has no longer, which are kept with their last bodies.
     """
     path = home.pages(source) / "manifest.parquet"
-    return read_parquet(path) if path.exists() else pl.DataFrame(schema=PAGES)
+    if not path.exists():
+        return pl.DataFrame(schema=PAGES)
+    manifest = read_parquet(path)
+    if "gone_at" not in manifest.columns:  # written before pages could be gone
+        manifest = manifest.with_columns(gone_at=pl.lit(None, PAGES["gone_at"]))
+    return manifest if gone else manifest.filter(pl.col("gone_at").is_null())
 
 
 def write_manifest(home: Home, source: str, manifest: pl.DataFrame) -> None:
@@ -40,8 +50,10 @@ def manifest_digest(manifest: pl.DataFrame) -> str:
     """Return the data version of a source's pages: a digest of URL, media type, body and fields of each.
 
     Row order, fetch times and validators do not count, so a crawl that found nothing new keeps the version.
+    Pages that are gone do not count either, so the version changes when one goes or comes back.
     """
-    rows = manifest.select("url", "content_type", "sha256", "fields").sort("url").rows()
+    served = manifest.filter(pl.col("gone_at").is_null())
+    rows = served.select("url", "content_type", "sha256", "fields").sort("url").rows()
     return digest_strings(
         part or ""
         for url, content_type, sha256, fields in rows

@@ -45,6 +45,7 @@ PAGES: Schema = {
     "size": pl.Int64,  # bytes
     "fields": pl.String,  # JSON object: what the spider or reader knows of the page (title, celex, id …)
     "reason": pl.String,
+    "gone_at": UTC_TIME,  # since when the source serves or holds it no longer; NULL while it does
 }
 
 SECTION = pl.Struct({"heading": pl.String, "level": pl.Int64, "start": pl.Int64, "end": pl.Int64})
@@ -191,5 +192,6 @@ CRAWLS: Schema = {
     "new": pl.Int64,
     "changed": pl.Int64,
     "unchanged": pl.Int64,
+    "gone": pl.Int64,  # pages that the source had before and has no longer
     "failed": pl.String,  # JSON object: reason -> count
 }

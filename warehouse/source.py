@@ -2,43 +2,128 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from warehouse.recipe import Strict
 
-SPIDERS = ("eurlex", "news", "blog")
-READERS = ("beir", "folder")
+SPIDERS = ("eurlex", "news", "blog", "site")
+READERS = ("beir", "folder", "html", "jsonl", "pdf", "table", "text", "warc")
+
+Column = Literal["text", "title", "url", "id", "date"]
+
+# What only some sources know, by the spiders and readers that do.
+_BELONGS: dict[str, tuple[str, ...]] = {
+    "domains": SPIDERS,
+    "allow": SPIDERS,
+    "deny": SPIDERS,
+    "allow_private": SPIDERS,
+    "content": ("site",),
+    "lines": ("text",),
+    "columns": ("jsonl", "table"),
+    "text_column": ("table",),
+    "title_column": ("table",),
+    "url_column": ("table",),
+    "id_column": ("table",),
+    "date_column": ("table",),
+}
 
 
 class Limits(Strict):
-    """Bounds of one crawl; a crawl that meets one ends in good order and says so."""
+    """Bounds of one crawl; a crawl that meets one ends in good order and says so.
+
+    bytes: of all bodies together, as sent or read
+    page_bytes: of one body, as sent and unpacked
+    """
 
     pages: Annotated[int, Field(ge=1)] = 10_000
     depth: Annotated[int, Field(ge=1)] = 20
     seconds: Annotated[int, Field(ge=1)] = 4 * 3600
+    bytes: Annotated[int, Field(ge=1024)] = 50_000_000_000
     page_bytes: Annotated[int, Field(ge=1024)] = 20_000_000
 
 
 class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
+    domains: hosts that are crawled, those below them included; the hosts of the start URLs unless said
+    allow: regular expressions; where there are any, a link is followed only if one is found in its URL
+    deny: regular expressions; a link is not followed if one is found in its URL
+    allow_private: connect to private, loopback and other addresses that are not public, and use the proxy of
+        the environment, whose address hides where it connects to
+    content: CSS selector of a page's text, for the spider `site`: pages without it are followed only
     mirror: answer the requests for these hosts from the sample site, served on loopback by the crawl itself
     delay: seconds between two requests to one host
+    lines: a passage a line, for the reader `text`
+    columns: what the passages of `jsonl` and `table` call text, title, url, id and date; `text_column` and
+        the like say the same of one each, for `table`
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
 
-    spider: Literal["eurlex", "news", "blog"] | None = None
-    reader: Literal["beir", "folder"] | None = None
+    spider: Literal["eurlex", "news", "blog", "site"] | None = None
+    reader: Literal["beir", "folder", "html", "jsonl", "pdf", "table", "text", "warc"] | None = None
     start: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    allow_private: bool = False
+    content: str | None = None
     path: str | None = None
+    lines: bool = False
+    columns: dict[Column, str] = Field(default_factory=dict)
+    text_column: str | None = None
+    title_column: str | None = None
+    url_column: str | None = None
+    id_column: str | None = None
+    date_column: str | None = None
     mirror: Literal["sample_site"] | None = None
     language: Annotated[str, Field(pattern="^[a-z]{2}$")] | None = None
     delay: Annotated[float, Field(ge=0)] = 0.7
     contact: str | None = None
     limits: Limits = Limits()
     schedule: str = "0 5 * * 1"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that are crawled, sorted: `domains`, or else the hosts of the start URLs."""
+        return tuple(sorted(set(self.domains or (urlsplit(url).hostname or "" for url in self.start))))
+
+    def column(self, name: Column) -> str:
+        """Return what the passages of a file call their text, title, url, id or date."""
+        return str(getattr(self, f"{name}_column") or self.columns.get(name) or name)
+
+    @field_validator("allow", "deny")
+    @classmethod
+    def _are_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return patterns
+
+    @field_validator("domains")
+    @classmethod
+    def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        bad = [host for host in hosts if not host or re.search(r"[\s/@*]", host)]
+        if bad:
+            raise ValueError(f"domains are host names, such as example.org, not {bad[0]!r}")
+        return tuple(host.lower() for host in hosts)
+
+    @field_validator("content")
+    @classmethod
+    def _is_selector(cls, selector: str | None) -> str | None:
+        from cssselect import SelectorError
+        from parsel.csstranslator import HTMLTranslator
+
+        try:
+            HTMLTranslator().css_to_xpath(selector or "*")
+        except SelectorError as error:
+            raise ValueError(f"{selector!r} is no CSS selector: {error}") from error
+        return selector
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
@@ -51,4 +136,16 @@ class Source(Strict):
         bad = [url for url in self.start if not url.startswith(("http://", "https://"))]
         if bad:
             raise ValueError(f"start URLs begin with http:// or https://, not {bad[0]!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_what_it_knows(self) -> Self:
+        kind = self.spider or self.reader
+        for name, kinds in _BELONGS.items():
+            if getattr(self, name) and kind not in kinds:
+                raise ValueError(f"`{name}` is for {', '.join(kinds)} only, not for {kind}")
+        for url in self.start:
+            host = urlsplit(url).hostname or ""
+            if not any(host == own or host.endswith(f".{own}") for own in self.hosts):
+                raise ValueError(f"the start URL {url} lies on none of the `domains`")
         return self

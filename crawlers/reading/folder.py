@@ -8,6 +8,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 from crawlers.items import Page
+from crawlers.reading.files import files_of, walk
 from warehouse.errors import InputError
 from warehouse.pages import decode
 from warehouse.source import Source
@@ -35,21 +36,25 @@ def read(source: Source) -> Iterator[Page]:
         what = "is not a folder" if root.exists() else "does not exist"
         raise InputError(f"path: the folder {root} {what}.")
     empty = True
-    for path in _files(root):
+    for path in walk(root):
         empty = False
-        yield _page(root, path, source.limits.page_bytes)
+        yield _page(path.relative_to(root).as_posix(), path, source.limits.page_bytes)
     if empty:
         raise InputError(f"path: the folder {root} holds no file.")
 
 
-def _files(root: Path) -> Iterator[Path]:
-    for folder, subfolders, files in os.walk(root):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
+def read_html(source: Source) -> Iterator[Page]:
+    """Yield one page an HTML file, of a folder or the one file."""
+    return read_kinds(source, (".html", ".htm"))
 
 
-def _page(root: Path, path: Path, limit: int) -> Page:
-    name = path.relative_to(root).as_posix()
+def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:
+    """Yield one page a file that ends in one of ``suffixes``; other files are passed over."""
+    for name, path in files_of(source, suffixes):
+        yield _page(name, path, source.limits.page_bytes)
+
+
+def _page(name: str, path: Path, limit: int) -> Page:
     url = os.fsencode(name).decode("utf-8", errors="replace")
     kind = TYPES.get(path.suffix.lower())
     if url != name:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import scrapy
+from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
     CloseSpider,
+    DontCloseSpider,
     DownloadCancelledError,
     DownloadConnectionRefusedError,
     DownloadFailedError,
@@ -22,6 +26,7 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse, Request, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy.spidermiddlewares.httperror import HttpError
+from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 from scrapy.utils.gz import gunzip, gzip_magic_number
 from twisted.python.failure import Failure
 
@@ -89,13 +94,25 @@ class SiteSpider(scrapy.Spider):
         self.store = store
         self.own_store: PageStore | None = None
         self.progress = progress or self.logger.info
-        self.allowed_domains = sorted({urlsplit(url).hostname or "" for url in self.source.start})
+        self.allowed_domains = list(self.source.hosts)
+        self._allowed = [re.compile(pattern) for pattern in self.source.allow]
+        self._denied = [re.compile(pattern) for pattern in self.source.deny]
         self.broken: Exception | None = None  # why a page could not be stored
         self.too_deep = 0
+        self.received_bytes = 0
         self._answered = 0
         self._known: set[str] = set()
+        self._hosts: set[str] = set()  # those that answered
+        self._looked_back = False
 
     # -------------------------------------------------------------------------------------- requests
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Make the spider of a crawl."""
+        spider: Self = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.look_back, signals.spider_idle)
+        return spider
 
     async def start(self) -> AsyncIterator[Request]:
         """Ask for the start URLs."""
@@ -107,6 +124,30 @@ class SiteSpider(scrapy.Spider):
         self._known.add(url)
         meta = {"hops": hops, "barren": barren, "listed": listed}
         return Request(url, self.received, errback=self.failed, meta=meta)
+
+    def look_back(self) -> None:
+        """Once no link is left, ask for the stored pages that nothing links to any more.
+
+        So a page is known to be gone by its own answer, 404 or 410, and not by a missing link. Pages that the
+        source does not want any longer are marked as gone unasked, those of hosts that gave no answer stay.
+        """
+        if self._looked_back or self.store is None or not self._hosts:
+            return
+        self._looked_back = True
+        asked = 0
+        for row in self.store.unseen():
+            url = row["url"]
+            if self.why_not(url):
+                self.store.leave(url)
+            elif url not in self._known and urlsplit(url).hostname in self._hosts:
+                asked += 1
+                self.crawler.engine.crawl(self._again(url, row["requested_url"]))
+        if asked:
+            raise DontCloseSpider
+
+    def _again(self, url: str, requested_url: str | None) -> Request:
+        request = self.request(url, self.source.limits.depth)
+        return request.replace(meta={**request.meta, "again": requested_url}, dont_filter=True)
 
     def follow(self, response: Response, hrefs: list[str], **listed: Any) -> Output:
         """Ask for the pages that ``response`` links to, on the source's own hosts, one link deeper.
@@ -138,15 +179,25 @@ class SiteSpider(scrapy.Spider):
                 yield self.request(url, response.meta["hops"], barren)
 
     def is_own(self, url: str) -> bool:
-        """Tell whether a URL lies on a host of the start URLs, or below one."""
+        """Tell whether a URL lies on a host of the source, or below one, and is one that it allows."""
+        return self.why_not(url) is None
+
+    def why_not(self, url: str, *, start: bool = False) -> str | None:
+        """Say why a URL is not followed; None where it is. A start URL need not match `allow`."""
         try:
             parts = urlsplit(url)
         except ValueError:
-            return False
+            return "no URL"
         host = parts.hostname or ""
-        return parts.scheme in {"http", "https"} and any(
+        if parts.scheme not in {"http", "https"} or not any(
             host == domain or host.endswith(f".{domain}") for domain in self.allowed_domains
-        )
+        ):
+            return f"another host: {host}"
+        if any(pattern.search(url) for pattern in self._denied):
+            return "what `deny` forbids"
+        if self._allowed and not start and not any(pattern.search(url) for pattern in self._allowed):
+            return "what `allow` does not name"
+        return None
 
     def is_readable(self, kind: str) -> bool:
         """Tell whether this spider has use for a media type."""
@@ -172,10 +223,13 @@ class SiteSpider(scrapy.Spider):
     def received(self, response: Response) -> Output:
         """Take an answer; whatever goes wrong in reading it is a failed page, never a gap."""
         self._check_limit()
+        self._hosts.add(urlsplit(response.url).hostname or "")
         try:
             yield from self._read(response)
         except CloseSpider:
             raise
+        except _DecompressionMaxSizeExceeded:
+            yield self.failure(response, self._too_large("when unpacked"))
         except Exception as error:
             self.logger.exception("%s cannot be read", response.url)
             yield self.failure(response, f"cannot be read: {type(error).__name__}")
@@ -226,7 +280,12 @@ class SiteSpider(scrapy.Spider):
         """Yield the failed page of a request, and what may be tried in its stead."""
         response = getattr(failure.value, "response", None)
         if isinstance(response, Response):
-            yield self.failure(response, reason)
+            self._hosts.add(urlsplit(response.url).hostname or "")
+            again = request.meta.get("again")
+            if again and again != response.url and again not in self._known and self.is_own(again):
+                yield self._again(again, None)  # a page that names another URL as its canonical one
+            if "again" not in request.meta or self.stored(response.url):
+                yield self.failure(response, reason)
         else:
             asked = (request.meta.get("redirect_urls") or [request.url])[0]
             yield Page(request.url, asked, reason=reason)
@@ -237,21 +296,26 @@ class SiteSpider(scrapy.Spider):
         if isinstance(error, IgnoreRequest):
             return self._refusal(str(error))
         if isinstance(error, DownloadCancelledError):
-            return f"larger than {self.source.limits.page_bytes} bytes"
+            return self._too_large()
         known = (reason for kind, reason in _REASONS if isinstance(error, kind))
         return next(known, f"error: {type(error).__name__}")
 
     def _refusal(self, message: str) -> str:
         if "DOWNLOAD_MAXSIZE" in message:
-            return f"larger than {self.source.limits.page_bytes} bytes"
+            return self._too_large("when unpacked")
         return {
             "Forbidden by robots.txt": "robots.txt forbids it",
             "max redirections reached": "too many redirects",
         }.get(message, message)
 
+    def _too_large(self, when: str = "") -> str:
+        return f"larger than {self.source.limits.page_bytes} bytes {when}".strip()
+
     def _check_limit(self) -> None:
         if self.broken:
             raise CloseSpider("broken")
+        if self.received_bytes >= self.source.limits.bytes:
+            raise CloseSpider(f"limit: {self.source.limits.bytes} bytes")
         if self._answered >= self.source.limits.pages:
             raise CloseSpider(f"limit: {self.source.limits.pages} pages")
 
@@ -299,7 +363,9 @@ def _facts(response: Response, url: str) -> dict[str, Any]:
         return value.decode("latin-1") if value else None
 
     asked = (response.meta.get("redirect_urls") or [response.url])[0]
+    known = response.meta.get("fetched_at")  # of a page that was answered from the store
     return {
+        **({"fetched_at": known} if known else {}),
         "url": url,
         "requested_url": urldefrag(asked).url,
         "status": response.status,

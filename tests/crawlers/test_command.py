@@ -20,7 +20,7 @@ from warehouse.schemas import CRAWLS
         ("[]", "source: "),
         (
             '{"spider": "nwes", "start": ["https://a.example/"]}',
-            "spider: Input should be 'eurlex', 'news' or 'blog'",
+            "spider: Input should be 'eurlex', 'news', 'blog' or 'site'",
         ),
         ('{"spider": "news"}', "a spider needs at least one URL in `start`"),
         (
@@ -65,7 +65,7 @@ def test_dagster_gets_the_row_of_the_crawl(tmp_path, monkeypatch, form):
     with serving() as site:
         site["/"] = Reply(index("/a", "/gone"))
         site["/a"] = Reply(article("A"))
-        source = {"spider": "news", "start": [site.url("/")], "delay": 0}
+        source = {"spider": "news", "start": [site.url("/")], "delay": 0, "allow_private": True}
         success, messages = pipes(tmp_path, monkeypatch, {"name": "site", "source": form(source)})
     assert success
     (row,) = messages
@@ -82,11 +82,21 @@ def test_dagster_sees_wrong_input_as_a_failure(tmp_path, monkeypatch):
 def test_scrapy_commands_work(tmp_path, monkeypatch):
     scrapy = [sys.executable, "-m", "scrapy"]
     listed = subprocess.run([*scrapy, "list"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert listed.stdout.split() == ["blog", "eurlex", "news"]
+    assert listed.stdout.split() == ["blog", "eurlex", "news", "site"]
     with serving() as site:
         site["/"] = Reply(article("A"))
         monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
-        command = [*scrapy, "crawl", "news", "-a", f"start={site.url('/')}", "-s", "DOWNLOAD_DELAY=0"]
+        command = [
+            *scrapy,
+            "crawl",
+            "news",
+            "-a",
+            f"start={site.url('/')}",
+            "-s",
+            "DOWNLOAD_DELAY=0",
+            "-s",
+            "ALLOW_PRIVATE=1",
+        ]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     source = crawling(tmp_path, "news", spider="news", start=["https://a.example/"])
     assert [page["fields"]["headline"] for page in source.pages().values()] == ["A"]

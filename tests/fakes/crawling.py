@@ -59,7 +59,8 @@ class Crawling:
 
 
 def crawling(folder: Path, name: str = "site", **source: Any) -> Crawling:
-    """Write down a source; nothing is crawled yet. The delay is 0 unless said."""
+    """Write down a source; nothing is crawled yet. Unless said, the delay is 0 and loopback allowed."""
     spec = folder / f"{name}.json"
-    spec.write_text(json.dumps({"delay": 0, **source}))
+    loopback = {"allow_private": True} if "spider" in source and "mirror" not in source else {}
+    spec.write_text(json.dumps({"delay": 0, **loopback, **source}))
     return Crawling(Home(folder / "home"), name, spec)

@@ -25,7 +25,7 @@ def test_a_spider_and_a_reader_have_their_defaults() -> None:
         ({"reader": "folder"}, "a reader needs a `path`"),
         ({"spider": "blog", "start": ["https://a.example/", "ftp://b.example/"]}, "not 'ftp://b.example/'"),
         ({"spider": "blog", "start": ["javascript:alert(1)"]}, "start URLs begin with http:// or https://"),
-        ({**BLOG, "spider": "forum"}, "Input should be 'eurlex', 'news' or 'blog'"),
+        ({**BLOG, "spider": "forum"}, "Input should be 'eurlex', 'news', 'blog' or 'site'"),
         ({**BLOG, "spidr": "blog"}, "Extra inputs are not permitted"),
         ({**BLOG, "delay": -1}, "greater than or equal to 0"),
         ({**BLOG, "language": "German"}, "should match pattern"),

@@ -1,0 +1,104 @@
+"""JSON Lines and JSON: passages as strings or objects, streamed."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+from crawlers.items import Page
+from crawlers.reading.files import UNREADABLE, files_of, lines_of, opened, unreadable
+from crawlers.reading.passages import Passages
+from warehouse.source import Source
+
+LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+WHOLE = (".json", ".json.gz")
+BLOCK = 1 << 16
+_BETWEEN = ", \t\r\n"
+
+
+def read(source: Source) -> Iterator[Page]:
+    """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file.
+
+    A line that is no passage is a failed page, and so is a file that cannot be read on; the rest goes on. Of
+    a file, no more than `limits.page_bytes` are in memory at once.
+
+    Raises:
+        InputError: the path is missing, or holds no such file.
+    """
+    passages = Passages(source)
+    for name, path in files_of(source, LINES + WHOLE):
+        try:
+            with opened(path) as file:
+                if path.name.lower().endswith(WHOLE):
+                    yield from _items(file, name, passages, source.limits.page_bytes)
+                else:
+                    yield from _lines(file, name, passages, source.limits.page_bytes)
+        except UNREADABLE as error:
+            yield unreadable(name, error)
+
+
+def _lines(file: IO[bytes], name: str, passages: Passages, limit: int) -> Iterator[Page]:
+    for number, line in lines_of(file, limit):
+        if line is None:
+            yield passages.too_long(name, number)
+        elif line.strip():
+            yield _line(line, name, number, passages)
+
+
+def _line(line: bytes, name: str, number: int, passages: Passages) -> Page:
+    try:
+        value = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        return passages.broken(name, number, type(error).__name__)
+    return passages.page(name, number, value)
+
+
+def _items(file: IO[bytes], name: str, passages: Passages, limit: int) -> Iterator[Page]:
+    number = 0
+    try:
+        for number, value in enumerate(values(file, limit), start=1):
+            yield passages.page(name, number, value)
+    except (_TooLargeError, _BrokenError) as error:
+        after = number + 1
+        is_large = isinstance(error, _TooLargeError)
+        yield passages.too_long(name, after) if is_large else passages.broken(name, after, str(error))
+
+
+class _TooLargeError(Exception):
+    """One item is longer than a page may be."""
+
+
+class _BrokenError(Exception):
+    """What follows is no JSON; nothing after it can be told apart."""
+
+
+def values(file: IO[bytes], limit: int) -> Iterator[Any]:
+    """Yield the items of a JSON list, or JSON values one after the other, without reading all at once."""
+    decoder, utf8 = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8-sig")()
+    text, in_list, ended = "", None, False
+    while not ended:
+        block = file.read(BLOCK)
+        ended = not block
+        text = (text + utf8.decode(block, final=ended)).lstrip(_BETWEEN)
+        if in_list is None and text:
+            in_list = text[0] == "["
+            text = text[1:] if in_list else text
+        while text := text.lstrip(_BETWEEN):
+            if in_list and text[0] == "]":
+                return
+            try:
+                value, end = decoder.raw_decode(text)
+            except RecursionError as error:
+                raise _BrokenError("RecursionError") from error
+            except ValueError:
+                break  # it may go on in the next block
+            if end == len(text) and not ended and not isinstance(value, str | dict | list):
+                break  # a number may
+            yield value
+            text = text[end:]
+        if len(text) > limit:
+            raise _TooLargeError
+    if text or in_list:
+        raise _BrokenError("the list does not end" if in_list and not text else "JSONDecodeError")

@@ -1,0 +1,44 @@
+"""Any site: all of its pages that the source allows are stored, with what they say of themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parsel import Selector
+from scrapy.http import Response
+
+from crawlers.markup import Node
+from crawlers.spiders.base import HTML, Output
+from crawlers.spiders.news import NewsSpider
+from warehouse.pages import decode
+
+PDF = "application/pdf"
+
+
+class AnySiteSpider(NewsSpider):
+    """Stores each page; with a `content` selector, those only that have such an element.
+
+    The selector itself is kept in the pages' fields.
+    """
+
+    name = "site"
+    readable = HTML | {PDF, "text/plain", "text/markdown"}
+
+    def is_article(self, page: Selector, article: Node | None) -> bool:
+        """Tell whether a page has what `content` selects."""
+        return self.source.content is None or bool(page.css(self.source.content))
+
+    def fields(self, page: Selector, article: Node) -> dict[str, Any]:
+        """Return what a page says of itself, and the selector of its text."""
+        said = super().fields(page, article)
+        return said | ({"content": self.source.content} if self.source.content else {})
+
+    def visit_file(self, response: Response, kind: str) -> Output:
+        """Take a PDF, plain text or Markdown."""
+        if kind == PDF and not response.body.startswith(b"%PDF-"):
+            yield self.failure(response, f"not text: {kind}")
+        elif kind == PDF:
+            yield self.page(response, {})
+        else:
+            content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+            yield self.page(response, {"encoding": decode(response.body, content_type)[1]})

@@ -1,0 +1,46 @@
+"""The studies that come with the project: they check, they live together, and their quotes are real."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from evals.gold import find_quote
+from evals.grid import read_questions_of
+from evals.study_file import BUNDLED, read_book, read_study
+
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-energy" / "html"
+STUDIES = sorted(path for path in BUNDLED.glob("*.yaml") if path.stem != "beir")
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_study_and_its_questions_check(path: Path) -> None:
+    study = read_study(path)
+    assert study.description
+    assert len(read_questions_of(study)) >= 6
+
+
+def test_names_mean_the_same_in_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("ASSAY_BEIR", raising=False)
+    monkeypatch.delenv("ASSAY_STUDIES", raising=False)
+    assert set(read_book().studies) == {"demo", "eurlex-energy", "sportnews", "blog"}
+    assert [record.message for record in caplog.records if "ASSAY_BEIR" not in record.message] == []
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs the acts in ../shared/data/eurlex-energy")
+def test_quotes_stand_in_the_real_acts() -> None:
+    from assets.cleaning.eurlex import clean_eurlex
+
+    texts: dict[str, str] = {}
+    for question in read_questions_of(read_study(BUNDLED / "eurlex_energy.yaml")):
+        for evidence in question["evidence"]:
+            celex = evidence["url"].rpartition(":")[2]
+            if celex not in texts:
+                (path,) = SHARED.glob(f"{celex}.oj.*")
+                body = gzip.decompress(path.read_bytes())
+                texts[celex] = clean_eurlex(body, "text/html; charset=utf-8", evidence["url"]).text
+            assert find_quote(texts[celex], evidence["quote"]), evidence["quote"]
