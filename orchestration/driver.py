@@ -16,6 +16,7 @@ from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sy
 from assets.stage import Outcome, Progress, Stage, Work
 from evals.study import Study
 from orchestration.definitions import stages_of
+from orchestration.event_log import shared_engines
 from warehouse.connection import connect
 from warehouse.errors import LockedError
 from warehouse.paths import Home
@@ -89,7 +90,7 @@ class Driver:
         """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again."""
         begin = time.perf_counter()
         report = RunReport()
-        with _alone(self.home, self.progress), dg.DagsterInstance.get() as instance:
+        with _alone(self.home, self.progress), shared_engines(), dg.DagsterInstance.get() as instance:
             close_dead_runs(instance)
             self._observe_recipes(instance)
             for stage in self.stages.values():
