@@ -137,6 +137,7 @@ class Driver:
             why = self._run(stage, part, instance)
             for key in part:
                 self._record(stage, key, outcomes.get(key), report, why)
+        self.progress(stage.name, len(runs), len(runs))
 
     def _run(self, stage: Stage, keys: list[str], instance: dg.DagsterInstance) -> str:
         """Execute one Dagster run over just these keys; return why it failed, if it did."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -29,7 +30,9 @@ class Bars:
     """
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True)
+        # A Dagster run redirects stdout and stderr into its logs; this copy still leads to the terminal.
+        self._stream = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8", errors="replace")
+        self.console = Console(file=self._stream, force_terminal=self._stream.isatty() or None)
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -60,7 +63,7 @@ class Bars:
         if not self.console.is_terminal:
             if now - self._said.get(label, 0.0) >= 15.0:
                 self._said[label] = now
-                print(f"  {label}: {done} of {of}", file=sys.stderr, flush=True)
+                print(f"  {label}: {done} of {of}", file=self._stream, flush=True)
             return
         if label not in self._tasks:
             self._tasks[label] = self._progress.add_task(label, total=of)
@@ -80,3 +83,4 @@ class Bars:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
+        self._stream.close()

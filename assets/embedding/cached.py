@@ -14,7 +14,8 @@ from warehouse.identity import sha256_text
 from warehouse.paths import Home
 from warehouse.vectors import VectorCache
 
-FLUSH = 512  # texts a segment: what a kill can cost at most
+FLUSH = 256  # texts a segment: what a kill can cost at most
+STEP = 64  # texts between two words of progress
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class CachedEmbedder:
         return _loaded(self.recipe, self.home)
 
     def passages(self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None) -> Embedded:
-        """Embed passages, each distinct text once; ``progress`` hears (done, of) after every batch."""
+        """Embed passages, each distinct text once; ``progress`` hears (done, of) now and then."""
         return self._embed([self.recipe.passage_prefix + text for text in texts], progress)
 
     def queries(self, texts: Sequence[str]) -> Embedded:
@@ -56,11 +57,16 @@ class CachedEmbedder:
         order = sorted(missing, key=lambda key: (len(missing[key]), key))
         for at in range(0, len(order), FLUSH):
             keys = order[at : at + FLUSH]
-            vectors = self.embedder.embed([missing[key] for key in keys])
+            parts = []
+            for first in range(0, len(keys), STEP):
+                if progress:
+                    progress(at + first, len(order))
+                parts.append(self.embedder.embed([missing[key] for key in keys[first : first + STEP]]))
+            vectors = np.concatenate(parts)
             cache.put(keys, vectors)
             known.update(zip(keys, vectors, strict=True))
-            if progress:
-                progress(min(at + FLUSH, len(order)), len(order))
+        if progress and order:
+            progress(len(order), len(order))
         return Embedded(np.stack([known[key] for key in hashes]), len(missing))
 
 
