@@ -8,7 +8,7 @@ DATA ?= ../shared/data
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format dev report bench-grid bench-cleaning clean distclean
+.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-cleaning clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 
 bench-grid: $(READY) ## measure what the orchestration of a grid costs, per cell and stage
 	@$(BIN)/python -m benchmarks.grid
+
+bench-crawl: $(READY) ## measure a crawl of 2,000 pages on loopback: pages a second, memory, a second crawl
+	@$(BIN)/python -m benchmarks.crawl
 
 bench-cleaning: $(READY) ## measure the cleaners on real pages (DATA=folder with fundus-de and eurlex-energy)
 	@$(BIN)/python -m benchmarks.cleaning $(DATA)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies
 
 from crawlers.store import PageStore, Row
 from warehouse.errors import AssayError
@@ -15,6 +16,8 @@ from warehouse.source import Source
 
 if TYPE_CHECKING:
     from scrapy import Spider
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 
@@ -82,6 +85,8 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
         settings = settings_for(source, name, home, timeout) | (settings_of(base) if base else {})
         process = AsyncCrawlerProcess(settings)
         _warnings_to_stderr()
+        if getproxies().keys() & {"http", "https"} and not (source.allow_private or source.mirror):
+            logger.warning("The proxy of the environment is not used: only `allow_private: true` allows it.")
         crawler = process.create_crawler(spiders()[source.spider or ""])
         process.crawl(crawler, source=source, store=store, progress=progress)
         process.start()

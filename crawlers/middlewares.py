@@ -100,6 +100,8 @@ class OtherHostMiddleware:
             target = urljoin(request.url, location.decode("latin-1"))
             if why := self.crawler.spider.why_not(target, start=request.meta.get("hops") == 0):
                 raise IgnoreRequest(f"redirects to {why}")
+            if response.status in {301, 308} and self.crawler.spider.store:
+                self.crawler.spider.store.moved(request.url)
         return response
 
 

@@ -32,6 +32,7 @@ DOWNLOAD_DELAY = 0.7
 DOWNLOAD_DELAY_JITTER = 0  # the delay is a promise, not a mean
 CONCURRENT_REQUESTS = 8
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
+CONCURRENT_ITEMS = 1  # a response is one page at most; Scrapy starts so many tasks for each response
 AUTOTHROTTLE_ENABLED = True
 AUTOTHROTTLE_START_DELAY = DOWNLOAD_DELAY
 AUTOTHROTTLE_MAX_DELAY = 60

@@ -101,11 +101,16 @@ class PageStore:
 
     def unseen(self) -> list[Row]:
         """Return the rows of stored pages that this crawl has not come across (yet)."""
-        return [
-            row
-            for url, row in self._rows.items()
-            if row["sha256"] and row["gone_at"] is None and url not in self._added
-        ]
+        return [row for row in self._rows.values() if self._is_unseen(row)]
+
+    def _is_unseen(self, row: Row) -> bool:
+        return bool(row["sha256"]) and row["gone_at"] is None and row["url"] not in self._added
+
+    def moved(self, url: str) -> None:
+        """Note that a URL leads to another one for good: what was stored under it is gone from there."""
+        known = self._rows.get(url)
+        if known and self._is_unseen(known):
+            self.leave(url)
 
     def add(self, page: Page) -> Added:
         """Store a page, or the failure of one, and say what is new about it.

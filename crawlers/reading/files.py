@@ -14,7 +14,12 @@ from warehouse.errors import InputError
 from warehouse.source import Source
 
 Found = Iterator[tuple[str, Path]]
-UNREADABLE = (OSError, EOFError, zlib.error, ValueError)  # of a file that is damaged, missing, or no regular one
+UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    ValueError,
+)  # of a file that is damaged, missing, or no regular one
 
 
 def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:

@@ -50,7 +50,9 @@ def read_html(source: Source) -> Iterator[Page]:
 
 def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:
     """Yield one page a file that ends in one of ``suffixes``; other files are passed over."""
-    for name, path in files_of(source, suffixes):
+    root = Path(source.path or "").expanduser()
+    for _, path in files_of(source, suffixes):
+        name = path.name if path == root else path.relative_to(root).as_posix()
         yield _page(name, path, source.limits.page_bytes)
 
 

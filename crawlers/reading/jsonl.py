@@ -16,6 +16,7 @@ LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 WHOLE = (".json", ".json.gz")
 BLOCK = 1 << 16
 _BETWEEN = ", \t\r\n"
+_AFTER = frozenset(f"{_BETWEEN}]")
 
 
 def read(source: Source) -> Iterator[Page]:
@@ -94,8 +95,8 @@ def values(file: IO[bytes], limit: int) -> Iterator[Any]:
                 raise _BrokenError("RecursionError") from error
             except ValueError:
                 break  # it may go on in the next block
-            if end == len(text) and not ended and not isinstance(value, str | dict | list):
-                break  # a number may
+            if not (isinstance(value, str | dict | list) or ended or text[end : end + 1] in _AFTER):
+                break  # as a number may, at any of its digits
             yield value
             text = text[end:]
         if len(text) > limit:

@@ -146,7 +146,7 @@ class SiteSpider(scrapy.Spider):
             raise DontCloseSpider
 
     def _again(self, url: str, requested_url: str | None) -> Request:
-        request = self.request(url, self.source.limits.depth)
+        request = self.request(url, hops=0)
         return request.replace(meta={**request.meta, "again": requested_url}, dont_filter=True)
 
     def follow(self, response: Response, hrefs: list[str], **listed: Any) -> Output:
@@ -154,8 +154,11 @@ class SiteSpider(scrapy.Spider):
 
         A link whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page.
         """
+        if "again" in response.meta:  # nothing leads to it any more, so it leads nowhere
+            return
         hops = response.meta["hops"] + 1
-        for url in dict.fromkeys(clean_url(response.url, href) for href in hrefs):
+        new = (href for href in hrefs if href not in self._known)
+        for url in dict.fromkeys(clean_url(response.url, href) for href in new):
             if url in self._known or not self.is_own(url):
                 continue
             kind = self._unreadable_name(url)
@@ -169,6 +172,8 @@ class SiteSpider(scrapy.Spider):
 
     def turn(self, response: Response, hrefs: list[str], *, fruitful: bool) -> Output:
         """Ask for the next of a row of result pages, unless the row has long brought nothing new."""
+        if "again" in response.meta:
+            return
         barren = 0 if fruitful else response.meta["barren"] + 1
         for url in dict.fromkeys(clean_url(response.url, href) for href in hrefs):
             if url in self._known or not self.is_own(url):

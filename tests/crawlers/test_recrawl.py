@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+import polars as pl
+import pytest
+
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving
 from warehouse.pages import manifest_digest, read_body, read_crawls, read_manifest
+
+GONE = pl.col("gone_at").is_not_null()
 
 
 def build(site, folder: Path):
@@ -47,8 +52,8 @@ def test_a_changed_page_is_stored_and_its_old_body_stays(tmp_path):
         site["/a"] = Reply(article("A, corrected"), etag='"a2"')
         row = source.run()
         new = source.pages()[site.url("/a")]
-    # /linked-from-a is no longer linked: it was not asked for, and is still there
-    assert (row["new"], row["changed"], row["unchanged"]) == (0, 1, 1)
+    # /linked-from-a is no longer linked: it was asked for all the same, and is still there
+    assert (row["new"], row["changed"], row["unchanged"], row["gone"]) == (0, 1, 2, 0)
     assert len(source.pages()) == 3
     assert new["fields"]["headline"] == "A, corrected"
     assert read_body(source.home, old["sha256"]) == article("A", "/linked-from-a").encode()
@@ -65,9 +70,12 @@ def test_a_failure_takes_no_page_away_and_ends_when_the_page_answers(tmp_path):
         site["/more"] = Reply(index("/a"))
         row = source.run()
         pages = source.pages()
-    assert row["failed"] == {"status 410": 1}
-    assert pages[site.url("/a")]["reason"] is None
-    assert read_body(source.home, pages[site.url("/a")]["sha256"]) == article("A", "/linked-from-a").encode()
+        kept = read_manifest(source.home, source.name, gone=True).row(by_predicate=GONE, named=True)
+    assert (row["failed"], row["gone"]) == ({}, 1)
+    assert "1 gone, 0 failed" in row["stdout"]
+    assert site.url("/a") not in pages
+    assert kept["url"] == site.url("/a")
+    assert read_body(source.home, kept["sha256"]) == article("A", "/linked-from-a").encode()
     assert site.url("/more") not in pages  # an index page that answers now is no failed page any more
 
 
@@ -83,3 +91,76 @@ def test_a_damaged_body_is_fetched_again(tmp_path):
     assert sent == [0, len(article("A", "/linked-from-a"))]  # 304, and then without a condition
     assert row["unchanged"] == 3
     assert read_body(source.home, sha256) == article("A", "/linked-from-a").encode()
+
+
+def test_a_page_that_nothing_links_to_is_asked_for_and_gone_by_its_own_answer(tmp_path):
+    with serving() as site:
+        source = build(site, tmp_path)
+        source.run()
+        version = manifest_digest(read_manifest(source.home, source.name))
+        site["/"] = Reply(index("/b"))
+        site["/linked-from-a"] = Reply("gone", status=404)
+        site.forget()
+        row = source.run()
+        asked = {one.path: one for one in site.asked}
+        assert asked["/a"].sent == 0  # 304: it is there
+        assert (row["unchanged"], row["gone"], row["failed"], row["outcome"]) == (2, 1, {}, "finished")
+        assert set(source.pages()) == {site.url("/a"), site.url("/b")}
+        assert manifest_digest(read_manifest(source.home, source.name)) != version
+        assert read_crawls(source.home, source.name)["gone"].to_list() == [0, 1]
+
+        site["/"] = Reply(index("/b", "/linked-from-a"))
+        again = source.run()
+        assert (again["gone"], again["failed"]) == (0, {"status 404": 1})  # a link to a page long gone
+        site["/linked-from-a"] = Reply(article("C"), etag='"c1"')
+        back = source.run()
+    assert back["new"] == 1
+    assert manifest_digest(read_manifest(source.home, source.name)) == version
+
+
+def test_a_page_stored_under_its_canonical_url_is_asked_for_where_it_was_found(tmp_path):
+    head = '<link rel="canonical" href="/story">'
+    with serving() as site:
+        site["/"] = Reply(index("/print?1"))
+        site["/print?1"] = Reply(article("Story", head=head))  # nobody answers under /story
+        source = crawling(tmp_path, spider="news", start=[site.url("/")])
+        source.run()
+        site["/"] = Reply(index())
+        still = source.run()
+        assert (still["unchanged"], still["gone"], still["failed"]) == (1, 0, {})
+        site.replies.pop("/print?1")
+        row = source.run()
+    assert (row["gone"], row["failed"]) == (1, {})
+    assert source.pages() == {}
+
+
+def test_pages_of_a_host_that_is_down_do_not_go(tmp_path):
+    with serving() as site:
+        source = build(site, tmp_path)
+        source.run()
+    row = source.run()
+    assert (row["gone"], row["failed"]) == (0, {"connection refused": 1})
+    assert len([page for page in source.pages().values() if page["sha256"]]) == 3
+
+
+def test_pages_that_the_source_does_not_want_any_longer_go(tmp_path):
+    with serving() as site:
+        source = build(site, tmp_path)
+        source.run()
+        fewer = crawling(tmp_path, spider="news", start=[site.url("/")], deny=["/b$"])
+        row = fewer.run()
+    assert row["gone"] == 1
+    assert set(fewer.pages()) == {site.url("/a"), site.url("/linked-from-a")}
+
+
+@pytest.mark.parametrize(("status", "gone"), [(301, 1), (308, 1), (302, 0), (307, 0)])
+def test_a_page_that_moved_for_good_is_stored_once(tmp_path, status, gone):
+    with serving() as site:
+        source = build(site, tmp_path)
+        source.run()
+        site["/a"] = Reply(status=status, headers={"Location": "/new"})
+        site["/new"] = Reply(article("A", "/linked-from-a"))
+        row = source.run()
+    assert (row["new"], row["unchanged"], row["gone"], row["failed"]) == (1, 2, gone, {})
+    assert (site.url("/a") in source.pages()) == (gone == 0)
+    assert site.url("/new") in source.pages()

@@ -33,10 +33,45 @@ def test_what_is_new_about_a_page(home):
     assert add(home, GOOD) == ["new"]
     assert add(home, GOOD) == ["unchanged"]
     assert add(home, replace(GOOD, body=b"two")) == ["changed"]
-    assert add(home, BAD) == ["failed"]
+    assert add(home, replace(BAD, status=500, reason="status 500")) == ["failed"]
     row = read_manifest(home, "s").row(0, named=True)
     assert read_body(home, row["sha256"]) == b"two"
     assert row["status"] == 200
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_page_goes_and_comes_back(home, status):
+    gone = replace(BAD, status=status, reason=f"status {status}")
+    add(home, GOOD)
+    version = manifest_digest(read_manifest(home, "s"))
+    with PageStore(home, "s") as store:
+        assert store.add(gone) == "gone"
+        row = store.finish("finished", 1, 0)
+    assert (row["gone"], row["failed"]) == (1, "{}")
+    assert read_manifest(home, "s").height == 0
+    kept = read_manifest(home, "s", gone=True).row(0, named=True)
+    assert kept["gone_at"] is not None
+    assert read_body(home, kept["sha256"]) == b"one"
+    assert manifest_digest(read_manifest(home, "s", gone=True)) != version
+    assert add(home, gone) == ["failed"]  # it has gone once
+    assert read_manifest(home, "s", gone=True)["gone_at"].to_list() == [kept["gone_at"]]
+    assert add(home, GOOD) == ["new"]
+    assert read_manifest(home, "s")["gone_at"].to_list() == [None]
+    assert manifest_digest(read_manifest(home, "s")) == version
+
+
+def test_what_a_page_served_under_another_url_has_is_not_gone(home):
+    add(home, GOOD)
+    assert add(home, BAD, replace(GOOD, alias=True)) == ["gone", "unchanged"]
+    assert read_manifest(home, "s").height == 1
+
+
+def test_a_manifest_of_before_pages_could_go(home):
+    add(home, GOOD)
+    path = home.pages("s") / "manifest.parquet"
+    pl.read_parquet(path).drop("gone_at").write_parquet(path)
+    assert read_manifest(home, "s").schema == pl.Schema(PAGES)
+    assert add(home, GOOD) == ["unchanged"]
 
 
 def test_a_url_counts_once_a_crawl(home):
@@ -55,7 +90,7 @@ def test_a_page_served_under_its_url_replaces_one_that_names_it_as_canonical(hom
 def test_a_body_replaces_a_failure_of_the_same_crawl(home):
     with PageStore(home, "s") as store:
         assert [store.add(BAD), store.add(GOOD)] == ["failed", "new"]
-        assert store.counts() == {"new": 1, "changed": 0, "unchanged": 0, "failed": 0}
+        assert store.counts() == {"new": 1, "changed": 0, "unchanged": 0, "gone": 0, "failed": 0}
 
 
 def test_the_record_of_a_crawl(home):
@@ -75,8 +110,10 @@ def test_complete_drops_what_was_not_seen(home):
     add(home, GOOD, replace(GOOD, url="other"))
     with PageStore(home, "s") as store:
         store.add(GOOD)
-        store.finish("finished", 1, 3, complete=True)
+        row = store.finish("finished", 1, 3, complete=True)
+    assert row["gone"] == 1
     assert read_manifest(home, "s")["url"].to_list() == [URL]
+    assert read_manifest(home, "s", gone=True)["url"].to_list() == [URL, "other"]
 
 
 def test_a_journal_left_behind_is_merged_whatever_was_torn(home):

@@ -30,9 +30,32 @@ def test_a_spider_and_a_reader_have_their_defaults() -> None:
         ({**BLOG, "delay": -1}, "greater than or equal to 0"),
         ({**BLOG, "language": "German"}, "should match pattern"),
         ({**BLOG, "limits": {"pages": 0}}, "greater than or equal to 1"),
+        ({**BLOG, "limits": {"bytes": 0}}, "greater than or equal to 1024"),
+        ({**BLOG, "allow": ["a", "("]}, "'(' is no regular expression: missing )"),
+        ({**BLOG, "deny": ["*"]}, "'*' is no regular expression: nothing to repeat"),
+        ({**BLOG, "domains": ["https://blog.example/"]}, "domains are host names, such as example.org"),
+        ({**BLOG, "domains": ["other.example"]}, "lies on none of the `domains`"),
+        ({**BLOG, "content": "main"}, "`content` is for site only, not for blog"),
+        ({**BLOG, "spider": "site", "content": "main["}, "'main[' is no CSS selector"),
+        ({**BLOG, "lines": True}, "`lines` is for text only, not for blog"),
+        ({"reader": "pdf", "path": "x", "allow": ["x"]}, "`allow` is for eurlex, news, blog, site only"),
+        ({"reader": "jsonl", "path": "x", "columns": {"body": "x"}}, "Input should be 'text', 'title'"),
     ],
 )
 def test_what_is_wrong_is_said(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Source(**spec)
     assert message in str(caught.value)
+
+
+def test_hosts_are_those_of_the_start_urls_unless_domains_are_given() -> None:
+    assert Source(**{**BLOG, "start": ["https://b.example/x", "http://a.example:80/"]}).hosts == (
+        "a.example",
+        "b.example",
+    )
+    assert Source(**BLOG, domains=("Example",)).hosts == ("example",)
+
+
+def test_a_column_is_called_as_the_source_says() -> None:
+    source = Source(reader="table", path="x", columns={"title": "headline"}, text_column="body")
+    assert [source.column(name) for name in ("text", "title", "id")] == ["body", "headline", "id"]
