@@ -8,7 +8,7 @@ DATA ?= ../shared/data
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-cleaning clean distclean
+.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-documents bench-cleaning clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ bench-grid: $(READY) ## measure what the orchestration of a grid costs, per cell
 
 bench-crawl: $(READY) ## measure a crawl of 2,000 pages on loopback: pages a second, memory, a second crawl
 	@$(BIN)/python -m benchmarks.crawl
+
+bench-documents: $(READY) ## measure cleaning 20,000 documents: documents a second, memory, one changed page
+	@$(BIN)/python -m benchmarks.documents
 
 bench-cleaning: $(READY) ## measure the cleaners on real pages (DATA=folder with fundus-de and eurlex-energy)
 	@$(BIN)/python -m benchmarks.cleaning $(DATA)

@@ -9,14 +9,17 @@ import numpy as np
 import polars as pl
 
 from assets.chunking.run import chunk_documents
+from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
 from warehouse import models
 from warehouse.artifacts import Artifact
-from warehouse.errors import AssayError
-from warehouse.identity import digest_strings
+from warehouse.errors import AssayError, CorruptFileError
+from warehouse.identity import digest, digest_strings
 from warehouse.parquet import read_parquet, write_parquet
+
+CORPUS_COLUMNS = ("doc_id", "version", "source", "url", "title", "text", "published_at", "sections")
 
 
 class Chunks(Stage):
@@ -26,8 +29,10 @@ class Chunks(Stage):
     group = "corpus"
     description = (
         "A corpus' documents cut by one chunking. Offsets are exact: document.text[start:end] == text; "
-        "ids follow from document, version and offsets. Stored: Parquet."
+        "ids follow from document, version and offsets. Stored: Parquet; beside it duplicates.parquet links "
+        "copies of a document to the first one, the only one that is cut where the corpus asks for that."
     )
+    code_version = "2"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {
         "exact_offsets": "Every chunk is the stretch of its document that its offsets say."
@@ -46,14 +51,24 @@ class Chunks(Stage):
         return [Need("documents", source) for source in self.build_plan.corpora[corpus].sources]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the chunking."""
-        _, chunking = self.build_plan.chunk_sets[key]
-        return {f"chunking.{chunking}": self.build_plan.chunkings[chunking].identity()}
+        """Return the digest of the chunking, and of what the corpus leaves out."""
+        corpus, chunking = self.build_plan.chunk_sets[key]
+        return {
+            f"chunking.{chunking}": self.build_plan.chunkings[chunking].identity(),
+            **self.build_plan.corpora[corpus].recipes(),
+        }
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Cut all documents of the corpus."""
-        recipe = self.build_plan.chunkings[self.build_plan.chunk_sets[key][1]]
-        documents = corpus_documents(self.inputs(key, work.store), work)
+        corpus, chunking = self.build_plan.chunk_sets[key]
+        recipe = self.build_plan.chunkings[chunking]
+        threshold = self.build_plan.corpora[corpus].near_duplicates
+        inputs = self.inputs(key, work.store)
+        documents = corpus_documents(inputs, work)
+        duplicates = corpus_duplicates(inputs, documents, threshold, work)
+        write_parquet(duplicates, folder / "duplicates.parquet")
+        if threshold is not None:
+            documents = documents.join(duplicates, on="doc_id", how="anti")
         tokenizer = tokenizer_of(recipe.tokenizer, work)
         chunks = chunk_documents(documents, recipe.chunker, tokenizer)
         if not len(chunks):
@@ -63,6 +78,11 @@ class Chunks(Stage):
         meta = {
             "chunks": len(chunks),
             "documents": len(documents),
+            "duplicates": {
+                "exact": int(duplicates["exact"].sum()),
+                "near": int((~duplicates["exact"]).sum()),
+                "left_out": len(duplicates) if threshold is not None else 0,
+            },
             "tokens_mean": round(float(tokens.mean()), 1),
             "tokens_median": float(np.median(tokens)),
             "tokens_max": int(tokens.max()),
@@ -75,13 +95,13 @@ class Chunks(Stage):
 
 
 def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
-    """Read the documents of several sources as one frame.
+    """Read the documents of several sources as one frame of CORPUS_COLUMNS, copies included.
 
     Raises:
         AssayError: two documents have the same id.
     """
     frames = [
-        read_parquet(work.store.folder(a.stage, a.identity) / "documents.parquet")
+        read_parquet(work.store.folder(a.stage, a.identity) / "documents.parquet", list(CORPUS_COLUMNS))
         for a in artifacts
         if a.stage == "documents"
     ]
@@ -91,6 +111,26 @@ def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
         first = doubled.row(0, named=True)
         raise AssayError(f"the document id {first['doc_id']} ({first['url']}) comes twice in the corpus")
     return documents
+
+
+def corpus_duplicates(
+    artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: Work
+) -> pl.DataFrame:
+    """Return the copies among a corpus' documents (`schemas.DUPLICATES`), found once for the same documents.
+
+    Args:
+        artifacts: of the documents; their data versions name the kept result.
+        documents: what `corpus_documents` read of them.
+        threshold: the corpus' `near_duplicates`; None links exact copies only.
+    """
+    versions = sorted(a.data_version for a in artifacts if a.stage == "documents")
+    kept = work.home.cache("duplicates") / f"{digest([CODE_VERSION, threshold, versions])}.parquet"
+    try:
+        return read_parquet(kept)
+    except CorruptFileError:  # not there yet, or torn
+        duplicates = find_duplicates(documents, threshold)
+        write_parquet(duplicates, kept)
+        return duplicates
 
 
 def tokenizer_of(model: str, work: Work) -> Tokenizer:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from assets.cleaning.run import clean_pages
+import polars as pl
+
+from assets.cleaning.batches import Batch, Cleaning, Known
+from assets.cleaning.language import detector
+from assets.cleaning.run import CODE_VERSION
+from assets.cleaning.versions import carried_on, changes
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
-from warehouse.identity import digest
+from warehouse.errors import CorruptFileError
+from warehouse.identity import digest, sha256_text
 from warehouse.pages import read_manifest
-from warehouse.parquet import write_parquet
+from warehouse.parquet import read_parquet, write_batches, write_parquet
+from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
 
 
 class Documents(Stage):
@@ -19,11 +30,12 @@ class Documents(Stage):
 
     name = "documents"
     group = "corpus"
-    code_version = "2"
+    code_version = CODE_VERSION
     description = (
         "Clean text with title, date, authors, keywords and language, from HTML (trafilatura), PDF, text and "
         "BEIR passages; acts of EUR-Lex with their recitals, articles and annexes as sections. "
-        "Pages that give no document are listed in dropped.parquet with the reason."
+        "Pages that give no document are listed in dropped.parquet with the reason; versions.parquet says "
+        "which version of each document held when. Only pages that changed are cleaned again."
     )
     by_source = True
     upstream = ("pages",)
@@ -44,38 +56,108 @@ class Documents(Stage):
         return [Need("pages", key)]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of what cleaning takes from the source's recipe: its language."""
-        return {f"cleaning.{key}": digest(self.sources[key].language)}
+        """Return the digest of what cleaning takes from outside the pages: the source's name and language.
+
+        The name is part of the ids of its documents; where no language is given, the detector finds it.
+        """
+        return {f"cleaning.{key}": digest([key, self.sources[key].language, detector()])}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
-        """Clean every stored page of the source."""
-        manifest = read_manifest(work.home, key)
-        documents, dropped = clean_pages(key, manifest, work.home, self.sources[key].language, work.progress)
-        write_parquet(documents, folder / "documents.parquet")
+        """Clean the pages that the last build does not know, and carry the versions on."""
+        before = self._before(key, folder, work)
+        parts = folder / "parts"
+        known = Known.in_folders(parts, *([before] if before else []))
+        cleaning = Cleaning(key, work.home, self.sources[key].language, parts)
+        tally = _Tally()
+        batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
+        write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
+        dropped = pl.concat([pl.DataFrame(schema=DROPPED), *tally.dropped]).sort("url")
         write_parquet(dropped, folder / "dropped.parquet")
+        seen = pl.DataFrame(tally.seen, schema=_SEEN, orient="row")
+        history = _history(self.name, key, folder, work)
+        versions = carried_on(history, seen, read_manifest(work.home, key, gone=True))
+        write_parquet(versions, folder / "versions.parquet")
+        shutil.rmtree(parts, ignore_errors=True)
         reasons = dict(Counter(dropped["reason"].to_list()).most_common(20))
-        words = int(documents["text"].str.split(" ").list.len().sum() or 0) if len(documents) else 0
-        checks = (
-            Check(
-                "few_dropped",
-                len(dropped) * 10 <= len(documents) + len(dropped),
-                f"{len(dropped)} of {len(documents) + len(dropped)} pages gave no document",
-                {"reasons": reasons},
-                severe=False,
-            ),
-            Check(
-                "unique_ids",
-                documents["doc_id"].n_unique() == len(documents),
-                f"{documents['doc_id'].n_unique()} ids for {len(documents)} documents",
-            ),
-        )
-        version = digest(
-            [documents.select("doc_id", "version").rows(), dropped.select("url", "reason").rows()]
-        )
         meta = {
-            "documents": len(documents),
+            "documents": len(seen),
             "dropped": len(dropped),
             "dropped_by_reason": reasons,
-            "words": words,
+            "words": tally.words,
+            "pages_cleaned": len(seen) + len(dropped) - tally.reused,
+            "pages_reused": tally.reused,
+            "languages": dict(tally.languages.most_common(20)),
+            "versions": len(versions),
+            "changes": _changes(before, folder),
         }
-        return Built(version, meta, checks)
+        return Built(_data_version(seen, dropped), meta, _checks(seen, dropped, reasons))
+
+    def _before(self, key: str, folder: Path, work: Work) -> Path | None:
+        """Return the folder of the last build, unless that is the one which is built now."""
+        artifact = work.store.current(self.name, key)
+        path = work.store.folder(self.name, artifact.identity) if artifact else None
+        return path if path != folder else None
+
+
+_SEEN: Schema = dict.fromkeys(("doc_id", "version", "url", "title", "text_sha256"), pl.String)
+
+
+@dataclass
+class _Tally:
+    """What is kept of each batch once its texts are written."""
+
+    seen: list[tuple[Any, ...]] = field(default_factory=list)
+    dropped: list[pl.DataFrame] = field(default_factory=list)
+    languages: Counter[str] = field(default_factory=Counter)
+    words: int = 0
+    reused: int = 0
+
+    def documents_of(self, batches: Iterator[Batch]) -> Iterator[pl.DataFrame]:
+        """Pass the documents of batches on, and count them."""
+        for batch in batches:
+            rows = batch.documents.select("doc_id", "version", "url", "title", "text").iter_rows()
+            self.seen += [(*facts, sha256_text(text)) for *facts, text in rows]
+            self.dropped.append(batch.dropped)
+            self.languages.update(language or "unknown" for language in batch.documents["language"])
+            self.words += int(batch.documents["text"].str.split(" ").list.len().sum() or 0)
+            self.reused += batch.reused
+            yield batch.documents
+
+
+def _data_version(seen: pl.DataFrame, dropped: pl.DataFrame) -> str:
+    """Digest what was found; when it was found does not count."""
+    return digest([seen.select("doc_id", "version").rows(), dropped.select("url", "reason").rows()])
+
+
+def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) -> tuple[Check, ...]:
+    pages, ids = len(seen) + len(dropped), seen["doc_id"].n_unique()
+    return (
+        Check(
+            "few_dropped",
+            len(dropped) * 10 <= pages,
+            f"{len(dropped)} of {pages} pages gave no document",
+            {"reasons": reasons},
+            severe=False,
+        ),
+        Check("unique_ids", ids == len(seen), f"{ids} ids for {len(seen)} documents"),
+    )
+
+
+def _history(stage: str, key: str, folder: Path, work: Work) -> pl.DataFrame:
+    """Return the versions that the newest build of the key knew, one that was taken back since included."""
+    folders = [work.store.folder(stage, a.identity) for a in work.store.all(stage) if a.key == key]
+    files = [path for path in {*folders, folder} if (path / "versions.parquet").exists()]
+    for found in sorted(files, key=lambda path: (path / "versions.parquet").stat().st_mtime_ns, reverse=True):
+        with suppress(CorruptFileError):
+            return read_parquet(found / "versions.parquet", list(VERSIONS))
+    return pl.DataFrame(schema=VERSIONS)
+
+
+def _changes(before: Path | None, folder: Path) -> dict[str, Any] | None:
+    """Return what differs from the last build's documents; None where there are none to compare with."""
+    if before is None or not (before / "documents.parquet").exists():
+        return None
+    try:
+        return changes(before / "documents.parquet", folder / "documents.parquet")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return None  # the last build's file is torn

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, create_model, model_validator
 
 from assets.chunking import CHUNKERS, Chunker
+from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
 from assets.embedding.embedder import EmbedderRecipe
 from warehouse.identity import digest
 from warehouse.recipe import Strict
@@ -79,10 +80,21 @@ Chunking: Any = one_of("Chunking", CHUNKERS, _Chunking)
 
 
 class Corpus(Strict):
-    """A named set of sources whose documents are chunked and searched together."""
+    """A named set of sources whose documents are chunked and searched together.
+
+    near_duplicates: leave out documents that are copies of another one, the same text or one whose Jaccard
+        similarity by word 5-grams is at least this, in (0, 1]; all documents are kept unless it is given
+    """
 
     name: Name
     sources: Annotated[tuple[Name, ...], Field(min_length=1)]
+    near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = None
+
+    def recipes(self) -> dict[str, str]:
+        """Return the digest of what the corpus does beside naming its sources; nothing unless it does."""
+        if self.near_duplicates is None:
+            return {}
+        return {f"corpus.{self.name}": digest(["near_duplicates", self.near_duplicates, DUPLICATES_CODE])}
 
 
 class BuildHalf(Strict):

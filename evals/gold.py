@@ -61,6 +61,43 @@ def resolve(evidence: dict[str, Any], documents: dict[str, dict[str, Any]]) -> d
     return {**row, "start": span[0], "end": span[1]}
 
 
+def in_first_copies(
+    evidence: Sequence[dict[str, Any]], copies: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Move evidence in documents that the corpus leaves out as copies to the copy that it keeps.
+
+    Evidence that so becomes the same as another piece of the question is named once.
+
+    Args:
+        evidence: rows of `schemas.EVIDENCE`.
+        copies: id of a document that is left out -> doc_id, url and text of its first copy.
+    """
+    kept: list[tuple[dict[str, Any], bool]] = []
+    for item in evidence:
+        first = copies.get(item["doc_id"])
+        row = _moved(item, first) if first else item
+        if not any((first or was_moved) and _is_same(row, other) for other, was_moved in kept):
+            kept.append((row, first is not None))
+    return [row for row, _ in kept]
+
+
+def _moved(item: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+    if item["reason"]:
+        return {**item, "doc_id": first["doc_id"]}
+    if not item["quote"]:
+        return {**item, "doc_id": first["doc_id"]}
+    span = find_quote(first["text"], item["quote"])
+    if span is None:
+        reason = f"the document is left out as a near copy of {first['url']}, which lacks the quote"
+        return {**item, "doc_id": None, "start": None, "end": None, "reason": reason}
+    return {**item, "doc_id": first["doc_id"], "start": span[0], "end": span[1]}
+
+
+def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    names = ("doc_id", "start", "end", "reason")
+    return one["reason"] is None and all(one[name] == other[name] for name in names)
+
+
 def gold_of(question: dict[str, Any]) -> Gold:
     """Return what a question (a row of `schemas.QUESTIONS`) should find.
 

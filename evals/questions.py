@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assets.chunks import corpus_documents
+from assets.chunks import corpus_documents, corpus_duplicates
 from assets.pages import fingerprint
 from assets.stage import Built, Check, Need, Stage, Work
-from evals.gold import resolve
+from evals.gold import in_first_copies, resolve
 from evals.grid import Grid, QuestionSet
 from evals.question_files import read_beir, read_yaml
 from warehouse.identity import digest, sha256_file
@@ -27,6 +27,7 @@ class Questions(Stage):
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
     )
+    code_version = "2"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {
         "evidence_found": "Every piece of evidence stands in a document of the corpus."
@@ -45,22 +46,27 @@ class Questions(Stage):
         return [Need("documents", source) for source in corpus.sources]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the question file, or of the BEIR folder's files."""
+        """Return the digests of the question file, or the BEIR folder's files, and of the corpus."""
         question_set = self.grid.sets[key]
+        corpus = self.grid.build.corpora[question_set.corpus].recipes()
         if question_set.beir is None:
-            return {f"questions.{key}": sha256_file(question_set.path)}
-        return {
-            f"questions.{key}": digest(
-                [question_set.beir.model_dump(exclude={"path"}), fingerprint(question_set.path)]
-            )
-        }
+            return {f"questions.{key}": sha256_file(question_set.path), **corpus}
+        facts = [question_set.beir.model_dump(exclude={"path"}), fingerprint(question_set.path)]
+        return {f"questions.{key}": digest(facts), **corpus}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Read the set and resolve its evidence."""
-        documents = corpus_documents(self.inputs(key, work.store), work)
+        inputs = self.inputs(key, work.store)
+        documents = corpus_documents(inputs, work)
         by_url = {row["url"]: row for row in documents.select("doc_id", "url", "text").iter_rows(named=True)}
+        threshold = self.grid.build.corpora[self.grid.sets[key].corpus].near_duplicates
+        copies: dict[str, dict[str, Any]] = {}
+        if threshold is not None:
+            by_id = {row["doc_id"]: row for row in by_url.values()}
+            links = corpus_duplicates(inputs, documents, threshold, work)
+            copies = {doc: by_id[first] for doc, first in links.select("doc_id", "duplicate_of").iter_rows()}
         rows = [
-            {**row, "evidence": [resolve(evidence, by_url) for evidence in row["evidence"]]}
+            {**row, "evidence": in_first_copies([resolve(item, by_url) for item in row["evidence"]], copies)}
             for row in _read(self.grid.sets[key])
         ]
         questions = frame(rows, QUESTIONS)

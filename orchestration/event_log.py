@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 
@@ -15,8 +16,7 @@ def shared_engines() -> Iterator[dict[object, Any]]:
     25 ms that a partition of a run cost (`make bench-grid` shows what it costs now). The engines pool no
     connections, so nothing else changes. With a Dagster that does it otherwise, the block does nothing.
     """
-    from dagster._core.storage.event_log.sqlite import sqlite_event_log as storage
-
+    storage: Any = import_module("dagster._core.storage.event_log.sqlite.sqlite_event_log")
     make = getattr(storage, "create_engine", None)
     engines: dict[object, Any] = {}
     if make is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -35,6 +36,26 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write ``frame`` to ``path`` at once: another reader sees the old file or the whole new one."""
     with replacing(path) as temporary:
         frame.write_parquet(temporary, compression="zstd")
+
+
+def write_batches(
+    frames: Iterable[pl.DataFrame], schema: dict[str, pl.DataType | type[pl.DataType]], path: Path
+) -> None:
+    """Write frames of one schema to ``path`` in their order, each a row group; only one is held at a time.
+
+    The file appears, whole, when the last one is written.
+    """
+    import pyarrow.parquet
+
+    def table(rows: pl.DataFrame) -> Any:
+        return rows.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+    with replacing(path) as temporary:
+        empty = table(pl.DataFrame(schema=schema))
+        with pyarrow.parquet.ParquetWriter(temporary, empty.schema, compression="zstd") as writer:
+            for rows in frames:
+                if len(rows):
+                    writer.write_table(table(rows.select(list(schema))), row_group_size=len(rows))
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:

@@ -64,9 +64,33 @@ DOCUMENTS: Schema = {
     "sections": pl.List(SECTION),  # offsets in characters: text[start:end]
     "metadata": pl.String,  # JSON object
     "page_sha256": pl.String,
+    "page_key": pl.String,  # digest of all that the document follows from; the same key needs no new cleaning
 }
 
-DROPPED: Schema = {"source": pl.String, "url": pl.String, "reason": pl.String}
+DROPPED: Schema = {
+    "source": pl.String,
+    "url": pl.String,
+    "reason": pl.String,
+    "page_key": pl.String,  # NULL: to be looked at again
+}
+
+VERSIONS: Schema = {
+    "doc_id": pl.String,
+    "version": pl.String,
+    "url": pl.String,
+    "title": pl.String,
+    "text_sha256": pl.String,
+    "valid_from": UTC_TIME,  # when the page that brought it was fetched
+    "valid_to": UTC_TIME,  # when it was replaced or found gone; NULL for the version of now
+    "gone": pl.Boolean,  # it ended because the source has no such document any longer
+}
+
+DUPLICATES: Schema = {
+    "doc_id": pl.String,
+    "duplicate_of": pl.String,  # the first copy, which is never a duplicate itself
+    "similarity": pl.Float64,  # Jaccard of the word 5-grams; 1.0 for equal normalised texts
+    "exact": pl.Boolean,
+}
 
 CHUNKS: Schema = {
     "chunk_id": pl.String,

@@ -1,4 +1,4 @@
-"""Pages in, documents and drops out."""
+"""One page in, one document or one drop out."""
 
 from __future__ import annotations
 
@@ -6,62 +6,87 @@ import json
 import logging
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import polars as pl
+from typing import Any, NamedTuple
 
 from assets.cleaning.draft import MIN_WORDS, Draft, Unusable
 from assets.cleaning.html import clean_html
+from assets.cleaning.language import detector, language_of
 from assets.cleaning.pdf import clean_pdf
 from assets.cleaning.plain import clean_beir, clean_text
-from assets.stage import Progress
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.pages import media_type, read_body
-from warehouse.parquet import frame
 from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS, DROPPED
+
+CODE_VERSION = "4"
+"""Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 log = logging.getLogger(__name__)
+logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # its complaints are our recorded reasons
 
 
-def clean_pages(
-    source: str, manifest: pl.DataFrame, home: Home, language: str | None, progress: Progress
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Clean the stored pages of a manifest; return schemas.DOCUMENTS, sorted by id, and schemas.DROPPED."""
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # its complaints are our recorded reasons
-    documents: list[dict[str, Any]] = []
-    dropped: list[dict[str, Any]] = []
-    stored = manifest.filter(pl.col("sha256").is_not_null()).sort("url")
-    for number, page in enumerate(stored.iter_rows(named=True), 1):
-        try:
-            documents.append(_document(source, page, home, language))
-        except (Unusable, CorruptFileError) as reason:
-            dropped.append({"source": source, "url": page["url"], "reason": str(reason)})
-        if number % 50 == 0 or number == len(stored):
-            progress(f"cleaning {source}", number, len(stored))
-    return frame(documents, DOCUMENTS).sort("doc_id"), frame(dropped, DROPPED).sort("url")
+class Cleaned(NamedTuple):
+    """What one page gave: a row of `schemas.DOCUMENTS`, or else one of `schemas.DROPPED`."""
+
+    document: dict[str, Any] | None
+    dropped: dict[str, Any] | None
+
+
+def page_key(source: str, page: dict[str, Any], language: str | None) -> str:
+    """Digest everything that a page's document follows from: what was fetched, and how it is cleaned.
+
+    page: a row of `schemas.PAGES`; when it was fetched does not count
+    language: what the source says of all its pages
+    """
+    fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
+    return digest([CODE_VERSION, detector(), source, language, fetched])
+
+
+def doc_id(source: str, page: dict[str, Any]) -> str:
+    """Return the id of a page's document: the passage's own, or a digest of source and URL."""
+    fields = page["fields"]
+    # Most pages have no id of their own, and parsing the fields of every page costs seconds.
+    own = json.loads(fields).get("id") if fields and '"id"' in fields else None
+    return str(own) if own is not None else digest([source, page["url"]])
+
+
+def clean_page(source: str, page: dict[str, Any], home: Home, language: str | None) -> Cleaned:
+    """Clean one stored page; what gives no document is a drop with its reason.
+
+    A drop because the stored bytes are damaged has no page key: they may be whole again at the next look.
+    """
+    key = page_key(source, page, language)
+    try:
+        return Cleaned({**_document(source, page, home, language), "page_key": key}, None)
+    except (Unusable, CorruptFileError) as reason:
+        again = isinstance(reason, CorruptFileError)
+        row = {"source": source, "url": page["url"], "reason": str(reason)}
+        return Cleaned(None, {**row, "page_key": None if again else key})
 
 
 def _document(source: str, page: dict[str, Any], home: Home, language: str | None) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(page["fields"] or "{}")
     draft = _clean(page, read_body(home, page["sha256"]))
-    text = _tidy(draft.text)
+    text = _tidy(
+        draft.text if "id" in fields else _repaired(draft.text)
+    )  # passages are data sets: as they are
     if "id" not in fields and len(text.split()) < MIN_WORDS:
         raise Unusable(f"too short: {len(text.split())} words")
+    said, said_by = language_of(language, draft.language, text)
+    metadata = {**draft.metadata, **({"language_source": said_by} if said_by else {}), **fields}
     shown = {
         "url": page["url"],
         "title": _title(fields, draft),
         "text": text,
-        "language": language or draft.language,
+        "language": said,
         "published_at": _published_at(fields, draft),
         "authors": _strings(fields.get("authors") or fields.get("author")) or list(draft.authors),
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
         "sections": list(draft.sections) if text == draft.text else [],
-        "metadata": json.dumps({**draft.metadata, **fields}, sort_keys=True, ensure_ascii=False),
+        "metadata": json.dumps(metadata, sort_keys=True, ensure_ascii=False),
     }
     return {
-        "doc_id": str(fields["id"]) if "id" in fields else digest([source, page["url"]]),
+        "doc_id": doc_id(source, page),
         "version": digest(shown),
         "source": source,
         "page_sha256": page["sha256"],
@@ -109,6 +134,13 @@ def _caught(kind: str, page: dict[str, Any], clean: Callable[[], Draft]) -> Draf
     except Exception as error:
         log.debug("%s breaks the %s parser", page["url"], kind, exc_info=True)
         raise Unusable(f"the {kind} cannot be parsed ({type(error).__name__}: {error})") from error
+
+
+def _repaired(text: str) -> str:
+    """Undo text that was decoded by the wrong charset before it came to us ("FuÃŸball"), by ftfy."""
+    import ftfy
+
+    return ftfy.fix_encoding(text)
 
 
 def _tidy(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 Element = Any  # lxml's elements come untyped
 

@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from assets import chunks as chunks_stage
 from assets.chunking.document import WholeDocument
 from assets.chunking.run import chunk_documents, chunk_id, heading_path
 from assets.chunking.tokens import TokenWindows
-from assets.chunks import corpus_documents
+from assets.chunks import Chunks, corpus_documents, corpus_duplicates
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
-from assets.stage import Work
+from assets.merging import Build
+from assets.recipes import Chunking, Corpus
+from assets.stage import Work, build_key
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
-from warehouse.parquet import frame, write_parquet
+from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import CHUNKS, DOCUMENTS
 
@@ -96,3 +99,46 @@ def test_a_corpus_refuses_a_document_that_comes_twice(tmp_path: Path) -> None:
     assert corpus_documents([one], work)["doc_id"].to_list() == ["a", "b"]
     with pytest.raises(AssayError, match=r"the document id b .* comes twice"):
         corpus_documents([one, other], work)
+
+
+def test_copies_are_found_once_for_the_same_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Work(Home(tmp_path))
+    one = stored(work, "one", document("a", TEXT), document("b", TEXT, published_at="2024-05-01"))
+    documents = corpus_documents([one], work)
+    found = corpus_duplicates([one], documents, 0.9, work)
+    assert found.select("doc_id", "duplicate_of").rows() == [("a", "b")]
+    monkeypatch.setattr(chunks_stage, "find_duplicates", None)  # a second search would fail
+    assert corpus_duplicates([one], documents, 0.9, work).equals(found)
+
+
+@pytest.mark.parametrize(("near_duplicates", "cut"), [(None, 3), (0.9, 2)])
+def test_copies_are_cut_unless_the_corpus_leaves_them_out(
+    tmp_path: Path, weights: Callable[[str], Path], near_duplicates: float | None, cut: int
+) -> None:
+    weights("all-MiniLM-L6-v2")
+    work = Work(Home(tmp_path))
+    stored(work, "docs", document("a", TEXT), document("b", TEXT), document("c", f"Other words. {TEXT[:40]}"))
+    corpus = Corpus(name="town", sources=("docs",), near_duplicates=near_duplicates)
+    chunking = Chunking.model_validate({"document": {}})
+    plan = Build(corpora={"town": corpus}, chunkings={"whole": chunking}, chunk_sets={"k": ("town", "whole")})
+    outcome = build_key(Chunks(plan), "k", work)
+    assert outcome.artifact, outcome.error
+    folder = work.store.folder("chunks", outcome.artifact.identity)
+    assert len(read_parquet(folder / "chunks.parquet")) == outcome.artifact.meta["documents"] == cut
+    told = {"exact": 1, "near": 0, "left_out": 3 - cut}
+    assert outcome.artifact.meta["duplicates"] == told
+    assert read_parquet(folder / "duplicates.parquet").select("doc_id", "duplicate_of").rows() == [("b", "a")]
+
+
+def test_the_recipe_of_a_corpus_counts_only_where_it_leaves_copies_out() -> None:
+    def recipes(near_duplicates: float | None) -> dict[str, str]:
+        return Corpus(name="town", sources=("docs",), near_duplicates=near_duplicates).recipes()
+
+    assert recipes(None) == {}
+    assert set(recipes(0.9)) == {"corpus.town"}
+    assert recipes(0.9) != recipes(0.8)
+    for wrong in (0.0, -0.5, 1.1):
+        with pytest.raises(ValueError, match="near_duplicates"):
+            recipes(wrong)

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from assets.cleaning import run
+from assets.cleaning.batches import Cleaning, Known
 from assets.cleaning.html import clean_html
-from assets.cleaning.run import clean_pages
 from warehouse.pages import write_body
 from warehouse.parquet import frame
 from warehouse.paths import Home
@@ -44,7 +44,10 @@ def cleaned(
     home: Home, *pages: dict[str, object], language: str | None = None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """URL -> document, and URL -> why there is none."""
-    documents, dropped = clean_pages("source", frame(list(pages), PAGES), home, language, lambda *_: None)
+    cleaning = Cleaning("source", home, language, home.root / "parts")
+    batches = list(cleaning.run(frame(list(pages), PAGES), Known(), lambda *_: None))
+    documents = pl.concat([batch.documents for batch in batches])
+    dropped = pl.concat([batch.dropped for batch in batches])
     assert documents.schema == pl.Schema(DOCUMENTS)
     assert dropped.schema == pl.Schema(DROPPED)
     found = {row["url"]: row for row in documents.iter_rows(named=True)}
@@ -236,3 +239,11 @@ def test_no_post_of_the_sample_blog_is_dropped(home: Home) -> None:
 def test_only_pages_without_content_of_their_own_are_dropped(home: Home, content: str, kept: bool) -> None:
     found, dropped = cleaned(home, page(home, "u", article(CHROME.format(content))))
     assert bool(found) == kept, dropped or found
+
+
+def test_text_of_a_wrong_charset_is_repaired_and_right_text_kept() -> None:
+    broken = "Der FuÃŸball-Club verlor in MÃ¼nchen mit eins zu drei."
+    from assets.cleaning.run import _repaired
+
+    assert _repaired(broken) == "Der Fußball-Club verlor in München mit eins zu drei."
+    assert _repaired("Größe, naïve – „fair“") == "Größe, naïve – „fair“"

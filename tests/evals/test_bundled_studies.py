@@ -27,7 +27,7 @@ def test_names_mean_the_same_in_all_of_them(
 ) -> None:
     monkeypatch.delenv("ASSAY_BEIR", raising=False)
     monkeypatch.delenv("ASSAY_STUDIES", raising=False)
-    assert set(read_book().studies) == {"demo", "eurlex-energy", "sportnews", "blog"}
+    assert set(read_book().studies) == {"demo", "eurlex_energy", "sportnews", "blog"}
     assert [record.message for record in caplog.records if "ASSAY_BEIR" not in record.message] == []
 
 

@@ -64,7 +64,11 @@ UNKNOWN_KEYS = [
 
 UNKNOWN_NAMES = [
     ("sources: [docs]", "sources: [dcos]", "unknown source `dcos`; did you mean `docs`?"),
-    ("reader: folder", "reader: pdf", "sources.docs.reader: must be 'beir' or 'folder', not 'pdf'"),
+    (
+        "reader: folder",
+        "reader: csv",
+        "sources.docs.reader: must be 'beir', 'folder', 'html', 'jsonl', 'pdf', 'table', 'text' or 'warc', not 'csv'",
+    ),
     ("{k: 5}", "{variant: okapy}", "variant: must be 'okapi', 'plus' or 'l', not 'okapy'"),
     ("ndcg@10", "ndgc@10", "metrics item 1: unknown metric 'ndgc@10'; did you mean ndcg@10?"),
     ("abstention", "abstension", "metrics item 3: unknown metric 'abstension'; did you mean abstention?"),
@@ -113,7 +117,7 @@ IMPOSSIBLE_VALUES = [
     (
         "corpus: {name: ferries, sources: [docs]}",
         "corpus: ferries",
-        "keys out of name, sources, not 'ferries'",
+        "keys out of name, sources, near_duplicates, not 'ferries'",
     ),
     ("corpus: {name: ferries, sources: [docs]}\n", "", "`corpus` is missing"),
     ("[ndcg@10, evidence", "[ndcg@10, ndcg@10, evidence", "the metric ndcg@10 is named twice"),

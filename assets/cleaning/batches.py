@@ -1,0 +1,234 @@
+"""Pages in, documents and drops out: batch by batch, on several cores, and only what is not known yet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from assets.cleaning.run import Cleaned, clean_page, doc_id, page_key
+from assets.stage import Progress
+from warehouse.errors import CorruptFileError
+from warehouse.pages import media_type
+from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.paths import Home
+from warehouse.schemas import DOCUMENTS, DROPPED
+
+BATCH = 512  # pages held at once, a row group of the file
+TASK = 32  # pages that a worker cleans at a time
+AHEAD = 2  # batches given to the workers before the first is taken back: bounds what waits in memory
+POOL_FROM = 400  # parsed pages from which the seconds that workers take to start are worth it
+MOST_WORKERS = 4  # about 150 MB each
+
+_PARSED = frozenset({"text/html", "application/xhtml+xml", "application/pdf"})
+
+Page = dict[str, Any]
+Clean = Callable[[Sequence[Page]], list[Cleaned]]
+Give = Callable[[Sequence[Page]], Callable[[], list[Cleaned]]]
+
+
+class Batch(NamedTuple):
+    """The documents (`schemas.DOCUMENTS`, by id) and drops (`schemas.DROPPED`, by id) of some pages.
+
+    reused: how many of the pages were known
+    """
+
+    documents: pl.DataFrame
+    dropped: pl.DataFrame
+    reused: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What earlier builds made of pages: their files of documents and of drops."""
+
+    documents: tuple[Path, ...] = ()
+    dropped: tuple[Path, ...] = ()
+
+    @staticmethod
+    def in_folders(*folders: Path) -> Known:
+        """Take the readable files of these folders; not those of a time without page keys."""
+        found = (
+            tuple(path for folder in folders for path in sorted(folder.glob(name)) if _has_keys(path))
+            for name in ("*documents.parquet", "*dropped.parquet")
+        )
+        return Known(*found)
+
+    def keys(self) -> set[str]:
+        """Return the page keys of all that is known."""
+        keys: set[str] = set()
+        for path in (*self.documents, *self.dropped):
+            with suppress(CorruptFileError):
+                keys.update(read_parquet(path, ["page_key"])["page_key"].drop_nulls())
+        return keys
+
+    def rows(self, pages: Sequence[Page]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the known documents and drops of these pages, which are sorted by document id."""
+        keys = [page["page_key"] for page in pages]
+        is_asked = pl.col("page_key").is_in(keys)
+        # The range is what lets row groups be skipped unread.
+        first, last = pl.lit(pages[0]["doc_id"]), pl.lit(pages[-1]["doc_id"])
+        in_range = pl.col("doc_id").is_between(first, last)
+        return (
+            _found(self.documents, in_range & is_asked, DOCUMENTS),
+            _found(self.dropped, is_asked, DROPPED),
+        )
+
+
+def _has_keys(path: Path) -> bool:
+    try:
+        return "page_key" in pl.read_parquet_schema(path)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return False
+
+
+def _found(paths: Sequence[Path], which: pl.Expr, schema: dict[str, Any]) -> pl.DataFrame:
+    if not paths:
+        return pl.DataFrame(schema=schema)
+    try:
+        found = pl.concat([pl.scan_parquet(path).filter(which).collect() for path in paths])
+    except (pl.exceptions.ComputeError, pl.exceptions.PanicException, OSError):
+        return pl.DataFrame(schema=schema)  # torn: the pages are cleaned again
+    return found.select(list(schema)).unique("page_key", keep="first", maintain_order=True)
+
+
+# ------------------------------------------------------------------------------------------- cleaning
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """How the pages of one source are cleaned.
+
+    language: what the source says of all its pages
+    parts: folder of what is done, batch by batch, so that a killed build goes on from there
+    workers: processes; None for as many as there are cores, up to MOST_WORKERS, if there is work for them
+    """
+
+    source: str
+    home: Home
+    language: str | None
+    parts: Path
+    workers: int | None = None
+
+    def pages(self, manifest: pl.DataFrame) -> pl.DataFrame:
+        """Return the stored pages with `doc_id` and `page_key`, sorted by document."""
+        stored = manifest.filter(pl.col("sha256").is_not_null()).select(
+            "url", "content_type", "sha256", "fields"
+        )
+        rows = stored.iter_rows(named=True)
+        named = [(doc_id(self.source, page), page_key(self.source, page, self.language)) for page in rows]
+        return stored.with_columns(
+            doc_id=pl.Series([name for name, _ in named], dtype=pl.String),
+            page_key=pl.Series([key for _, key in named], dtype=pl.String),
+        ).sort("doc_id", "url")
+
+    def run(self, manifest: pl.DataFrame, known: Known, progress: Progress) -> Iterator[Batch]:
+        """Clean the pages of a manifest, those aside that are known, in the order of their document ids."""
+        pages = self.pages(manifest)
+        done = 0
+        clean = partial(clean_some, self.source, self.home, self.language)
+        with _workers(self._worker_count(pages, known), clean) as give:
+            for number, given in enumerate(_ahead(_given(pages, known, give))):
+                made: list[Cleaned] = []
+                for result in given.results:
+                    made += result()
+                    progress(f"cleaning {self.source}", done + len(made), len(pages))
+                batch = given.joined(made)
+                done += batch.reused + len(made)
+                progress(f"cleaning {self.source}", done, len(pages))
+                if made:
+                    write_parquet(batch.documents, self.parts / f"{number:06}.documents.parquet")
+                    write_parquet(batch.dropped, self.parts / f"{number:06}.dropped.parquet")
+                yield batch
+
+    def _worker_count(self, pages: pl.DataFrame, known: Known) -> int:
+        if self.workers is not None:
+            return self.workers
+        keys = known.keys()
+        rows = pages.select("content_type", "page_key").iter_rows()
+        parsed = sum(media_type(kind) in _PARSED and key not in keys for kind, key in rows)
+        return min(os.cpu_count() or 1, MOST_WORKERS) if parsed >= POOL_FROM else 0
+
+
+def clean_some(source: str, home: Home, language: str | None, pages: Sequence[Page]) -> list[Cleaned]:
+    """Clean some pages one after the other."""
+    return [clean_page(source, page, home, language) for page in pages]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A batch on its way: what was known of it, and what the workers will make of the rest."""
+
+    documents: pl.DataFrame
+    dropped: pl.DataFrame
+    results: list[Callable[[], list[Cleaned]]]
+
+    def joined(self, made: Sequence[Cleaned]) -> Batch:
+        documents = frame([one.document for one in made if one.document], DOCUMENTS)
+        dropped = frame([one.dropped for one in made if one.dropped], DROPPED)
+        return Batch(
+            pl.concat([self.documents, documents]).sort("doc_id", "url"),
+            pl.concat([self.dropped, dropped]).sort("url"),
+            len(self.documents) + len(self.dropped),
+        )
+
+
+def _given(pages: pl.DataFrame, known: Known, give: Give) -> Iterator[_Given]:
+    for rows in pages.iter_slices(BATCH):
+        batch = rows.to_dicts()
+        documents, dropped = known.rows(batch)
+        there = {*documents["page_key"], *dropped["page_key"]}
+        new = [page for page in batch if page["page_key"] not in there]
+        tasks = [new[at : at + TASK] for at in range(0, len(new), TASK)]
+        yield _Given(documents, dropped, [give(task) for task in tasks])
+
+
+def _ahead(given: Iterator[_Given]) -> Iterator[_Given]:
+    """Yield batches in their order, with the next AHEAD ones begun already."""
+    waiting: deque[_Given] = deque()
+    for one in given:
+        waiting.append(one)
+        if len(waiting) > AHEAD:
+            yield waiting.popleft()
+    yield from waiting
+
+
+# ------------------------------------------------------------------------------------------- workers
+
+
+@contextmanager
+def _workers(count: int, clean: Clean) -> Iterator[Give]:
+    """Yield what hands pages to ``count`` processes, or for 0 cleans them here when a result is asked for."""
+    if not count:
+        yield lambda task: partial(clean, task)
+        return
+    # Spawned, not forked: this process has threads (Dagster, polars), whose locks a fork would copy.
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin_worker)
+    try:
+        yield lambda task: pool.submit(clean, task).result
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """Leave Ctrl-C to the parent, which ends its workers, and end with a parent that was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,222 @@
+"""Copies among documents: exact ones by their text, near ones by MinHash, verified by exact Jaccard.
+
+Broder, On the resemblance and containment of documents, 1997 (shingles, MinHash); Leskovec, Rajaraman and
+Ullman, Mining of Massive Datasets, 3.4 (banding): two documents of similarity s share one of b bands of r
+rows with probability 1 - (1 - s^r)^b.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import OrderedDict
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warehouse.identity import sha256_text
+from warehouse.parquet import frame
+from warehouse.schemas import DUPLICATES, UTC_TIME
+
+CODE_VERSION = "1"
+SHINGLE = 5  # words
+PERMUTATIONS = 128
+MISSED = 1e-4  # probability at most that a pair of exactly the threshold's similarity shares no band
+_SEED = 7
+_HELD = 512  # shingle sets of kept documents in memory
+
+Hashes = npt.NDArray[np.uint64]
+_WORD = re.compile(r"\w+")
+
+
+def find_duplicates(documents: pl.DataFrame, threshold: float | None) -> pl.DataFrame:
+    """Link every copy among documents to its first copy; return `schemas.DUPLICATES`, sorted by id.
+
+    The first copy is the earliest published one, of those without a date the first by URL; dated ones come
+    before undated ones. Documents are gone through in that order, and each is linked to the first one before
+    it that is no copy itself and similar enough, so that every link holds directly and none goes over a
+    third document.
+
+    Args:
+        documents: doc_id, url, text and published_at (ISO 8601) of the documents.
+        threshold: Jaccard similarity of the sets of word 5-grams from which on documents are copies, in
+            (0, 1]; None for exact copies only (equal texts, white space, case and Unicode form aside).
+    """
+    moments = pl.Series("moment", [_moment(text) for text in documents["published_at"]], UTC_TIME)
+    ordered = (
+        documents.select("doc_id", "url", "text")
+        .with_columns(moments)
+        .sort("moment", "url", "doc_id", nulls_last=True)
+    )
+    links = _exact(ordered)
+    if threshold is not None:
+        near = _near(ordered.filter(~pl.col("doc_id").is_in(list(links))), threshold)
+        # Where the first of several exact copies is a near copy of another document, all of them are.
+        links = {doc: near.get(link.first, link) for doc, link in links.items()} | near
+    rows: list[dict[str, object]] = [
+        {"doc_id": doc, "duplicate_of": link.first, "similarity": link.similarity, "exact": link.exact}
+        for doc, link in sorted(links.items())
+    ]
+    return frame(rows, DUPLICATES)
+
+
+class _Link(NamedTuple):
+    first: str
+    similarity: float
+    exact: bool
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Return an ISO 8601 date or time as a time, in UTC where it names no zone; None where it is neither."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def normalised(text: str) -> str:
+    """Return a text as it is compared.
+
+    >>> normalised("  The\\u00a0Ferry\\nleaves ")
+    'the ferry leaves'
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _exact(ordered: pl.DataFrame) -> dict[str, _Link]:
+    firsts: dict[str, str] = {}
+    links = {}
+    for doc, text in ordered.select("doc_id", "text").iter_rows():
+        first = firsts.setdefault(sha256_text(normalised(text)), doc)
+        if first != doc:
+            links[doc] = _Link(first, 1.0, True)
+    return links
+
+
+# ------------------------------------------------------------------------------------------- near copies
+
+
+def _near(ordered: pl.DataFrame, threshold: float) -> dict[str, _Link]:
+    """Link documents in their order to the first kept one that is similar enough.
+
+    Only kept documents wait in the buckets, so that a thousand copies of one page cost a thousand comparisons
+    and not half a million.
+    """
+    bands, rows = bands_for(threshold)
+    ids: list[str] = ordered["doc_id"].to_list()
+    texts = ordered["text"]
+    words = _Words()
+    held: OrderedDict[int, Hashes] = OrderedDict()
+
+    def shingles_of(number: int) -> Hashes:
+        if number not in held:
+            held[number] = words.shingles(texts[number])
+        held.move_to_end(number)
+        while len(held) > _HELD:
+            held.popitem(last=False)
+        return held[number]
+
+    buckets: dict[tuple[int, bytes], list[int]] = {}
+    links: dict[str, _Link] = {}
+    for number, doc in enumerate(ids):
+        own = words.shingles(texts[number])
+        if not len(own):
+            continue
+        signature = minhash(own)
+        places = [(band, signature[band * rows : (band + 1) * rows].tobytes()) for band in range(bands)]
+        candidates = sorted({other for place in places for other in buckets.get(place, ())})
+        for other in candidates:
+            similarity = jaccard(own, shingles_of(other))
+            if similarity >= threshold:
+                links[doc] = _Link(ids[other], similarity, False)
+                break
+        else:
+            for place in places:
+                buckets.setdefault(place, []).append(number)
+    return links
+
+
+def bands_for(threshold: float) -> tuple[int, int]:
+    """Return the number of bands and of rows in each: the most rows that miss at most MISSED of the pairs.
+
+    >>> bands_for(0.9), bands_for(1.0)  # 1 - 0.9^7 = 0.52, and 0.52^18 = 0.000008
+    ((18, 7), (1, 128))
+    """
+    for rows in range(PERMUTATIONS, 1, -1):
+        bands = PERMUTATIONS // rows
+        if (1 - threshold**rows) ** bands <= MISSED:
+            return bands, rows
+    return PERMUTATIONS, 1
+
+
+def jaccard(one: Hashes, other: Hashes) -> float:
+    """Return the size of the intersection over that of the union of two sets, as sorted distinct hashes.
+
+    >>> jaccard(np.array([1, 2, 3], np.uint64), np.array([2, 3, 4], np.uint64))
+    0.5
+    """
+    common = len(np.intersect1d(one, other, assume_unique=True))
+    union = len(one) + len(other) - common
+    return common / union if union else 0.0
+
+
+def minhash(shingles: Hashes) -> npt.NDArray[np.uint32]:
+    """Return the signature of a set: for each of PERMUTATIONS hash functions the least value of its members.
+
+    The functions are x -> (a x + b) mod 2^64, of which the upper 32 bits count (Dietzfelbinger's
+    multiply-shift), with odd a and any b drawn once from a fixed seed.
+    """
+    factors, offsets = _functions()
+    least = np.full(PERMUTATIONS, np.iinfo(np.uint32).max, np.uint32)
+    for at in range(0, len(shingles), 4096):  # 4096 x 128 x 8 bytes = 4 MB at once
+        values = (shingles[at : at + 4096, None] * factors + offsets) >> np.uint64(32)
+        least = np.minimum(least, values.min(axis=0).astype(np.uint32))
+    return least
+
+
+@cache
+def _functions() -> tuple[Hashes, Hashes]:
+    draws = np.random.default_rng(_SEED).integers(0, 2**64, (2, PERMUTATIONS), np.uint64)
+    return draws[0] | np.uint64(1), draws[1]
+
+
+class _Words:
+    """Hashes of words, each computed once."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def shingles(self, text: str) -> Hashes:
+        """Return the sorted distinct hashes of the word 5-grams of a text; a shorter text is one n-gram."""
+        words = _WORD.findall(normalised(text))
+        hashes = np.fromiter(map(self._hash, words), np.uint64, len(words))
+        if not len(hashes):
+            return hashes
+        length = min(SHINGLE, len(hashes))
+        grams = np.zeros(len(hashes) - length + 1, np.uint64)
+        for position in range(length):
+            grams = grams * _FACTOR + hashes[position : position + len(grams)]
+        return np.unique(_mixed(grams))
+
+    def _hash(self, word: str) -> int:
+        found = self.known.get(word)
+        if found is None:
+            found = int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+            self.known[word] = found
+        return found
+
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd: no word of an n-gram is lost by the multiplication
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """Spread the bits of each value over all of it (the finaliser of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,67 @@
+"""Evidence in documents that the corpus leaves out as copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evals.gold import gold_of, in_first_copies, resolve
+from evals.measuring.contract import Span
+from tests.evals.conftest import MakeBench
+from warehouse.parquet import read_parquet
+
+QUOTE = "The ferry leaves at noon."
+FIRST = {"doc_id": "a", "url": "https://a", "text": f"Harbour news. {QUOTE} It returns before dusk."}
+COPY = {"doc_id": "b", "url": "https://b", "text": f"{QUOTE} It returns before dusk."}
+BY_URL = {document["url"]: document for document in (FIRST, COPY)}
+
+
+def found(*evidence: dict[str, Any]) -> list[dict[str, Any]]:
+    return in_first_copies([resolve(item, BY_URL) for item in evidence], {"b": FIRST})
+
+
+def test_evidence_in_a_copy_counts_in_the_first_copy() -> None:
+    (item,) = found({"url": "https://b", "quote": QUOTE})
+    assert (item["doc_id"], item["start"], item["end"]) == ("a", 14, 14 + len(QUOTE))
+    assert item["url"] == "https://b", "what the question names stays"
+    assert gold_of({"evidence": [item], "needs": "all"}).spans == (Span("a", 14, 39),)
+
+
+def test_evidence_that_names_both_copies_counts_once() -> None:
+    both = {"url": "https://a", "quote": QUOTE}, {"url": "https://b", "quote": QUOTE}
+    assert [item["doc_id"] for item in found(*both)] == ["a"]
+    assert [item["doc_id"] for item in found(*both[::-1])] == ["a"]
+    other = {"url": "https://b", "quote": "It returns before dusk."}
+    assert [item["start"] for item in found(*both, other)] == [14, 40]
+
+
+def test_whole_documents_move_with_their_grade() -> None:
+    (item,) = found({"url": "https://b", "grade": 2})
+    assert (item["doc_id"], item["grade"], item["reason"]) == ("a", 2, None)
+
+
+def test_a_quote_that_only_the_copy_has_is_lost_with_the_reason() -> None:
+    by_url = {**BY_URL, "https://b": {**COPY, "text": f"{COPY['text']} Dogs travel free."}}
+    evidence = resolve({"url": "https://b", "quote": "Dogs travel free."}, by_url)
+    (item,) = in_first_copies([evidence], {"b": FIRST})
+    assert item["doc_id"] is None
+    assert item["reason"] == "the document is left out as a near copy of https://a, which lacks the quote"
+    assert gold_of({"evidence": [item], "needs": "all"}).missing == len("Dogs travel free.")
+
+
+def test_what_is_no_copy_stays_as_it_is() -> None:
+    twice = [resolve({"url": "https://a", "quote": QUOTE}, BY_URL)] * 2
+    assert in_first_copies(twice, {}) == twice
+
+
+def test_questions_and_chunks_of_a_corpus_agree_on_the_first_copy(make_bench: MakeBench) -> None:
+    ferry = "The ferry leaves the harbour at noon. It calls at the island and returns before dusk."
+    tickets = "Tickets are sold on the quay in the morning. Children under six travel without one."
+    texts = {"aferry": ferry, "ferry": ferry, "tickets": tickets}
+    bench = make_bench({"sources: [docs]}": "sources: [docs], near_duplicates: 0.9}"}, texts=texts)
+    bench.build("chunks", "questions")
+    (chunks,), (questions,) = (bench.stages[name].keys() for name in ("chunks", "questions"))
+    cut = set(read_parquet(bench.folder("chunks", chunks) / "chunks.parquet")["doc_id"])
+    rows = read_parquet(bench.folder("questions", questions) / "questions.parquet").rows(named=True)
+    evidence = {item["doc_id"] for row in rows for item in row["evidence"] if item["start"] is not None}
+    assert len(cut) == 2
+    assert evidence == cut, "the question names the second copy's address"
