@@ -67,7 +67,7 @@ UNKNOWN_NAMES = [
     (
         "reader: folder",
         "reader: csv",
-        "sources.docs.reader: must be 'beir', 'folder', 'html', 'jsonl', 'pdf', 'table', 'text' or 'warc', not 'csv'",
+        "reader: must be 'beir', 'folder', 'html', 'jsonl', 'pdf', 'table', 'text' or 'warc', not 'csv'",
     ),
     ("{k: 5}", "{variant: okapy}", "variant: must be 'okapi', 'plus' or 'l', not 'okapy'"),
     ("ndcg@10", "ndgc@10", "metrics item 1: unknown metric 'ndgc@10'; did you mean ndcg@10?"),
