@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +123,3 @@ def _sections(document: dict[str, Any]) -> dict[tuple[str, int], str]:
 def _name(key: tuple[str, int]) -> str:
     heading, number = key
     return f"{heading} ({number + 1})" if number else heading
-
-
-def current_at(versions: pl.DataFrame, moment: datetime) -> pl.DataFrame:
-    """Return the versions that held at a moment (aware of its zone): valid_from <= moment < valid_to."""
-    ended = pl.col("valid_to").is_not_null() & (pl.col("valid_to") <= moment)
-    return versions.filter((pl.col("valid_from") <= moment) & ~ended)
