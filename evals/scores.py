@@ -51,7 +51,7 @@ class Scores(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the metrics; what is sampled shows in the answers."""
         study = self.grid.studies[self.grid.cells[key].study]
-        metrics = [[name, get_metric(name).code_version] for name in study.metrics]
+        metrics = [[name, *get_metric(name).versions()] for name in study.metrics]
         return {f"metrics.{study.study}": digest(metrics)}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:

@@ -73,6 +73,10 @@ class Metric(ABC):
     explanation: str
     code_version: ClassVar[str] = "1"
 
+    def versions(self) -> list[str]:
+        """Return what its values depend on beside the cases: its code and, where it has one, its judge."""
+        return [self.code_version]
+
     @abstractmethod
     def applies(self, question: dict[str, Any]) -> bool:
         """Say whether it can be asked of this question: a matter of the question alone, never of a cell."""

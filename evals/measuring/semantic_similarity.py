@@ -28,6 +28,10 @@ class SemanticSimilarity(AnswerMetric):
         "Cosine of the all-MiniLM-L6-v2 embeddings of answer and ground truth (ragas SemanticSimilarity)."
     )
 
+    def versions(self) -> list[str]:
+        """Return its code version and the revision of the embedder that judges."""
+        return [self.code_version, JUDGE.revision()]
+
     def values(self, cases: Sequence[Case]) -> list[Score]:
         """Score every answer; all texts are embedded in one batch, each once."""
         os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
