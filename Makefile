@@ -11,7 +11,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 .PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-documents bench-cleaning clean distclean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: $(READY) ## install everything into .venv (the other targets do it by themselves)
 
