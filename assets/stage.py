@@ -102,6 +102,10 @@ class Stage(ABC):
     by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
     crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
 
+    # What a stage that goes on with gaps must do without in this walk: the driver sets it.
+    tolerates_gaps: ClassVar[bool] = False
+    without: frozenset[Need] = frozenset()
+
     @abstractmethod
     def keys(self) -> list[str]:
         """Return all partition keys."""

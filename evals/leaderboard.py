@@ -17,7 +17,7 @@ from evals.measuring.contract import Metric
 from evals.study import Cell, Study
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import LEADERBOARD, MIN_COVERAGE
+from warehouse.schemas import LEADERBOARD, MIN_COVERAGE, SCORES, Status
 
 
 class Leaderboard(Stage):
@@ -31,6 +31,7 @@ class Leaderboard(Stage):
         "are shown. Cells that were asked a sample are compared with the others on that sample."
     )
     upstream = ("scores",)
+    tolerates_gaps = True
     checks: ClassVar[dict[str, str]] = {
         "equal_questions": "Every cell of a subset is measured on the same questions.",
         "covered": "Every cell has a value for at least 98 % of the questions, in every metric.",
@@ -44,18 +45,23 @@ class Leaderboard(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[Need]:
-        """Return the scores of every cell of the study."""
-        return [Need("scores", cell.key) for cell in self.grid.studies[key].cells()]
+        """Return the scores of every cell of the study that could be run."""
+        needed = [Need("scores", cell.key) for cell in self.grid.studies[key].cells()]
+        return [need for need in needed if need not in self.without]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what compares the cells: metrics in their order, seed, interval."""
         study = self.grid.studies[key]
-        return {f"comparison.{key}": digest([list(study.metrics), study.seed, RESAMPLES, CONFIDENCE])}
+        gaps = [cell.key for cell in study.cells() if Need("scores", cell.key) in self.without]
+        compared = [list(study.metrics), study.seed, RESAMPLES, CONFIDENCE, *([gaps] if gaps else [])]
+        return {f"comparison.{key}": digest(compared)}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Compare the cells of one study."""
         study = self.grid.studies[key]
-        scores = {cell: read_scores(cell, work) for cell in study.cells()}
+        there = set(self.needs(key))
+        run = {c: read_scores(c, work) for c in study.cells() if Need("scores", c.key) in there}
+        scores = {cell: run[cell] if cell in run else not_run(cell, run) for cell in study.cells()}
         rows: list[dict[str, Any]] = []
         uneven: list[str] = []
         for subset, ids in subsets(study, scores).items():
@@ -64,13 +70,18 @@ class Leaderboard(Stage):
                 if len({row["n"] for row in found}) > 1:
                     uneven.append(f"{metric.name} on {subset}")
                 rows += found
-        rows = _with_cell_ids(_with_ranks(rows, get_metric(study.metrics[0])), work)
+        rows = _with_cell_ids(_with_ranks(rows, get_metric(study.metrics[0])), run, work)
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
         best = board.filter(
             (pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == study.metrics[0])
         )
-        meta: dict[str, Any] = {"cells": len(scores), "metrics": len(study.metrics), "rows": len(rows)}
+        meta: dict[str, Any] = {
+            "cells": len(scores),
+            "cells_not_run": len(scores) - len(run),
+            "metrics": len(study.metrics),
+            "rows": len(rows),
+        }
         if len(best):
             top = best.row(0, named=True)
             meta["highest"] = (
@@ -104,6 +115,20 @@ def read_scores(cell: Cell, work: Work) -> pl.DataFrame:
     artifact = work.store.current("scores", cell.key)
     assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
     return read_parquet(work.store.folder("scores", artifact.identity) / "scores.parquet")
+
+
+def not_run(cell: Cell, run: dict[Cell, pl.DataFrame]) -> pl.DataFrame:
+    """Return scores without values for a cell that could not be run: the questions and metrics of its like.
+
+    So it stays on the leaderboard, with coverage 0 and the same denominator, and is not silently absent.
+    """
+    like = [rows for other, rows in run.items() if other.sample == cell.sample]
+    asked = pl.concat(like) if like else frame([], SCORES)
+    return asked.unique(["question_id", "metric"]).with_columns(
+        pl.lit(str(Status.NOT_RUN)).alias("status"),
+        pl.lit(None, pl.Float64).alias("value"),
+        pl.lit("what the cell needs failed").alias("reason"),
+    )
 
 
 def subsets(study: Study, scores: dict[Cell, pl.DataFrame]) -> dict[str, list[str]]:
@@ -197,13 +222,13 @@ def _with_ranks(rows: list[dict[str, Any]], primary: Metric) -> list[dict[str, A
     return [{**row, "rank": ranks.get((row["subset"], row["cell"]))} for row in rows]
 
 
-def _with_cell_ids(rows: list[dict[str, Any]], work: Work) -> list[dict[str, Any]]:
-    """Add the identity of each cell: that of its answers or, where it has none, of its scores."""
-    ids: dict[str, str | None] = {}
-    for row in rows:
-        cell = row["cell"]
-        if cell not in ids:
-            artifact = work.store.current("answers", cell) or work.store.current("scores", cell)
-            ids[cell] = artifact.identity if artifact else None
-        row["cell_id"] = ids[cell]
-    return rows
+def _with_cell_ids(
+    rows: list[dict[str, Any]], run: dict[Cell, pl.DataFrame], work: Work
+) -> list[dict[str, Any]]:
+    """Add the identity of each cell that was run: of its answers or, where it has none, its scores."""
+    ids: dict[str, str] = {}
+    for key in (cell.key for cell in run):
+        artifact = work.store.current("answers", key) or work.store.current("scores", key)
+        if artifact:
+            ids[key] = artifact.identity
+    return [{**row, "cell_id": ids.get(row["cell"])} for row in rows]

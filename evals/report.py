@@ -57,9 +57,10 @@ def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> Report
     """Gather all that the report of a study shows."""
     grid = Grid([study])
     store = ArtifactStore(home)
-    cells = [cell.key for cell in study.cells()]
     with connect(home.database) as connection:
         board = _leaderboard(connection, study)
+        # Without the cells that could not be run now: what older runs left of them is not mixed in.
+        cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
         questions = _select(
             connection,
             "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "

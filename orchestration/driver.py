@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_tables
-from assets.stage import Outcome, Progress, Stage, Work
+from assets.stage import Need, Outcome, Progress, Stage, Work
 from evals.study import Study
 from orchestration.definitions import stages_of
 from orchestration.event_log import shared_engines
@@ -109,8 +109,12 @@ class Driver:
         known = _known_to_dagster(stage, instance)
         stale = []
         store = Work(self.home).store
+        if stage.tolerates_gaps:
+            stage.without = frozenset(Need(*gone) for gone in self._gone)
         for key in keys:
             root = next((self._gone[need] for need in stage.needs(key) if need in self._gone), None)
+            if root is None and stage.without and not stage.needs(key):
+                root = next(iter(self._gone.values()))
             artifact = stage.fresh(key, store)
             if root is not None:
                 report.left_out[key] = root
