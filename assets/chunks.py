@@ -8,10 +8,14 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from assets.chunking import Tools
 from assets.chunking.run import chunk_documents
 from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
 from assets.merging import Build
+from assets.recipes import Chunking
 from assets.stage import Built, Check, Need, Stage, Work
 from warehouse import models
 from warehouse.artifacts import Artifact
@@ -19,7 +23,10 @@ from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest, digest_strings
 from warehouse.parquet import read_parquet, write_parquet
 
-CORPUS_COLUMNS = ("doc_id", "version", "source", "url", "title", "text", "published_at", "sections")
+CORPUS_COLUMNS = (
+    *("doc_id", "version", "source", "url", "title", "text"),
+    *("published_at", "language", "keywords", "sections", "metadata"),
+)
 
 
 class Chunks(Stage):
@@ -32,7 +39,7 @@ class Chunks(Stage):
         "ids follow from document, version and offsets. Stored: Parquet; beside it duplicates.parquet links "
         "copies of a document to the first one, the only one that is cut where the corpus asks for that."
     )
-    code_version = "2"
+    code_version = "3"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {
         "exact_offsets": "Every chunk is the stretch of its document that its offsets say."
@@ -69,8 +76,7 @@ class Chunks(Stage):
         write_parquet(duplicates, folder / "duplicates.parquet")
         if threshold is not None:
             documents = documents.join(duplicates, on="doc_id", how="anti")
-        tokenizer = tokenizer_of(recipe.tokenizer, work)
-        chunks = chunk_documents(documents, recipe.chunker, tokenizer)
+        chunks = chunk_documents(documents, recipe.chunker, _tools(recipe, work))
         if not len(chunks):
             raise AssayError(f"chunks of {key}: the corpus has no text to cut")
         write_parquet(chunks, folder / "chunks.parquet")
@@ -91,7 +97,27 @@ class Chunks(Stage):
         check = Check(
             "exact_offsets", wrong == 0, f"{wrong} of {len(chunks)} chunks differ from their document"
         )
-        return Built(digest_strings(chunks["chunk_id"]), meta, (check,))
+        return Built(_version(chunks), meta, (check,))
+
+
+def _tools(recipe: Chunking, work: Work) -> Tools:
+    """Return what the chunker of a chunking may use."""
+    tokenizer = tokenizer_of(recipe.tokenizer, work)
+    model = recipe.chunker.embedding_model
+    if model is None:
+        return Tools(tokenizer)
+    embedder = CachedEmbedder(EmbedderRecipe(model=model, overflow="truncate"), work.home)
+    label = f"embedding sentences by {model}"
+    return Tools(
+        tokenizer,
+        lambda texts: embedder.passages(texts, lambda done, of: work.progress(label, done, of)).vectors,
+    )
+
+
+def _version(chunks: pl.DataFrame) -> str:
+    """Digest what the chunks are, and what is embedded and delivered of them."""
+    columns = ["chunk_id", "doc_version", "prefix", "context_start", "context_end"]
+    return digest_strings(chunks.select(pl.concat_str(columns, separator="\x1f")).to_series())
 
 
 def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:

@@ -54,7 +54,8 @@ class Embeddings(Stage):
         (artifact,) = self.inputs(key, work.store)
         chunks = read_parquet(work.store.folder("chunks", artifact.identity) / "chunks.parquet")
         tokenizer = tokenizer_of(recipe.model, work)
-        texts = [recipe.passage_prefix + text for text in chunks["text"]]
+        embedded_texts = (chunks["prefix"] + chunks["text"]).to_list()
+        texts = [recipe.passage_prefix + text for text in embedded_texts]
         counts = np.array(tokenizer.count(texts), np.int64) + tokenizer.special_tokens
         too_long, longest = int((counts > recipe.max_tokens).sum()), int(counts.max(initial=0))
         if too_long and recipe.overflow == "fail":
@@ -65,7 +66,7 @@ class Embeddings(Stage):
                 "`overflow: truncate` or `overflow: average`."
             )
         embedded = CachedEmbedder(recipe, work.home).passages(
-            chunks["text"].to_list(), lambda done, of: work.progress(f"embedding {key}", done, of)
+            embedded_texts, lambda done, of: work.progress(f"embedding {key}", done, of)
         )
         dimensions = embedded.vectors.shape[1]
         vectors = pl.Series("vector", embedded.vectors, dtype=pl.Array(pl.Float32, dimensions))

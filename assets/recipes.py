@@ -70,10 +70,11 @@ class _Chunking(OneKind):
         return self.recipe
 
     def identity(self) -> str:
-        """Digest of the chunker, its parameters, code version, and the files of the tokenizer's model."""
+        """Digest of the chunker, its parameters, code version, and the files of the models that it uses."""
         from warehouse import models
 
-        return digest([super().identity(), models.digest(self.tokenizer)])
+        used = [self.tokenizer, *([self.chunker.embedding_model] if self.chunker.embedding_model else [])]
+        return digest([super().identity(), *(models.digest(name) for name in used)])
 
 
 Chunking: Any = one_of("Chunking", CHUNKERS, _Chunking)

@@ -12,7 +12,6 @@ import polars as pl
 from assets.embedding.cached import CachedEmbedder
 from assets.stage import Built, Need, Stage, Work
 from evals.generating.extractive import extract_many
-from evals.generating.gateway import Gateway, Reply
 from evals.generating.prompts import PROMPT_DIGEST, answer_messages, is_refusal
 from evals.grid import Grid
 from evals.question_files import UNANSWERED
@@ -20,6 +19,7 @@ from evals.rankings import open_index, read_questions
 from evals.study import Cell, Extractive, Llm, Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
+from warehouse.gateway import Gateway, Reply
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
@@ -114,11 +114,11 @@ def _passages(ranking: Artifact, index_artifact: Artifact, count: int, work: Wor
     hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= count).sort("question_id", "rank")
     ranked = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
     index = open_index(index_artifact, work)
-    texts = index.chunks["text"]
     found: Passages = {question: ([], []) for question in ranked["question_id"]}
-    for question, chunk in hits.select("question_id", "chunk_id").iter_rows():
+    columns = ("question_id", "chunk_id", "doc_id", "start", "end")
+    for question, chunk, doc, start, end in hits.select(columns).iter_rows():
         found[question][0].append(chunk)
-        found[question][1].append(texts[index.positions[chunk]])
+        found[question][1].append(index.passage(doc, start, end))
     return found
 
 

@@ -106,19 +106,25 @@ def _rank(
 
 
 def _hits(ranking: Ranking, index: OpenIndex) -> list[dict[str, Any]]:
-    places = index.made(
-        "places", lambda: index.chunks.select("chunk_id", "doc_id", "start", "end").rows(named=True)
-    )
-    return [
-        {"rank": rank, **places[row], "score": float(score)}
-        for rank, (row, score) in enumerate(zip(ranking.rows, ranking.scores, strict=True), 1)
-    ]
+    """Return what is delivered, best first; a stretch that two chunks share is delivered once."""
+    columns = ("chunk_id", "doc_id", "context_start", "context_end")
+    places = index.made("places", lambda: index.chunks.select(columns).rows())
+    found: dict[tuple[str, int, int], dict[str, Any]] = {}
+    for position, (row, score) in enumerate(zip(ranking.rows, ranking.scores, strict=True)):
+        chunk_id, doc_id, start, end = places[row]
+        if ranking.stretches is not None:
+            start, end = (int(at) for at in ranking.stretches[position])
+        hit = {"chunk_id": chunk_id, "doc_id": doc_id, "start": start, "end": end, "score": float(score)}
+        found.setdefault((doc_id, start, end), hit)
+    return [{"rank": rank, **hit} for rank, hit in enumerate(found.values(), 1)]
 
 
 def _built(hits: list[dict[str, Any]], ranked: list[dict[str, Any]]) -> Built:
     failed = [row for row in ranked if row["status"] != Status.OK]
     seconds = pl.Series([row["seconds"] for row in ranked], dtype=pl.Float64).drop_nulls()
-    content = [[h["question_id"], h["rank"], h["chunk_id"], round(h["score"], 6)] for h in hits]
+    content = [
+        [h["question_id"], h["rank"], h["chunk_id"], h["start"], h["end"], round(h["score"], 6)] for h in hits
+    ]
     meta: dict[str, Any] = {
         "questions": len(ranked),
         "failed": len(failed),

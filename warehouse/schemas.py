@@ -99,9 +99,26 @@ CHUNKS: Schema = {
     "ordinal": pl.Int64,  # position in its document, from 0
     "start": pl.Int64,  # characters: document.text[start:end] == text
     "end": pl.Int64,
-    "heading_path": pl.List(pl.String),
     "text": pl.String,
-    "n_tokens": pl.Int64,  # without the model's special tokens
+    "gap": pl.String,  # white space between it and the next chunk; empty where they touch or overlap
+    "context_start": pl.Int64,  # the stretch that is delivered where the chunk is found: it holds the chunk
+    "context_end": pl.Int64,
+    "prefix": pl.String,  # stands before the text when it is embedded
+    "n_tokens": pl.Int64,  # of prefix and text, without the model's special tokens
+    "heading_path": pl.List(pl.String),
+    "n_chunks": pl.Int64,  # of its document
+    "position": pl.Float64,  # in its document, from 0 (first chunk) to 1 (last)
+    "words": pl.Int64,
+    "characters": pl.Int64,
+    "tags": pl.List(pl.String),  # keywords of the document that stand in the text
+    "n_tags": pl.Int64,
+    "content_hash": pl.String,  # of text, title and URL
+    "page": pl.Int64,  # of the file, from 1; NULL for what has no pages
+    "title": pl.String,
+    "url": pl.String,
+    "published_at": pl.String,
+    "language": pl.String,
+    "keywords": pl.List(pl.String),
 }
 
 EVIDENCE = pl.Struct(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from assets.chunking.contract import Chunker, Span
+from assets.chunking.contract import Chunker, Material, Section, Span, Tools
 from assets.chunking.document import WholeDocument
 from assets.chunking.tokens import TokenWindows
 
 CHUNKERS: dict[str, type[Chunker]] = {"tokens": TokenWindows, "document": WholeDocument}
 
-__all__ = ["CHUNKERS", "Chunker", "Span"]
+__all__ = ["CHUNKERS", "Chunker", "Material", "Section", "Span", "Tools"]

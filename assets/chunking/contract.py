@@ -3,31 +3,78 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from assets.embedding.tokenizer import Tokenizer
 from warehouse.recipe import Recipe
 
 
+class Section(NamedTuple):
+    """A part of a text under one heading: `text[start:end]`, the heading included; level 1 is outermost."""
+
+    heading: str
+    level: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a chunker sees of a document."""
+
+    text: str
+    sections: tuple[Section, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a chunker may use.
+
+    tokenizer: counts and places tokens
+    embed: texts -> unit vectors, float32, shape (texts, dimensions); set where the chunker names an
+        `embedding_model`
+    """
+
+    tokenizer: Tokenizer
+    embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None
+
+
 class Span(NamedTuple):
-    """One chunk of a text: `text[start:end]`, and its number of tokens without special ones."""
+    """One chunk of a text: `text[start:end]`.
+
+    n_tokens: of `prefix + text[start:end]`, special tokens not counted
+    prefix: what stands before the text when it is embedded (a heading path), its separator included
+    context: the stretch that is delivered where the chunk is found; None: the chunk itself
+    """
 
     start: int
     end: int
     n_tokens: int
+    prefix: str = ""
+    context: tuple[int, int] | None = None
 
 
 class Chunker(Recipe):
     """A way to cut a text into chunks.
 
     The contract: offsets are exact; the union of the spans covers the text, white space aside; no span is
-    longer than the recipe's limit; spans come in reading order; the same text gives the same spans in every
-    process; any Unicode text passes.
+    longer than the recipe's limit; spans come in reading order; a context holds its span; the same text gives
+    the same spans in every process; any Unicode text passes.
     """
 
+    @property
+    def embedding_model(self) -> str | None:
+        """The registered embedding model whose vectors it needs; None: it needs none."""
+        return None
+
     @abstractmethod
-    def split(self, text: str, tokenizer: Tokenizer) -> list[Span]:
-        """Cut ``text``; an empty or blank text has no chunks."""
+    def split(self, material: Material, tools: Tools) -> list[Span]:
+        """Cut ``material.text``; an empty or blank text has no chunks."""
 
 
 def strip_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from assets.chunking.contract import Chunker, Span, strip_span
-from assets.embedding.tokenizer import Tokenizer
+from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
 
 
 class WholeDocument(Chunker):
@@ -13,7 +12,8 @@ class WholeDocument(Chunker):
 
     code_version: ClassVar[str] = "1"
 
-    def split(self, text: str, tokenizer: Tokenizer) -> list[Span]:
+    def split(self, material: Material, tools: Tools) -> list[Span]:
         """Return one span over all of the text."""
+        text = material.text
         start, end = strip_span(text, 0, len(text))
-        return [Span(start, end, tokenizer.count([text[start:end]])[0])] if start < end else []
+        return [Span(start, end, tools.tokenizer.count([text[start:end]])[0])] if start < end else []

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from assets.chunking.contract import Chunker, Span, strip_span
+from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
 from assets.embedding.tokenizer import Ints, Tokenizer, Words
 
 MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
@@ -36,25 +36,30 @@ class TokenWindows(Chunker):
             raise ValueError(f"overlap ({self.overlap}) must be smaller than size ({self.size})")
         return self
 
-    def split(self, text: str, tokenizer: Tokenizer) -> list[Span]:
+    def split(self, material: Material, tools: Tools) -> list[Span]:
         """Return the windows in reading order; each covers the text up to where its next word begins."""
-        whole_words = tokenizer.words(text)
-        words = _cut_long_words(text, whole_words, tokenizer, self.size)
-        if not len(words.starts):
-            start, end = strip_span(text, 0, len(text))
-            return [Span(start, end, 0)] if start < end else []
-        sums = np.concatenate([[0], np.cumsum(words.tokens)])
-        bounds = np.append(words.starts, len(text))
-        bounds[0] = 0
-        spans = []
-        for first, last in _windows(sums, self.size, self.overlap):
-            start, end = strip_span(text, int(bounds[first]), int(bounds[last]))
-            if start < end:  # a piece of a word may be nothing but separators that the tokenizer deletes
-                spans.append(Span(start, end, int(sums[last] - sums[first])))
-        if words is not whole_words:  # pieces of words: their tokens are known only once they are cut
-            counts = tokenizer.count([text[span.start : span.end] for span in spans])
-            spans = [Span(span.start, span.end, n) for span, n in zip(spans, counts, strict=True)]
-        return spans
+        return token_windows(material.text, tools.tokenizer, self.size, self.overlap)
+
+
+def token_windows(text: str, tokenizer: Tokenizer, size: int, overlap: int = 0) -> list[Span]:
+    """Cut ``text`` into windows of at most ``size`` tokens, as `TokenWindows` says."""
+    whole_words = tokenizer.words(text)
+    words = _cut_long_words(text, whole_words, tokenizer, size)
+    if not len(words.starts):
+        start, end = strip_span(text, 0, len(text))
+        return [Span(start, end, 0)] if start < end else []
+    sums = np.concatenate([[0], np.cumsum(words.tokens)])
+    bounds = np.append(words.starts, len(text))
+    bounds[0] = 0
+    spans = []
+    for first, last in _windows(sums, size, overlap):
+        start, end = strip_span(text, int(bounds[first]), int(bounds[last]))
+        if start < end:  # a piece of a word may be nothing but separators that the tokenizer deletes
+            spans.append(Span(start, end, int(sums[last] - sums[first])))
+    if words is not whole_words:  # pieces of words: their tokens are known only once they are cut
+        counts = tokenizer.count([text[span.start : span.end] for span in spans])
+        spans = [Span(span.start, span.end, n) for span, n in zip(spans, counts, strict=True)]
+    return spans
 
 
 def _windows(sums: Ints, size: int, overlap: int) -> list[tuple[int, int]]:

@@ -97,10 +97,9 @@ class Embedder:
 
     def _average(self, texts: Sequence[str], batch_size: int) -> Matrix:
         """Embed windows and average them by their tokens, then bring the mean back to length 1."""
-        from assets.chunking.tokens import TokenWindows
+        from assets.chunking.tokens import token_windows
 
-        windows = TokenWindows(size=self.room, overlap=0)
-        spans = [windows.split(text, self.tokenizer) for text in texts]
+        spans = [token_windows(text, self.tokenizer, self.room) for text in texts]
         pieces = [text[s.start : s.end] for text, parts in zip(texts, spans, strict=True) for s in parts]
         vectors = self._encode(pieces, batch_size) if pieces else np.zeros((0, self.dimensions), np.float32)
         result = np.zeros((len(texts), self.dimensions), np.float32)

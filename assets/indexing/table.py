@@ -16,15 +16,18 @@ import numpy as np
 import polars as pl
 
 from assets.embedding.embedder import Matrix
-from assets.indexing.lexical import plain_tokens
+from assets.indexing.lexical import lexical_of, write_lexical
 from warehouse.errors import CorruptFileError
-from warehouse.parquet import read_parquet, write_parquet
 
 if TYPE_CHECKING:
     from lancedb.table import Table
 
 TAG = "whole"
 TABLE = "chunks"
+COLUMNS = (
+    *("chunk_id", "doc_id", "ordinal", "start", "end", "text", "gap", "context_start", "context_end"),
+    *("n_tokens", "n_chunks", "title", "url", "published_at", "language", "keywords", "tags"),
+)
 
 
 @dataclass(frozen=True)
@@ -44,20 +47,14 @@ def build(folder: Path, chunks: pl.DataFrame, vectors: Matrix) -> IndexFacts:
         raise ValueError(f"{len(chunks)} chunks but {len(vectors)} vectors")
     shutil.rmtree(folder / "lancedb", ignore_errors=True)  # what an earlier, killed build left
     order = np.argsort(np.array(chunks["chunk_id"].to_list()))
-    rows = chunks[order].select("chunk_id", "doc_id", "ordinal", "start", "end", "text", "n_tokens")
+    rows = chunks[order].select(COLUMNS)
     data = rows.with_columns(
         pl.Series("vector", vectors[order], dtype=pl.Array(pl.Float32, vectors.shape[1]))
     )
     database = lancedb.connect(str(folder / "lancedb"))
     table = database.create_table(TABLE, data.to_arrow())
     table.create_index("text", config=FTS(with_position=False))
-    write_parquet(
-        rows.select(
-            "chunk_id",
-            pl.col("text").map_elements(plain_tokens, return_dtype=pl.List(pl.String)).alias("tokens"),
-        ),
-        folder / "lexical.parquet",
-    )
+    write_lexical(lexical_of(rows["text"]), folder / "lexical")
     table.tags.create(TAG, table.version)
     return IndexFacts(len(rows), int(vectors.shape[1]))
 
@@ -74,8 +71,3 @@ def open_table(folder: Path) -> Table:
             f"{folder}: the index is damaged ({error}). Delete the folder; `assay run` makes it again."
         ) from error
     return table
-
-
-def read_lexical(folder: Path) -> pl.DataFrame:
-    """Return the lexical index: chunk_id and its plain tokens, sorted by chunk_id."""
-    return read_parquet(folder / "lexical.parquet")

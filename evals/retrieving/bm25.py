@@ -49,12 +49,13 @@ class Bm25(Retriever):
         # BM25+ gives every chunk a score, and a score may be below zero: what counts is a shared word.
         matching = index.made(("postings", self.tokenizer, self.language), lambda: _postings(model))
         rows = np.unique(np.concatenate([matching[word] for word in set(words)]))
+        rows = rows[query.permitted(rows)]
         return Ranking.best(rows, scores[rows], self.k)
 
     def _model(self, index: OpenIndex) -> BM25:
         import rank_bm25
 
-        tokens = index.made(("tokens", self.tokenizer, self.language), lambda: self._tokens(index.tokens))
+        tokens = index.made(("tokens", self.tokenizer, self.language), lambda: self._tokens(_words(index)))
         if not any(tokens):
             return _NoWords()
         if self.variant == "okapi":
@@ -78,6 +79,10 @@ class _NoWords:
     """Stands for the BM25 model of chunks without a single word, which rank-bm25 cannot build."""
 
     idf: ClassVar[dict[str, float]] = {}
+
+
+def _words(index: OpenIndex) -> list[list[str]]:
+    return [plain_tokens(text) for text in index.chunks["text"]]
 
 
 def _postings(model: BM25) -> dict[str, np.ndarray]:

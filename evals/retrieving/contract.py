@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +16,11 @@ from warehouse.recipe import Recipe
 
 Depth = Annotated[int, Field(ge=1, le=10_000)]
 Vector = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Query:
-    """A question on its way through a retriever.
-
-    vector: its unit vector, shape (dimensions,); None when no part of the retriever needs one
-    """
-
-    text: str
-    vector: Vector | None = None
+Rows = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+Kind = Literal["arm", "fuse", "rerank", "filter", "cut", "deliver", "budget"]
+"""What a step does to candidates: finds, fuses, re-orders or filters them, cuts the list, changes what is
+delivered, or keeps to a token budget."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +29,19 @@ class Ranking:
 
     rows: positions in the index, shape (n,)
     scores: falling and finite, shape (n,); equal scores are ordered by chunk id
+    stretches: characters (start, end) of each row's document that are delivered, shape (n, 2); None: each
+        chunk's own context
     """
 
-    rows: npt.NDArray[np.int64]
-    scores: npt.NDArray[np.float64]
+    rows: Rows
+    scores: Scores
+    stretches: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     @staticmethod
-    def best(rows: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], k: int) -> Ranking:
+    def best(rows: Rows, scores: Scores, k: int) -> Ranking:
         """Sort by falling score, ties by position (an index is sorted by chunk id), and keep the first k.
 
         >>> Ranking.best(np.array([4, 2, 7]), np.array([1.0, 1.0, 3.0]), 2).rows.tolist()
@@ -54,11 +55,96 @@ class Ranking:
         return Ranking(rows[order].astype(np.int64), scores[order].astype(np.float64))
 
 
+class Noted(NamedTuple):
+    """The candidates after one step.
+
+    step: its name, with that of the steps around it (`fuse/bm25`)
+    """
+
+    step: str
+    kind: Kind
+    rows: Rows
+
+
+@dataclass
+class Trace:
+    """What each step of a retriever made of one question, in the order of the steps."""
+
+    steps: list[Noted] = field(default_factory=list)
+
+    def note(self, step: str, kind: Kind, ranking: Ranking) -> None:
+        """Keep the rows of a step's ranking."""
+        self.steps.append(Noted(step, kind, ranking.rows))
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Something that a question names.
+
+    kind: date | keyword | club | season, or any type that a gazetteer or model tells
+    text: as the question says it
+    value: as the corpus says it: a keyword, or an ISO 8601 date
+    """
+
+    kind: str
+    text: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a retriever may use beside the index.
+
+    embed: texts -> unit vectors of the index's embedder (its query side), shape (texts, dimensions)
+    made: things made once for all questions (a loaded cross-encoder, a gateway)
+    home: where models and caches lie
+    """
+
+    embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None
+    made: dict[object, Any] = field(default_factory=dict)
+    home: Any = None
+
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` makes, made once for each key."""
+        if key not in self.made:
+            self.made[key] = make()
+        return self.made[key]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question on its way through a retriever.
+
+    vector: its unit vector, shape (dimensions,); None when no part of the retriever needs one
+    asked_at: ISO 8601 date or time at which it is asked; None: not known
+    conversation: what was said before it, oldest first, question and answer by turns
+    entities: what it names
+    allowed: which rows of the index may be found, shape (chunks,); None: all
+    where: the same as a LanceDB predicate, where it is known as one
+    trace: where steps note their candidates; None: nobody asks
+    """
+
+    text: str
+    vector: Vector | None = None
+    asked_at: str | None = None
+    conversation: tuple[str, ...] = ()
+    entities: tuple[Entity, ...] = ()
+    allowed: npt.NDArray[np.bool_] | None = None
+    where: str | None = None
+    kit: Kit = field(default_factory=Kit)
+    trace: Trace | None = None
+
+    def permitted(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Say which of ``rows`` may be found."""
+        return np.ones(len(rows), np.bool_) if self.allowed is None else self.allowed[rows]
+
+
 class Retriever(Recipe):
     """A way to rank the chunks of an index for a question.
 
     The contract: scores fall and are finite, ties go by chunk id, no chunk comes twice, never more than `k`,
-    an empty index and an empty question give an empty ranking, the same input gives the same ranking.
+    nothing that the query does not allow, an empty index and an empty question give an empty ranking, the
+    same input gives the same ranking.
     """
 
     @property
@@ -69,6 +155,32 @@ class Retriever(Recipe):
     @abstractmethod
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank the chunks of ``index`` for ``query``, best first."""
+
+
+class Step(Recipe):
+    """What a chain does with a ranking after its retriever: re-orders, cuts or widens it."""
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the question must be embedded for it."""
+        return False
+
+    @abstractmethod
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return the ranking as it is after the step."""
+
+
+class Understanding(Recipe):
+    """What a chain does with a question before its retriever: filters, rewrites, expands it."""
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the question must be embedded for it."""
+        return False
+
+    @abstractmethod
+    def read(self, query: Query, index: OpenIndex) -> list[Query]:
+        """Return the query as it is searched; several are searched each, and fused by reciprocal rank."""
 
 
 def nothing() -> Ranking:

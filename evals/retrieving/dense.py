@@ -30,4 +30,5 @@ class Dense(Retriever):
             raise ValueError("dense retrieval needs the question's vector")
         # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
         scores = np.einsum("ij,j->i", index.vectors, query.vector).astype(np.float64)
-        return Ranking.best(np.arange(len(scores)), scores, self.k)
+        rows = np.arange(len(scores)) if query.allowed is None else np.flatnonzero(query.allowed)
+        return Ranking.best(rows, scores[rows], self.k)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assets import chunks as chunks_stage
+from assets.chunking import Section, Tools
 from assets.chunking.document import WholeDocument
 from assets.chunking.run import chunk_documents, chunk_id, heading_path
 from assets.chunking.tokens import TokenWindows
@@ -36,7 +37,7 @@ def document(doc_id: str, text: str, version: str = "v1", **more: Any) -> dict[s
 
 def test_chunks_are_stretches_of_their_documents(tokenizer: Tokenizer) -> None:
     documents = frame([document("b", TEXT), document("a", f"Ärger: {TEXT}"), document("c", " ")], DOCUMENTS)
-    chunks = chunk_documents(documents, TokenWindows(size=8, overlap=2), tokenizer)
+    chunks = chunk_documents(documents, TokenWindows(size=8, overlap=2), Tools(tokenizer))
     assert chunks.columns == list(CHUNKS)
     texts = dict(documents.select("doc_id", "text").iter_rows())
     for row in chunks.iter_rows(named=True):
@@ -49,7 +50,7 @@ def test_chunks_are_stretches_of_their_documents(tokenizer: Tokenizer) -> None:
 
 def test_ids_are_stable_and_differ_for_equal_texts_of_different_documents(tokenizer: Tokenizer) -> None:
     def ids(*documents: dict[str, object]) -> list[str]:
-        return chunk_documents(frame(list(documents), DOCUMENTS), WholeDocument(), tokenizer)[
+        return chunk_documents(frame(list(documents), DOCUMENTS), WholeDocument(), Tools(tokenizer))[
             "chunk_id"
         ].to_list()
 
@@ -57,15 +58,18 @@ def test_ids_are_stable_and_differ_for_equal_texts_of_different_documents(tokeni
     assert len(set(one)) == 2, "two documents with the same text are two documents"
     assert ids(document("b", TEXT), document("a", TEXT)) == one, "whatever their order"
     assert ids(document("a", TEXT)) == one[:1]
-    assert ids(document("a", TEXT, version="v2")) != one[:1]
-    assert one[0] == chunk_id("a", "v1", 0, len(TEXT))
+    assert ids(document("a", TEXT, version="v2")) == one[:1], (
+        "another date or title leaves the chunk as it is"
+    )
+    assert ids(document("a", TEXT + " More.")) != one[:1]
+    assert one[0] == chunk_id("a", 0, TEXT)
 
 
-SECTIONS: list[dict[str, object]] = [
-    {"heading": "Article 2", "level": 2, "start": 50, "end": 100},
-    {"heading": "Title I", "level": 1, "start": 0, "end": 100},
-    {"heading": "Article 1", "level": 2, "start": 10, "end": 50},
-]
+SECTIONS = (
+    Section("Article 2", 2, 50, 100),
+    Section("Title I", 1, 0, 100),
+    Section("Article 1", 2, 10, 50),
+)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +87,7 @@ def test_the_headings_above_a_position(position: int, path: list[str]) -> None:
 
 
 def test_a_document_without_sections_has_no_headings() -> None:
-    assert heading_path(None, 3) == heading_path([], 3) == []
+    assert heading_path((), 3) == []
 
 
 def stored(work: Work, identity: str, *documents: dict[str, object]) -> Artifact:

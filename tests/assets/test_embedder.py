@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assets.chunking.tokens import TokenWindows
+from assets.chunking.tokens import token_windows
 from assets.embedding import cached
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import Embedder, EmbedderRecipe
@@ -56,7 +56,7 @@ def test_vectors_have_length_1_and_say_what_texts_are_alike(plain: Embedder) -> 
 
 def test_truncating_is_leaving_out_the_end(folder: Path, plain: Embedder) -> None:
     short = Embedder(EmbedderRecipe(model=MINILM, max_tokens=16, overflow="truncate"), folder)
-    (first, *_) = TokenWindows(size=short.room).split(LONG, short.tokenizer)
+    (first, *_) = token_windows(LONG, short.tokenizer, short.room)
     assert (short.room, first.n_tokens) == (14, 14)
     assert close(short.embed([LONG]), plain.embed([LONG[first.start : first.end]]))
     assert not close(short.embed([LONG]), plain.embed([LONG]))
@@ -65,7 +65,7 @@ def test_truncating_is_leaving_out_the_end(folder: Path, plain: Embedder) -> Non
 def test_averaging_is_the_mean_of_windows_weighted_by_their_tokens(folder: Path, plain: Embedder) -> None:
     average = Embedder(EmbedderRecipe(model=MINILM, max_tokens=32, overflow="average"), folder)
     text = "one two three four five six seven eight nine ten " * 4 + "eleven"  # 41 words of one token
-    spans = TokenWindows(size=30).split(text, average.tokenizer)
+    spans = token_windows(text, average.tokenizer, 30)
     assert [span.n_tokens for span in spans] == [30, 11]
     first, second = plain.embed([text[span.start : span.end] for span in spans])
     mean = (30 * first + 11 * second) / 41
@@ -142,7 +142,9 @@ def embedded(tmp_path: Path, recipe: EmbedderRecipe, *texts: str) -> tuple[Embed
     """The embeddings stage over one set of chunks."""
     build = Build(embedders={"e": recipe}, indexes={"c.t.e": ("c", "t", "e")})
     work = Work(Home(tmp_path))
-    rows: list[dict[str, object]] = [{"chunk_id": f"c{n}", "text": text} for n, text in enumerate(texts)]
+    rows: list[dict[str, object]] = [
+        {"chunk_id": f"c{n}", "text": text, "prefix": ""} for n, text in enumerate(texts)
+    ]
     write_parquet(frame(rows, CHUNKS), work.store.folder("chunks", "i") / "chunks.parquet")
     work.store.commit(Artifact("chunks", "c.t", "i", "v"))
     return Embeddings(build), work

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.indexing.lexical import plain_tokens
-from assets.indexing.table import TABLE, TAG, build, open_table, read_lexical
+from assets.indexing.lexical import open_lexical, plain_tokens
+from assets.indexing.table import TABLE, TAG, build, open_table
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS
@@ -51,9 +51,12 @@ def test_an_index_finds_vectors_and_words(tmp_path: Path) -> None:
     assert (nearest["chunk_id"], nearest["text"]) == ("c8", TEXTS[1]), "each text has its own vector"
     (worded,) = table.search("ferry", query_type="fts").limit(3).to_list()
     assert worded["chunk_id"] == "c9"
-    lexical = read_lexical(tmp_path)
-    assert lexical["chunk_id"].to_list() == ["c7", "c8", "c9"]
-    assert lexical["tokens"].to_list()[0] == ["strassenlärm", "am", "hafen"]
+    lexical = open_lexical(tmp_path / "lexical")
+    assert lexical.words == sorted({word for text in TEXTS for word in plain_tokens(text)})
+    assert lexical.lengths.tolist() == [3, 5, 5], "in the order of the chunk ids: c7, c8, c9"
+    rows, counts = lexical.postings("hafen")
+    assert (rows.tolist(), counts.tolist()) == ([0], [1])
+    assert not len(lexical.postings("unknown")[0])
 
 
 def test_vectors_of_another_number_are_refused(tmp_path: Path) -> None:
@@ -84,7 +87,7 @@ import os, signal, sys
 from pathlib import Path
 from assets.indexing import table
 from tests.assets.test_indexing import TEXTS, VECTORS, chunks
-table.write_parquet = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+table.write_lexical = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 table.build(Path(sys.argv[1]), chunks(*TEXTS, "of the killed build"), VECTORS.repeat(2, 0)[:4])
 """
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assets.chunking import CHUNKERS, Chunker, Span
+from assets.chunking import CHUNKERS, Chunker, Material, Span, Tools
 from assets.chunking.tokens import TokenWindows
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
 
@@ -63,6 +63,10 @@ TEXTS = {
 }
 
 
+def cut(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[Span]:
+    return chunker.split(Material(text), Tools(tokenizer))
+
+
 def made(kind: str, parameters: dict[str, Any]) -> Chunker:
     chunker = BROKEN[kind] if kind in BROKEN else CHUNKERS[kind]
     return chunker(**parameters)
@@ -103,7 +107,7 @@ def check_order(_text: str, spans: list[Span], _chunker: Chunker, _tokenizer: To
 
 
 def check_repeatable(text: str, spans: list[Span], chunker: Chunker, tokenizer: Tokenizer) -> None:
-    assert chunker.split(text, tokenizer) == spans
+    assert cut(chunker, text, tokenizer) == spans
 
 
 CHECKS: dict[str, Callable[[str, list[Span], Chunker, Tokenizer], None]] = {
@@ -117,7 +121,7 @@ CHECKS: dict[str, Callable[[str, list[Span], Chunker, Tokenizer], None]] = {
 
 def hold(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[Span]:
     """Cut ``text`` and hold the result to every check."""
-    spans = chunker.split(text, tokenizer)
+    spans = cut(chunker, text, tokenizer)
     for check in CHECKS.values():
         check(text, spans, chunker, tokenizer)
     return spans
@@ -127,7 +131,7 @@ def failed_checks(chunker: Chunker, texts: list[str], tokenizer: Tokenizer) -> s
     """The names of the checks that some text makes fail."""
     failed = set()
     for text in texts:
-        spans = chunker.split(text, tokenizer)
+        spans = cut(chunker, text, tokenizer)
         for name, check in CHECKS.items():
             try:
                 check(text, spans, chunker, tokenizer)
@@ -209,8 +213,8 @@ def in_second_process(jobs: list[tuple[str, dict[str, Any]]], folder: Path) -> l
 
 
 def as_json(jobs: list[tuple[str, dict[str, Any]]], tokenizer: Tokenizer) -> list[list[list[list[int]]]]:
-    cut = [[made(*job).split(text, tokenizer) for text in TEXTS.values()] for job in jobs]
-    return [[[list(span) for span in spans] for spans in texts] for texts in cut]
+    found = [[cut(made(*job), text, tokenizer) for text in TEXTS.values()] for job in jobs]
+    return [[[list(span) for span in spans] for spans in texts] for texts in found]
 
 
 def test_a_second_process_cuts_alike(folder: Path, tokenizer: Tokenizer) -> None:
@@ -257,7 +261,7 @@ def test_windows_overlap_as_much_as_they_say(size: int, overlap: int, tokenizer:
     def holds(text: str) -> None:
         if max(tokenizer.words(text).tokens, default=0) > size:
             return  # a word that has to be cut
-        spans = chunker.split(text, tokenizer)
+        spans = cut(chunker, text, tokenizer)
         check_overlap(text, spans, chunker, tokenizer)
         check_short_runs(text, spans, chunker, tokenizer)
 
@@ -266,7 +270,7 @@ def test_windows_overlap_as_much_as_they_say(size: int, overlap: int, tokenizer:
 
 def test_windows_by_hand(tokenizer: Tokenizer) -> None:
     text = "one two three four five six seven eight nine ten eleven twelve"
-    spans = TokenWindows(size=8, overlap=3).split(text, tokenizer)
+    spans = cut(TokenWindows(size=8, overlap=3), text, tokenizer)
     assert [text[span.start : span.end] for span in spans] == [
         "one two three four five six seven eight",
         "six seven eight nine ten eleven twelve",
@@ -276,13 +280,13 @@ def test_windows_by_hand(tokenizer: Tokenizer) -> None:
 
 def test_no_window_lies_inside_its_neighbour(tokenizer: Tokenizer) -> None:
     text = "a b c d e f unbundlinguebertragungsnetz g h i"
-    spans = TokenWindows(size=12, overlap=8).split(text, tokenizer)
+    spans = cut(TokenWindows(size=12, overlap=8), text, tokenizer)
     assert all(left.end < right.end for left, right in pairwise(spans))
 
 
 def test_a_window_never_cuts_a_word_that_fits(tokenizer: Tokenizer) -> None:
     text = "Übertragungsnetzbetreiber " * 40
-    for span in TokenWindows(size=16, overlap=5).split(text, tokenizer):
+    for span in cut(TokenWindows(size=16, overlap=5), text, tokenizer):
         assert set(text[span.start : span.end].split()) == {"Übertragungsnetzbetreiber"}
 
 
@@ -294,8 +298,9 @@ class Windows(Chunker):
 
     size: int = 16
 
-    def split(self, text: str, tokenizer: Tokenizer) -> list[Span]:
-        return self.spoil(TokenWindows(size=16, overlap=4).split(text, tokenizer), text, tokenizer)
+    def split(self, material: Material, tools: Tools) -> list[Span]:
+        text, tokenizer = material.text, tools.tokenizer
+        return self.spoil(cut(TokenWindows(size=16, overlap=4), text, tokenizer), text, tokenizer)
 
     def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
         return spans
@@ -308,23 +313,23 @@ class DropsTail(Windows):
 
 class StartsOneLate(Windows):
     def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return [Span(start + 1, end, n) for start, end, n in spans if start + 1 < end]
+        return [Span(start + 1, end, n) for start, end, n, *_ in spans if start + 1 < end]
 
 
 class EndsOneLate(Windows):
     def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return [Span(start, end + 1, n) for start, end, n in spans]
+        return [Span(start, end + 1, n) for start, end, n, *_ in spans]
 
 
 class TooLong(Windows):
     def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
         longer = TokenWindows(size=17, overlap=4)
-        return longer.split(text, tokenizer)
+        return cut(longer, text, tokenizer)
 
 
 class Miscounts(Windows):
     def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return [Span(start, end, len(text[start:end].split())) for start, end, _ in spans]
+        return [Span(start, end, len(text[start:end].split())) for start, end, *_ in spans]
 
 
 class SwapsOrder(Windows):
@@ -344,14 +349,14 @@ class Blank(Windows):
 
 class Rolls(Windows):
     def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return TokenWindows(size=random.randint(8, 16), overlap=4).split(text, tokenizer)
+        return cut(TokenWindows(size=random.randint(8, 16), overlap=4), text, tokenizer)
 
 
 class HashSeeded(Windows):
     """Cuts alike in one process, but not in two: `hash` of a string is salted."""
 
     def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return TokenWindows(size=8 + hash(text) % 9, overlap=4).split(text, tokenizer)
+        return cut(TokenWindows(size=8 + hash(text) % 9, overlap=4), text, tokenizer)
 
 
 BROKEN: dict[str, type[Windows]] = {
@@ -394,13 +399,14 @@ def test_the_suite_notices_a_chunker_that_differs_from_process_to_process(
 class NoOverlap(TokenWindows):
     """Says 5 and shares nothing."""
 
-    def split(self, text: str, tokenizer: Tokenizer) -> list[Span]:
-        return TokenWindows(size=self.size, overlap=0).split(text, tokenizer)
+    def split(self, material: Material, tools: Tools) -> list[Span]:
+        text, tokenizer = material.text, tools.tokenizer
+        return cut(TokenWindows(size=self.size, overlap=0), text, tokenizer)
 
 
 def test_the_suite_notices_windows_that_share_too_little(tokenizer: Tokenizer) -> None:
     chunker = NoOverlap(size=16, overlap=5)
-    spans = chunker.split(PROSE, tokenizer)
+    spans = cut(chunker, PROSE, tokenizer)
     with pytest.raises(AssertionError, match="could share more"):
         check_overlap(PROSE, spans, chunker, tokenizer)
     with pytest.raises(AssertionError):

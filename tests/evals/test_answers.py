@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from assets.stage import Outcome
-from evals.generating import gateway
 from evals.question_files import UNANSWERED
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
+from warehouse import gateway
 from warehouse.artifacts import Artifact
 from warehouse.parquet import read_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from evals.generating import gateway
 from evals.planning import MEAN_PASSAGE, PROMPT_TOKENS, Plan, plan
 from tests.fakes.openai_server import FakeOpenAI, answer, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
+from warehouse import gateway
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]

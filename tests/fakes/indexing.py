@@ -43,8 +43,11 @@ def build_index(
             "ordinal": number % 2,
             "start": 1000 * (number % 2),
             "end": 1000 * (number % 2) + len(text),
-            "heading_path": [],
             "text": text,
+            "gap": "",
+            "context_start": 1000 * (number % 2),
+            "context_end": 1000 * (number % 2) + len(text),
+            "prefix": "",
             "n_tokens": len(text.split()),
         }
         for number, text in enumerate(texts)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evals.generating.gateway import Gateway
-from evals.generating.local import LocalServer
 from evals.generating.prompts import answer_messages
 from warehouse.errors import AssayError
+from warehouse.gateway import Gateway
+from warehouse.local_llm import LocalServer
 from warehouse.paths import Home
 from warehouse.schemas import Status
 

@@ -15,8 +15,7 @@ from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Self
 
-from evals.generating import local
-from warehouse import models
+from warehouse import local_llm, models
 from warehouse.cache import CallCache
 from warehouse.errors import AssayError, InputError
 from warehouse.identity import digest
@@ -90,7 +89,7 @@ class Gateway:
         retries: int = 2,
         budget_usd: float | None = None,
         local_threads: int | None = None,
-        local_context: int = local.CONTEXT,
+        local_context: int = local_llm.CONTEXT,
     ) -> None:
         self.home = home
         self.timeout = timeout
@@ -101,7 +100,7 @@ class Gateway:
         self.cache = CallCache(home)
         self._spent = 0.0
         self._spent_lock = threading.Lock()
-        self._servers: dict[str, local.LocalServer] = {}
+        self._servers: dict[str, local_llm.LocalServer] = {}
         self._local_lock = threading.Lock()
 
     @property
@@ -174,7 +173,7 @@ class Gateway:
         if models.get(name).kind != "llm":
             fit = ", ".join(LOCAL + entry.name for entry in models.known() if entry.kind == "llm")
             raise InputError(f"{model!r} embeds text and cannot answer. Local models that can: {fit}.")
-        return f"{models.digest(name)} {local.engine()} context {self.local_context}"
+        return f"{models.digest(name)} {local_llm.engine()} context {self.local_context}"
 
     def _is_over_budget(self, call: _Call) -> bool:
         return self.budget_usd is not None and not call.is_local and self._spent >= self.budget_usd
@@ -195,10 +194,10 @@ class Gateway:
             name = f"openai/{server.model_name}"
             return self._attempts(call, call_id, name, server.api_base, server.api_key)
 
-    def _server(self, name: str) -> local.LocalServer:
+    def _server(self, name: str) -> local_llm.LocalServer:
         if name not in self._servers:
             folder = models.fetch(name, self.home)
-            self._servers[name] = local.LocalServer(
+            self._servers[name] = local_llm.LocalServer(
                 name, folder, threads=self.local_threads, context=self.local_context
             )
         return self._servers[name]

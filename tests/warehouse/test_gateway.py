@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from evals.generating import gateway as module
-from evals.generating.gateway import Gateway, Reply
 from tests.fakes.openai_server import (
     FakeOpenAI,
     Received,
@@ -22,7 +20,9 @@ from tests.fakes.openai_server import (
     invalid_json,
     rate_limited,
 )
+from warehouse import gateway as module
 from warehouse.errors import InputError
+from warehouse.gateway import Gateway, Reply
 from warehouse.paths import Home
 from warehouse.schemas import Status
 
