@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,16 +13,20 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.cleaning.batches import Batch, Cleaning, Known
+from assets.cleaning.dating import Dating, identity_of
 from assets.cleaning.language import detector
 from assets.cleaning.run import CODE_VERSION
 from assets.cleaning.versions import carried_on, changes
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
 from warehouse.errors import CorruptFileError
+from warehouse.gateway import Gateway
 from warehouse.identity import digest, sha256_text
 from warehouse.pages import read_manifest
 from warehouse.parquet import read_parquet, write_batches, write_parquet
+from warehouse.paths import Home
 from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
+from warehouse.source import DateBy
 
 
 class Documents(Stage):
@@ -58,19 +62,23 @@ class Documents(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what cleaning takes from outside the pages: the source's name and language.
 
-        The name is part of the ids of its documents; where no language is given, the detector finds it.
+        The name is part of the ids of its documents; where no language is given, the detector finds it. The
+        model that is asked for missing dates counts too, where there is one.
         """
-        return {f"cleaning.{key}": digest([key, self.sources[key].language, detector()])}
+        source = self.sources[key]
+        asked = [identity_of(source.date_by)] if source.date_by else []
+        return {f"cleaning.{key}": digest([key, source.language, detector(), *asked])}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Clean the pages that the last build does not know, and carry the versions on."""
         before = self._before(key, folder, work)
         parts = folder / "parts"
-        known = Known.in_folders(parts, *([before] if before else []))
-        cleaning = Cleaning(key, work.home, self.sources[key].language, parts)
+        known = Known.in_folders(parts, *([before] if before else self._incomplete(key, folder, work)))
         tally = _Tally()
-        batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
-        write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
+        with _dating(self.sources[key].date_by, work.home) as dating:
+            cleaning = Cleaning(key, work.home, self.sources[key].language, parts, dating=dating)
+            batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
+            write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
         dropped = pl.concat([pl.DataFrame(schema=DROPPED), *tally.dropped]).sort("url")
         write_parquet(dropped, folder / "dropped.parquet")
         seen = pl.DataFrame(tally.seen, schema=_SEEN, orient="row")
@@ -86,17 +94,25 @@ class Documents(Stage):
             "words": tally.words,
             "pages_cleaned": len(seen) + len(dropped) - tally.reused,
             "pages_reused": tally.reused,
+            "date_sources": dict(tally.date_sources.most_common()),
             "languages": dict(tally.languages.most_common(20)),
             "versions": len(versions),
             "changes": _changes(before, folder),
         }
-        return Built(_data_version(seen, dropped), meta, _checks(seen, dropped, reasons))
+        meta |= dating.told() if dating else {}
+        checks = _checks(seen, dropped, reasons)
+        return Built(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
 
     def _before(self, key: str, folder: Path, work: Work) -> Path | None:
         """Return the folder of the last build, unless that is the one which is built now."""
         artifact = work.store.current(self.name, key)
         path = work.store.folder(self.name, artifact.identity) if artifact else None
         return path if path != folder else None
+
+    def _incomplete(self, key: str, folder: Path, work: Work) -> list[Path]:
+        """Return the folder that is built again because calls failed: what it holds stays good."""
+        artifact = work.store.current(self.name, key)
+        return [folder] if artifact and not artifact.complete else []
 
 
 _SEEN: Schema = dict.fromkeys(("doc_id", "version", "url", "title", "text_sha256"), pl.String)
@@ -109,6 +125,7 @@ class _Tally:
     seen: list[tuple[Any, ...]] = field(default_factory=list)
     dropped: list[pl.DataFrame] = field(default_factory=list)
     languages: Counter[str] = field(default_factory=Counter)
+    date_sources: Counter[str] = field(default_factory=Counter)
     words: int = 0
     reused: int = 0
 
@@ -119,9 +136,21 @@ class _Tally:
             self.seen += [(*facts, sha256_text(text)) for *facts, text in rows]
             self.dropped.append(batch.dropped)
             self.languages.update(language or "unknown" for language in batch.documents["language"])
+            said = batch.documents["metadata"].str.json_path_match("$.date_source")
+            self.date_sources.update(source or "none" for source in said)
             self.words += int(batch.documents["text"].str.split(" ").list.len().sum() or 0)
             self.reused += batch.reused
             yield batch.documents
+
+
+@contextmanager
+def _dating(date_by: DateBy | None, home: Home) -> Iterator[Dating | None]:
+    """Yield what asks a model for missing dates, with its gateway open; None where the source names none."""
+    if date_by is None:
+        yield None
+        return
+    with Gateway(home) as gateway:
+        yield Dating(date_by, gateway)
 
 
 def _data_version(seen: pl.DataFrame, dropped: pl.DataFrame) -> str:

@@ -47,7 +47,7 @@ class Pages(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of where the pages come from; when and how politely does not change them."""
         source = self.sources[key]
-        spec = source.model_dump(mode="json", exclude={"schedule", "delay", "contact", "language"})
+        spec = source.model_dump(mode="json", exclude={"schedule", "delay", "contact", "language", "date_by"})
         return {f"source.{key}": digest([spec, fingerprint(Path(source.path)) if source.path else None])}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:

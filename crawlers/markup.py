@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any
 
 from parsel import Selector, SelectorList
+
+from warehouse.json_ld import nodes_in, strings
 
 Node = dict[str, Any]
 
@@ -24,22 +25,8 @@ _DAY_FIRST = re.compile(r"\b(\d{1,2})[./](\d{1,2})[./](\d{4})\b")
 
 def json_ld(page: Selector) -> list[Node]:
     """Return the nodes of all JSON-LD blocks, lists and `@graph` unfolded; a broken block is left out."""
-    nodes: list[Node] = []
-    for text in page.xpath("//script[@type='application/ld+json']/text()").getall():
-        try:
-            nodes.extend(_nodes(json.loads(text.strip().removesuffix(";"), strict=False)))
-        except (ValueError, RecursionError):
-            continue
-    return nodes
-
-
-def _nodes(value: Any) -> Iterator[Node]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _nodes(item)
-    elif isinstance(value, dict):
-        yield value
-        yield from _nodes(value.get("@graph"))
+    texts = page.xpath("//script[@type='application/ld+json']/text()").getall()
+    return [node for text in texts for node in nodes_in(text, "@graph")]
 
 
 def article_of(nodes: list[Node]) -> Node | None:
@@ -66,15 +53,6 @@ def first(*candidates: Any) -> str | None:
             if squeezed(text):
                 return squeezed(text)
     return None
-
-
-def strings(value: Any) -> list[str]:
-    """Return the strings of a JSON-LD value: itself, its items, or what its `name` says."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list):
-        return [text for item in value for text in strings(item)]
-    return strings(value["name"]) if isinstance(value, dict) and "name" in value else []
 
 
 def names(*values: Any) -> list[str]:

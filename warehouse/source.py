@@ -46,6 +46,17 @@ class Limits(Strict):
     page_bytes: Annotated[int, Field(ge=1024)] = 20_000_000
 
 
+class DateBy(Strict):
+    """The language model that is asked for the date of a document where nothing else gives one.
+
+    model: a LiteLLM name, or `local/NAME` for a model of the registry
+    api_base: address of an OpenAI-compatible server, where it is not the provider's own
+    """
+
+    model: Annotated[str, Field(min_length=3, max_length=200)]
+    api_base: Annotated[str, Field(pattern="^https?://")] | None = None
+
+
 class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
@@ -60,6 +71,8 @@ class Source(Strict):
     lines: a passage a line, for the reader `text`
     columns: what the passages of `jsonl` and `table` call text, title, url, id and date; `text_column` and
         the like say the same of one each, for `table`
+    date_by: the language model that is asked, as the last resort, when a document was published; none unless
+        said
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
 
@@ -81,6 +94,7 @@ class Source(Strict):
     date_column: str | None = None
     mirror: Literal["sample_site"] | None = None
     language: Annotated[str, Field(pattern="^[a-z]{2}$")] | None = None
+    date_by: DateBy | None = None
     delay: Annotated[float, Field(ge=0)] = 0.7
     contact: str | None = None
     limits: Limits = Limits()

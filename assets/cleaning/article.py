@@ -31,8 +31,9 @@ def clean_article(body: bytes, content_type: str | None, url: str) -> Draft:
     """Extract the main text of an article, and its title, times, authors and keywords.
 
     JSON-LD wins over OpenGraph, that over meta tags, and all of them over what trafilatura guesses from the
-    page. `metadata` holds headline, modified_at, description, teaser, news_keywords, section, sitename and
-    date_source ("page", "guess" or "none") where they are known.
+    page. `metadata` holds headline, modified_at, description, teaser, news_keywords, section and sitename
+    where they are known, and `date_source`: json_ld, meta, url (the date stands in the address), text
+    (trafilatura found it on the page) or none.
 
     Raises:
         Unusable: the page holds no main text, or hardly any.
@@ -46,16 +47,11 @@ def clean_article(body: bytes, content_type: str | None, url: str) -> Draft:
         raise Unusable("no main text found")
     if len(text.split()) < SHORT_PAGE:
         refuse_chrome(html)
-    published = facts.published_at or (iso(found.date) if found.date else None)
-    metadata = {
-        "headline": facts.headline,
-        "modified_at": facts.modified_at,
-        "description": facts.description,
+    published, source = dated(facts, found.date, url)
+    metadata = said_by_page(facts) | {
         "teaser": teaser,
-        "news_keywords": list(facts.news_keywords),
-        "section": facts.section,
         "sitename": facts.sitename or found.sitename,
-        "date_source": "page" if facts.published_at else "guess" if published else "none",
+        "date_source": source,
     }
     return Draft(
         text=text,
@@ -67,6 +63,29 @@ def clean_article(body: bytes, content_type: str | None, url: str) -> Draft:
         keywords=facts.keywords or tuple(found.tags or ()),
         metadata={name: value for name, value in metadata.items() if value},
     )
+
+
+def said_by_page(facts: PageFacts) -> dict[str, Any]:
+    """Return what goes into a document's metadata of what its page says."""
+    return {
+        "headline": facts.headline,
+        "modified_at": facts.modified_at,
+        "description": facts.description,
+        "news_keywords": list(facts.news_keywords),
+        "section": facts.section,
+        "sitename": facts.sitename,
+    }
+
+
+def dated(facts: PageFacts, guess: str | None, url: str) -> tuple[str | None, str]:
+    """Return the date of publication and its source: what the page says, or else a guess from its text."""
+    if facts.published_at and facts.date_source:
+        return facts.published_at, facts.date_source
+    day = iso(guess) if guess else None
+    if day is None:
+        return None, "none"
+    in_url = re.search("[-_/]?".join(day[:10].split("-")), url)
+    return day, "url" if in_url else "text"
 
 
 def _extracted(html: str, url: str) -> Any:

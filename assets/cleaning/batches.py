@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from assets.cleaning.dating import Dating
 from assets.cleaning.run import Cleaned, clean_page, doc_id, page_key
 from assets.stage import Progress
 from warehouse.errors import CorruptFileError
@@ -112,6 +113,7 @@ class Cleaning:
 
     language: what the source says of all its pages
     parts: folder of what is done, batch by batch, so that a killed build goes on from there
+    dating: what gives documents without a date one, in this process, once a batch is cleaned
     workers: processes; None for as many as there are cores, up to MOST_WORKERS, if there is work for them
     """
 
@@ -120,6 +122,7 @@ class Cleaning:
     language: str | None
     parts: Path
     workers: int | None = None
+    dating: Dating | None = None
 
     def pages(self, manifest: pl.DataFrame) -> pl.DataFrame:
         """Return the stored pages with `doc_id` and `page_key`, sorted by document."""
@@ -127,24 +130,32 @@ class Cleaning:
             "url", "content_type", "sha256", "fields"
         )
         rows = stored.iter_rows(named=True)
-        named = [(doc_id(self.source, page), page_key(self.source, page, self.language)) for page in rows]
+        asked = self.asked
+        named = [
+            (doc_id(self.source, page), page_key(self.source, page, self.language, asked)) for page in rows
+        ]
         return stored.with_columns(
             doc_id=pl.Series([name for name, _ in named], dtype=pl.String),
             page_key=pl.Series([key for _, key in named], dtype=pl.String),
         ).sort("doc_id", "url")
 
+    @property
+    def asked(self) -> str | None:
+        """The identity of the model that is asked for dates; None where none is."""
+        return self.dating.identity if self.dating else None
+
     def run(self, manifest: pl.DataFrame, known: Known, progress: Progress) -> Iterator[Batch]:
         """Clean the pages of a manifest, those aside that are known, in the order of their document ids."""
         pages = self.pages(manifest)
         done = 0
-        clean = partial(clean_some, self.source, self.home, self.language)
+        clean = partial(clean_some, self.source, self.home, self.language, self.asked)
         with _workers(self._worker_count(pages, known), clean) as give:
             for number, given in enumerate(_ahead(_given(pages, known, give))):
                 made: list[Cleaned] = []
                 for result in given.results:
                     made += result()
                     progress(f"cleaning {self.source}", done + len(made), len(pages))
-                batch = given.joined(made)
+                batch = given.joined(self.dating.dated(made) if self.dating else made)
                 done += batch.reused + len(made)
                 progress(f"cleaning {self.source}", done, len(pages))
                 if made:
@@ -161,9 +172,11 @@ class Cleaning:
         return min(os.cpu_count() or 1, MOST_WORKERS) if parsed >= POOL_FROM else 0
 
 
-def clean_some(source: str, home: Home, language: str | None, pages: Sequence[Page]) -> list[Cleaned]:
+def clean_some(
+    source: str, home: Home, language: str | None, date_by: str | None, pages: Sequence[Page]
+) -> list[Cleaned]:
     """Clean some pages one after the other."""
-    return [clean_page(source, page, home, language) for page in pages]
+    return [clean_page(source, page, home, language, date_by) for page in pages]
 
 
 @dataclass(frozen=True)

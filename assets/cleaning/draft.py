@@ -10,7 +10,10 @@ MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 
 @dataclass(frozen=True)
 class Draft:
-    """A document before it gets its id and version; None where the page does not say."""
+    """A document before it gets its id and version; None where the page does not say.
+
+    repaired: its Unicode is in order already, so the offsets of its sections hold
+    """
 
     text: str
     title: str | None = None
@@ -20,6 +23,7 @@ class Draft:
     keywords: tuple[str, ...] = ()
     sections: tuple[dict[str, Any], ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
+    repaired: bool = False
 
 
 class Unusable(Exception):  # noqa: N818 -- not an error of ours: a page that gives no document, with the reason

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from assets.cleaning.article import clean_article
+from assets.cleaning.content import clean_content
 from assets.cleaning.draft import Draft
 from assets.cleaning.eurlex import clean_eurlex, is_eurlex
 from warehouse.pages import decode
 
 
-def clean_html(body: bytes, content_type: str | None, url: str) -> Draft:
+def clean_html(body: bytes, content_type: str | None, url: str, content: str | None = None) -> Draft:
     """Extract text, title, dates, authors and keywords; of an act of EUR-Lex its structure too.
 
+    content: CSS selector of the elements that hold the text, where the source names them
+
     Raises:
-        Unusable: the page holds no main text, or hardly any.
+        Unusable: the page holds no main text, or hardly any, or not what `content` selects.
     """
+    if content:
+        return clean_content(body, content_type, url, content)
     html, _encoding = decode(body, content_type)
     if is_eurlex(html, url):
         return clean_eurlex(body, content_type, url)

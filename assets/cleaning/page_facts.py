@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,15 +10,9 @@ from datetime import date, datetime
 from typing import Any
 
 from assets.cleaning.tree import Element
-
-Node = dict[str, Any]
+from warehouse.json_ld import Node, nodes_in, strings
 
 _ARTICLE = re.compile(r"(?:\w*Article|BlogPosting|LiveBlogPosting|SocialMediaPosting|Report)")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-_COMMENT = re.compile(
-    r"^\s*(?:<!--|/\*\s*<!\[CDATA\[\s*\*/|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|/\*\s*\]\]>\s*\*/|//\s*\]\]>|\]\]>)\s*;?\s*$"
-)
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 _SEPARATOR = re.compile(r"\s+(?:[|·•»]|[-–—])\s+")
 _DAY_FIRST = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
@@ -31,6 +24,10 @@ _MONTHS = {
     )
 }
 _ZONES = {"CET": "+01:00", "CEST": "+02:00", "GMT": "+00:00", "UTC": "+00:00", "BST": "+01:00"}
+_PUBLISHED = (
+    "article:published_time", "date", "datepublished", "dc.date", "dc.date.issued", "sailthru.date",
+    "parsely-pub-date",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,7 @@ class PageFacts:
     headline: str | None = None  # JSON-LD's
     headings: frozenset[str] = frozenset()  # all of the statements: a text need not repeat them
     published_at: str | None = None
+    date_source: str | None = None  # of `published_at`: json_ld or meta
     modified_at: str | None = None
     authors: tuple[str, ...] = ()
     news_keywords: tuple[str, ...] = ()
@@ -58,23 +56,13 @@ def page_facts(root: Element) -> PageFacts:
     sitename = _first(said, "og:site_name")
     titles = _titles(root, article, said, sitename)
     news = _split(said.get("news_keywords", []))
+    published, source = _published(article, said)
     return PageFacts(
         title=_title(titles),
         headline=_text(article.get("headline")),
         headings=frozenset(_plain(text) for text in titles.all()),
-        published_at=_date(
-            article.get("datePublished"),
-            *_all(
-                said,
-                "article:published_time",
-                "date",
-                "datepublished",
-                "dc.date",
-                "dc.date.issued",
-                "sailthru.date",
-                "parsely-pub-date",
-            ),
-        ),
+        published_at=published,
+        date_source=source,
         modified_at=_date(
             article.get("dateModified"),
             *_all(said, "article:modified_time", "og:updated_time", "datemodified", "last-modified"),
@@ -97,60 +85,23 @@ def page_facts(root: Element) -> PageFacts:
 
 
 def json_ld(root: Element) -> list[Node]:
-    """Return the nodes of all JSON-LD blocks, lists and `@graph` unfolded.
-
-    A block may hold control characters, a trailing comma or comment marks around it; one that is broken
-    beyond that is left out.
-    """
+    """Return the nodes of all JSON-LD blocks, lists, `@graph` and main entities unfolded."""
     nodes: list[Node] = []
     for script in root.iter("script"):
         if (script.get("type") or "").partition(";")[0].strip().lower() == "application/ld+json":
-            nodes.extend(_nodes(lenient_json("".join(script.itertext()))))
+            nodes += nodes_in("".join(script.itertext()), "@graph", "mainEntity", "mainEntityOfPage")
     return nodes
-
-
-def lenient_json(text: str) -> Any:
-    """Return the value of JSON as pages write it, or None.
-
-    >>> lenient_json('<!-- {"a": [1, 2,],} -->')
-    {'a': [1, 2]}
-    """
-    bare = _COMMENT.sub("", _COMMENT.sub("", text)).strip().removesuffix(";")
-    for attempt in (bare, _TRAILING_COMMA.sub(r"\1", _CONTROL.sub(" ", bare))):
-        try:
-            return json.loads(attempt, strict=False)
-        except (ValueError, RecursionError):
-            continue
-    return None
-
-
-def _nodes(value: Any) -> Iterator[Node]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _nodes(item)
-    elif isinstance(value, dict):
-        yield value
-        for name in ("@graph", "mainEntity", "mainEntityOfPage"):
-            yield from _nodes(value.get(name))
 
 
 def article_of(nodes: list[Node]) -> Node:
     """Return the article that the page is about: the first that names itself one; `{}` if there is none."""
     return next(
-        (node for node in nodes if any(_ARTICLE.fullmatch(kind) for kind in _strings(node.get("@type")))), {}
+        (node for node in nodes if any(_ARTICLE.fullmatch(kind) for kind in strings(node.get("@type")))), {}
     )
 
 
-def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list):
-        return [text for item in value for text in _strings(item)]
-    return _strings(value.get("name")) if isinstance(value, dict) else []
-
-
 def _text(value: Any) -> str | None:
-    return next((clean for text in _strings(value) if (clean := squeezed(text))), None)
+    return next((clean for text in strings(value) if (clean := squeezed(text))), None)
 
 
 def squeezed(text: str) -> str:
@@ -265,7 +216,7 @@ def _ends_with(long: str, short: str) -> bool:
 
 
 def _authors(article: Node, said: dict[str, list[str]]) -> tuple[str, ...]:
-    people = _strings(article.get("author") or article.get("creator"))
+    people = strings(article.get("author") or article.get("creator"))
     for names in (people, said.get("author", []), said.get("article:author", []), said.get("dc.creator", [])):
         found = _distinct(
             squeezed(name).removeprefix("Von ").removeprefix("By ") for name in names if "://" not in name
@@ -276,7 +227,7 @@ def _authors(article: Node, said: dict[str, list[str]]) -> tuple[str, ...]:
 
 
 def _keywords(value: Any) -> tuple[str, ...]:
-    return _split([value]) if isinstance(value, str) else _distinct(_strings(value))
+    return _split([value]) if isinstance(value, str) else _distinct(strings(value))
 
 
 def _split(texts: list[str]) -> tuple[str, ...]:
@@ -291,10 +242,19 @@ def _distinct(texts: Iterator[str] | list[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
+def _published(article: Node, said: dict[str, list[str]]) -> tuple[str | None, str | None]:
+    """Return when the page says that it was published, and which of its statements says so."""
+    candidates = (
+        (_date(article.get("datePublished")), "json_ld"),
+        (_date(*_all(said, *_PUBLISHED)), "meta"),
+    )
+    return next(((day, source) for day, source in candidates if day), (None, None))
+
+
 def _date(*candidates: Any) -> str | None:
     """Return the first date or time in ISO 8601, as precise as it stands there."""
     for candidate in candidates:
-        for text in _strings(candidate):
+        for text in strings(candidate):
             if found := iso(text.strip()):
                 return found
     return None

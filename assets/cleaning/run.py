@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import json
 import logging
-import unicodedata
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from assets.cleaning.draft import MIN_WORDS, Draft, Unusable
 from assets.cleaning.html import clean_html
 from assets.cleaning.language import detector, language_of
+from assets.cleaning.page_facts import iso
 from assets.cleaning.pdf import clean_pdf
 from assets.cleaning.plain import clean_beir, clean_text
+from assets.cleaning.unicode import repaired, tidy
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.pages import media_type, read_body
 from warehouse.paths import Home
 
-CODE_VERSION = "4"
+CODE_VERSION = "5"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
+
+_SHOWN = (
+    *("url", "title", "text", "language", "published_at"),
+    *("authors", "keywords", "sections", "metadata"),
+)
 
 log = logging.getLogger(__name__)
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # its complaints are our recorded reasons
+
+
+_PASSAGE = "application/x-beir+json"
+_VERSION = re.compile(
+    r"(?<!\w)0\d{4}[A-Z]{1,2}\d{4}-(\d{4})(\d{2})(\d{2})(?!\d)"
+)  # CELEX of a consolidated text
+_OF_AN_ACT = frozenset({"version", "meta", "journal"})
 
 
 class Cleaned(NamedTuple):
@@ -32,14 +47,15 @@ class Cleaned(NamedTuple):
     dropped: dict[str, Any] | None
 
 
-def page_key(source: str, page: dict[str, Any], language: str | None) -> str:
+def page_key(source: str, page: dict[str, Any], language: str | None, date_by: str | None = None) -> str:
     """Digest everything that a page's document follows from: what was fetched, and how it is cleaned.
 
     page: a row of `schemas.PAGES`; when it was fetched does not count
     language: what the source says of all its pages
+    date_by: identity of the model that is asked for missing dates
     """
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
-    return digest([CODE_VERSION, detector(), source, language, fetched])
+    return digest([CODE_VERSION, detector(), source, language, fetched, *([date_by] if date_by else [])])
 
 
 def doc_id(source: str, page: dict[str, Any]) -> str:
@@ -50,12 +66,14 @@ def doc_id(source: str, page: dict[str, Any]) -> str:
     return str(own) if own is not None else digest([source, page["url"]])
 
 
-def clean_page(source: str, page: dict[str, Any], home: Home, language: str | None) -> Cleaned:
+def clean_page(
+    source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None = None
+) -> Cleaned:
     """Clean one stored page; what gives no document is a drop with its reason.
 
     A drop because the stored bytes are damaged has no page key: they may be whole again at the next look.
     """
-    key = page_key(source, page, language)
+    key = page_key(source, page, language, date_by)
     try:
         return Cleaned({**_document(source, page, home, language), "page_key": key}, None)
     except (Unusable, CorruptFileError) as reason:
@@ -66,20 +84,25 @@ def clean_page(source: str, page: dict[str, Any], home: Home, language: str | No
 
 def _document(source: str, page: dict[str, Any], home: Home, language: str | None) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(page["fields"] or "{}")
-    draft = _clean(page, read_body(home, page["sha256"]))
-    text = _tidy(
-        draft.text if "id" in fields else _repaired(draft.text)
-    )  # passages are data sets: as they are
+    draft = _clean(page, read_body(home, page["sha256"]), fields.get("content"))
+    as_it_is = draft.repaired or "id" in fields  # passages are data sets
+    text = tidy(draft.text if as_it_is else repaired(draft.text))
     if "id" not in fields and len(text.split()) < MIN_WORDS:
         raise Unusable(f"too short: {len(text.split())} words")
     said, said_by = language_of(language, draft.language, text)
-    metadata = {**draft.metadata, **({"language_source": said_by} if said_by else {}), **fields}
+    published, date_source = _published_at(page, fields, draft)
+    metadata = {
+        **draft.metadata,
+        **({"language_source": said_by} if said_by else {}),
+        **fields,
+        "date_source": date_source,
+    }
     shown = {
         "url": page["url"],
         "title": _title(fields, draft),
         "text": text,
         "language": said,
-        "published_at": _published_at(fields, draft),
+        "published_at": published,
         "authors": _strings(fields.get("authors") or fields.get("author")) or list(draft.authors),
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
         "sections": list(draft.sections) if text == draft.text else [],
@@ -87,11 +110,16 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
     }
     return {
         "doc_id": doc_id(source, page),
-        "version": digest(shown),
+        "version": version_of(shown),
         "source": source,
         "page_sha256": page["sha256"],
         **shown,
     }
+
+
+def version_of(document: dict[str, Any]) -> str:
+    """Digest all that a reader of a document can see: columns of `schemas.DOCUMENTS`."""
+    return digest({name: document[name] for name in _SHOWN})
 
 
 def _title(fields: dict[str, Any], draft: Draft) -> str | None:
@@ -101,25 +129,40 @@ def _title(fields: dict[str, Any], draft: Draft) -> str | None:
     return fields.get("title") or fields.get("headline") or draft.title
 
 
-def _published_at(fields: dict[str, Any], draft: Draft) -> str | None:
-    """Return the date of publication; a spider that found none gives the date of the document instead."""
-    own = draft.metadata.get("published_source") in {"version", "meta", "journal"}
-    return (
-        (draft.published_at if own else None)
-        or fields.get("published_at")
-        or fields.get("date")
-        or draft.published_at
-    )
+def _published_at(page: dict[str, Any], fields: dict[str, Any], draft: Draft) -> tuple[str | None, str]:
+    """Return the date of publication and its source; neither is ever silently missing.
+
+    The page of an act wins over its spider, which gives the date of the document where it found no other. The
+    source is what the cleaner says of the date (version, journal, json_ld, meta, celex, url, text), file for
+    the date of a passage or a table's row, meta for what only the spider found on the page, or none.
+    """
+    own, own_source = draft.published_at, str(draft.metadata.get("date_source") or "none")
+    said = fields.get("published_at") or fields.get("date")
+    if own and ("structure" in draft.metadata and own_source in _OF_AN_ACT):
+        return own, own_source
+    if said:
+        is_same = own is not None and str(said)[:10] == own[:10] and own_source != "none"
+        return said, own_source if is_same else _said_by(page)
+    if own:
+        return own, own_source
+    version = _VERSION.search(f"{fields.get('celex') or ''} {unquote(page['url'])}")
+    day = iso("-".join(version.groups())) if version else None
+    return (day, "celex") if day else (None, "none")
 
 
-def _clean(page: dict[str, Any], body: bytes) -> Draft:
+def _said_by(page: dict[str, Any]) -> str:
+    """Return where a spider or reader has a date from: passages from a column of their file."""
+    return "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
+
+
+def _clean(page: dict[str, Any], body: bytes, content: str | None) -> Draft:
     kind = media_type(page["content_type"])
-    if kind == "application/x-beir+json":
+    if kind == _PASSAGE:
         return clean_beir(body)
     if kind == "application/pdf":
         return _caught("PDF", page, lambda: clean_pdf(body))
     if kind in {"text/html", "application/xhtml+xml"}:
-        return _caught("HTML", page, lambda: clean_html(body, page["content_type"], page["url"]))
+        return _caught("HTML", page, lambda: clean_html(body, page["content_type"], page["url"], content))
     if kind.startswith("text/"):
         return clean_text(body, page["content_type"])
     raise Unusable(f"no reader for {kind or 'an unknown type'}")
@@ -134,19 +177,6 @@ def _caught(kind: str, page: dict[str, Any], clean: Callable[[], Draft]) -> Draf
     except Exception as error:
         log.debug("%s breaks the %s parser", page["url"], kind, exc_info=True)
         raise Unusable(f"the {kind} cannot be parsed ({type(error).__name__}: {error})") from error
-
-
-def _repaired(text: str) -> str:
-    """Undo text that was decoded by the wrong charset before it came to us ("FuÃŸball"), by ftfy."""
-    import ftfy
-
-    return ftfy.fix_encoding(text)
-
-
-def _tidy(text: str) -> str:
-    """Bring Unicode to NFC and take out characters that no reader sees (NUL, lone surrogates)."""
-    whole = text.encode("utf-8", "ignore").decode()
-    return unicodedata.normalize("NFC", whole.replace("\0", "")).strip()
 
 
 def _keywords(fields: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from assets.cleaning import run
 from assets.cleaning.batches import Cleaning, Known
 from assets.cleaning.html import clean_html
+from assets.cleaning.unicode import repaired
 from warehouse.pages import write_body
 from warehouse.parquet import frame
 from warehouse.paths import Home
@@ -98,15 +99,17 @@ def test_text_and_beir_passages(home: Home) -> None:
     assert "not a BEIR passage" in dropped["corpus.jsonl#8"]
 
 
-def test_a_pdf_gives_its_text_page_by_page(home: Home) -> None:
+def test_a_pdf_gives_its_text_with_its_articles_as_sections_and_where_its_pages_begin(home: Home) -> None:
     (path,) = SAMPLE.rglob("*.pdf")
     found, _ = cleaned(home, page(home, "act.pdf", path.read_bytes(), "application/pdf"))
-    document = found["act.pdf"]
-    assert len(document["text"].split()) > 100
-    pages = document["sections"]
-    assert [section["heading"] for section in pages] == [f"page {n}" for n in range(1, len(pages) + 1)]
-    assert pages[0]["start"] == 0
-    assert pages[-1]["end"] == len(document["text"])
+    text, sections = found["act.pdf"]["text"], found["act.pdf"]["sections"]
+    assert all(text[one["start"] : one["end"]].startswith(one["heading"]) for one in sections)
+    articles = [one["heading"].split(" – ")[0] for one in sections if one["heading"].startswith("Article")]
+    assert articles == [f"Article {number}" for number in range(1, 10)]
+    facts = json.loads(found["act.pdf"]["metadata"])
+    assert (facts["pdf_pages"], len(facts["page_starts"])) == (2, 2)
+    assert text[facts["page_starts"][1] :].startswith("Article 5")
+    assert "power stations with a capacity of 900 MW" in text, "a quote goes over the end of a line"
 
 
 def test_what_gives_no_document_is_listed_with_the_reason(home: Home) -> None:
@@ -138,8 +141,8 @@ def test_what_gives_no_document_is_listed_with_the_reason(home: Home) -> None:
         "blank": "the file is empty",
         "image": "no reader for image/png",
         "untyped": "no reader for an unknown type",
-        "broken.pdf": "PDF cannot be opened",
-        "scan.pdf": "the PDF holds no text (scanned images?)",
+        "broken.pdf": "PDF: truncated: the file ends early",
+        "scan.pdf": "PDF: no text: images only",
         "torn": "these are not the bytes that were stored",
     }
     assert set(dropped) == set(expected)
@@ -154,10 +157,10 @@ def test_a_page_that_breaks_the_parser_is_a_drop_and_the_others_go_on(
 ) -> None:
     sound = clean_html
 
-    def breaks(body: bytes, content_type: str | None, url: str) -> Any:
+    def breaks(body: bytes, content_type: str | None, url: str, content: str | None) -> Any:
         if url == "bad":
             raise error
-        return sound(body, content_type, url)
+        return sound(body, content_type, url, content)
 
     monkeypatch.setattr(run, "clean_html", breaks)
     html = article(f"<article><p>{STORY}</p></article>")
@@ -189,6 +192,59 @@ def test_unicode_is_brought_to_one_form(home: Home) -> None:
     text = f"Cafe\u0301 am Hafen.\x00 {STORY}"
     found, _ = cleaned(home, page(home, "u", text.encode(), "text/plain; charset=utf-8"))
     assert found["u"]["text"].startswith("Café am Hafen. The harbour")
+
+
+# ------------------------------------------------------------------------------------------- content, dates
+
+
+def test_the_element_that_the_source_names_is_the_text(home: Home) -> None:
+    html = article(f"<p>{STORY}</p><div id=own><h2>Tides</h2><p>High water is shown by two balls.</p></div>")
+    found, dropped = cleaned(
+        home,
+        page(home, "own", html, content="#own"),
+        page(home, "other", article(f"<article><p>{STORY}</p></article>"), content="#own"),
+    )
+    assert found["own"]["text"] == "Tides\n\nHigh water is shown by two balls."
+    assert [one["heading"] for one in found["own"]["sections"]] == ["Tides"]
+    assert dropped == {"other": "`content` names nothing in this page: '#own'"}
+
+
+def test_where_the_date_comes_from_is_never_missing(home: Home) -> None:
+    passage = "application/x-beir+json"
+    line = json.dumps({"title": "", "text": STORY})
+    body = f"<article><h1>Harbour</h1><p>{STORY}</p></article>"
+    ld = '<script type="application/ld+json">{"@type": "Article", "datePublished": "2024-05-03"}</script>'
+    meta = '<meta property="article:published_time" content="2024-05-02">'
+    act = "https://x.example/?uri=CELEX:02012L0027-20190101"
+    (file,) = SAMPLE.rglob("*.pdf")
+    found, _ = cleaned(
+        home,
+        page(home, "json_ld", article(body, ld)),
+        page(home, "meta", article(body, meta)),
+        page(home, "same", article(body, ld), published_at="2024-05-03T10:00:00"),
+        page(home, "spider", article(body), published_at="2024-05-04"),
+        page(home, "https://a.example/2024/05/05/harbour", article(body)),
+        page(home, act, f"<p>{STORY}</p>", "text/plain"),
+        page(home, "a.jsonl#1", line, passage, published_at="2024-05-06"),
+        page(home, "a.jsonl#2", line, passage),
+        page(home, "note", STORY, "text/plain"),
+        page(home, "act.pdf", file.read_bytes(), "application/pdf"),
+    )
+    sources = {
+        url: (row["published_at"], json.loads(row["metadata"])["date_source"]) for url, row in found.items()
+    }
+    assert sources == {
+        "json_ld": ("2024-05-03", "json_ld"),
+        "meta": ("2024-05-02", "meta"),
+        "same": ("2024-05-03T10:00:00", "json_ld"),
+        "spider": ("2024-05-04", "meta"),
+        "https://a.example/2024/05/05/harbour": ("2024-05-05", "url"),
+        act: ("2019-01-01", "celex"),
+        "a.jsonl#1": ("2024-05-06", "file"),
+        "a.jsonl#2": (None, "none"),
+        "note": (None, "none"),
+        "act.pdf": (None, "none"),
+    }
 
 
 # ------------------------------------------------------------------------------------------- empty pages
@@ -243,7 +299,5 @@ def test_only_pages_without_content_of_their_own_are_dropped(home: Home, content
 
 def test_text_of_a_wrong_charset_is_repaired_and_right_text_kept() -> None:
     broken = "Der FuÃŸball-Club verlor in MÃ¼nchen mit eins zu drei."
-    from assets.cleaning.run import _repaired
-
-    assert _repaired(broken) == "Der Fußball-Club verlor in München mit eins zu drei."
-    assert _repaired("Größe, naïve – „fair“") == "Größe, naïve – „fair“"
+    assert repaired(broken) == "Der Fußball-Club verlor in München mit eins zu drei."
+    assert repaired("Größe, naïve – „fair“") == "Größe, naïve – „fair“"

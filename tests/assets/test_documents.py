@@ -16,6 +16,8 @@ from assets.cleaning.batches import Cleaning, Known
 from assets.documents import Documents
 from assets.merging import Build
 from assets.stage import Outcome, Work, build_key
+from tests.fakes.crawling import crawling
+from tests.fakes.site import Reply, index, serving
 from warehouse.artifacts import Artifact
 from warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
 from warehouse.parquet import frame, read_parquet, write_batches
@@ -80,9 +82,11 @@ def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     urls: list[str] = []
     sound = run.clean_page
 
-    def counting(source: str, page: dict[str, Any], home: Home, language: str | None) -> run.Cleaned:
+    def counting(
+        source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None
+    ) -> run.Cleaned:
         urls.append(page["url"])
-        return sound(source, page, home, language)
+        return sound(source, page, home, language, date_by)
 
     monkeypatch.setattr(batches, "clean_page", counting)
     return urls
@@ -205,6 +209,32 @@ def test_batches_are_row_groups_of_one_file(tmp_path: Path) -> None:
     assert pyarrow.parquet.ParquetFile(tmp_path / "documents.parquet").num_row_groups == 3
     write_batches(iter(()), DOCUMENTS, tmp_path / "none.parquet")
     assert read_parquet(tmp_path / "none.parquet").schema == pl.Schema(DOCUMENTS)
+
+
+# ------------------------------------------------------------------------------------------- from a crawl
+
+
+def test_a_crawled_site_whose_source_names_the_element_of_its_text(tmp_path: Path) -> None:
+    page = (
+        "<html lang=en><head><title>Town</title></head><body><p>{0} {0}</p>"
+        "<div class=text><h2>{1}</h2><p>{0}</p></div></body></html>"
+    )
+    with serving() as site:
+        site["/"] = Reply(index("/a", "/b", "/c"))
+        for path, heading in (("/a", "Moorings"), ("/b", "Pilots")):
+            site[path] = Reply(page.format(STORY.format("seven"), heading))
+        site["/c"] = Reply("<html><body><p>No such element.</p></body></html>")
+        spec: dict[str, Any] = {"spider": "site", "start": [site.url("/")], "content": "div.text"}
+        crawled = crawling(tmp_path, "town", **spec)
+        crawled.run()
+        town = Town(crawled.home, reader=None, path=None, **spec)
+    version = manifest_digest(read_manifest(crawled.home, "town"))
+    town.work.store.commit(Artifact("pages", "town", "pages", version))
+    found = town.read("documents").sort("url").select("text", "sections").rows()
+    assert [text for text, _ in found] == [
+        f"{heading}\n\n{STORY.format('seven')}" for heading in ("Moorings", "Pilots")
+    ]
+    assert [[one["heading"] for one in sections] for _, sections in found] == [["Moorings"], ["Pilots"]]
 
 
 # ------------------------------------------------------------------------------------------- versions

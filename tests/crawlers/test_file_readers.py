@@ -17,10 +17,10 @@ from assets.cleaning.run import clean_page
 from crawlers.crawl import crawl
 from crawlers.reading import READERS
 from crawlers.reading.jsonl import values
-from crawlers.reading.pdf import MAX_PAGES
 from warehouse.errors import InputError
 from warehouse.pages import read_manifest
 from warehouse.paths import Home
+from warehouse.pdf import MAX_PAGES
 from warehouse.source import Source
 
 

@@ -13,6 +13,7 @@ BLOG: dict[str, Any] = {"spider": "blog", "start": ["https://blog.example/"]}
 def test_a_spider_and_a_reader_have_their_defaults() -> None:
     source = Source(**BLOG)
     assert (source.delay, source.limits.pages, source.schedule) == (0.7, 10_000, "0 5 * * 1")
+    assert source.date_by is None, "no model is asked unless the source says so"
     assert Source(reader="folder", path="memos").start == ()
 
 
@@ -37,6 +38,9 @@ def test_a_spider_and_a_reader_have_their_defaults() -> None:
         ({**BLOG, "domains": ["other.example"]}, "lies on none of the `domains`"),
         ({**BLOG, "content": "main"}, "`content` is for site only, not for blog"),
         ({**BLOG, "spider": "site", "content": "main["}, "'main[' is no CSS selector"),
+        ({**BLOG, "date_by": {"model": ""}}, "at least 3 characters"),
+        ({**BLOG, "date_by": {"modl": "openai/x"}}, "Extra inputs are not permitted"),
+        ({**BLOG, "date_by": {"model": "openai/x", "api_base": "localhost"}}, "should match pattern"),
         ({**BLOG, "lines": True}, "`lines` is for text only, not for blog"),
         ({"reader": "pdf", "path": "x", "allow": ["x"]}, "`allow` is for eurlex, news, blog, site only"),
         ({"reader": "jsonl", "path": "x", "columns": {"body": "x"}}, "Input should be 'text', 'title'"),

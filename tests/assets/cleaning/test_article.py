@@ -10,8 +10,8 @@ import pytest
 from assets.cleaning.article import clean_article
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.html import clean_html
-from assets.cleaning.page_facts import lenient_json
 from benchmarks.cleaning import measure_news
+from warehouse.json_ld import lenient_json
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "fundus-de"
 BODY = " ".join(f"Satz {number} berichtet vom Spiel am Samstag in der vollen Halle." for number in range(12))
@@ -55,7 +55,7 @@ def test_json_ld_wins_over_open_graph_and_meta_tags() -> None:
     )
     draft = clean(page(node, head))
     assert (draft.title, draft.metadata["headline"]) == ("Halle bebt", "Halle bebt")
-    assert (draft.published_at, draft.metadata["date_source"]) == ("2024-05-03T14:24:00+00:00", "page")
+    assert (draft.published_at, draft.metadata["date_source"]) == ("2024-05-03T14:24:00+00:00", "json_ld")
     assert draft.metadata["modified_at"] == "2024-05-04T08:00:00+02:00"
     assert draft.authors == ("Ada Kern", "Ben Au")
     assert draft.keywords == ("Handball", "Halle")

@@ -124,7 +124,7 @@ def test_facts_of_a_page_without_meta_tags_come_from_its_head_and_title() -> Non
     assert draft.title == "COUNCIL REGULATION (EU) 2020/12 of 20 January 2020 on lamps"
     facts = draft.metadata
     assert (facts["celex"], facts["celex_source"], facts["form"]) == ("32020R0012", "title", "Regulation")
-    assert (facts["document_date"], facts["date_source"]) == ("2020-01-20", "text")
+    assert (facts["document_date"], facts["document_date_source"]) == ("2020-01-20", "text")
     assert (draft.published_at, draft.language) == ("2020-02-03", "en")
     assert draft.authors == ("Council of the European Union",)
 

@@ -1,0 +1,175 @@
+"""Pages whose text a source names by a CSS selector: that element's text, its headings as sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from assets.cleaning.article import dated, said_by_page
+from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.outline import Outline
+from assets.cleaning.page_facts import page_facts, squeezed
+from assets.cleaning.tree import Element, parsed
+from assets.cleaning.unicode import repaired, tidy
+from warehouse.pages import decode
+
+_SKIPPED = frozenset(
+    "button canvas head iframe input nav noscript object script select style svg template textarea".split()  # noqa: SIM905 -- readable
+)
+_BLOCKS = frozenset(
+    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure "  # noqa: SIM905 -- readable
+    "footer header hgroup hr html li main ol p pre section summary table tbody td tfoot th thead tr "
+    "ul".split()
+)
+_HEADING = re.compile(r"h([1-6])")
+_BREAK = "\x1f"  # a line break that the page asks for; its own white space is none
+_DEEPEST = 150  # elements within elements: below that, a page is a trap and its text is taken as one block
+
+Block = tuple[int | None, str]
+
+
+def clean_content(body: bytes, content_type: str | None, url: str, selector: str) -> Draft:
+    """Take the text of the elements that a CSS selector names, and the page's facts as of any article.
+
+    Elements within one that is named already are not taken twice. Headings (h1 to h6) begin sections, their
+    levels closed up: the highest in the page is level 1. List items begin with "- ", cells of a table stand
+    between " | ".
+
+    Raises:
+        Unusable: the selector names nothing in the page, or nothing with text.
+    """
+    html, _encoding = decode(body, content_type)
+    root = parsed(html)
+    named = _named(root, selector)
+    if not named:
+        raise Unusable(f"`content` names nothing in this page: {selector!r}")
+    blocks = [
+        (level, text)
+        for element in named
+        for level, raw in _Walker().blocks(element)
+        if (text := _clean(raw))
+    ]
+    if not blocks:
+        raise Unusable(f"what `content` names in this page has no text: {selector!r}")
+    levels = sorted({level for level, _ in blocks if level is not None})
+    outline = Outline()
+    for level, text in blocks:
+        if level is None:
+            outline.add(text)
+        else:
+            outline.begin(text, levels.index(level) + 1)
+    facts = page_facts(root)
+    guessed = None if facts.published_at and facts.title else _guessed(html, url)
+    published, source = dated(facts, guessed.date if guessed else None, url)
+    metadata = said_by_page(facts) | {"teaser": facts.description, "date_source": source}
+    return Draft(
+        text=outline.closed().text,
+        title=facts.title or (guessed.title if guessed else None),
+        published_at=published,
+        language=facts.language,
+        authors=facts.authors,
+        keywords=facts.keywords,
+        sections=tuple(outline.sections),
+        metadata={name: value for name, value in metadata.items() if value},
+        repaired=True,
+    )
+
+
+def _guessed(html: str, url: str) -> Any:
+    """Return what trafilatura finds on a page that does not say its title or date itself, or None."""
+    from trafilatura import extract_metadata
+
+    return extract_metadata(html, default_url=url or None)
+
+
+def _named(root: Element, selector: str) -> list[Element | str]:
+    """Return what a selector names, in the order of the page: elements, or strings (`p::text`)."""
+    from parsel.csstranslator import HTMLTranslator
+
+    found = root.xpath(HTMLTranslator().css_to_xpath(selector))
+    elements = {node for node in found if not isinstance(node, str)}
+    return [
+        node if not isinstance(node, str) else str(node)
+        for node in found
+        if isinstance(node, str) or not any(above in elements for above in node.iterancestors())
+    ]
+
+
+def _clean(text: str) -> str:
+    return tidy(repaired(text))
+
+
+class _Walker:
+    """Walks an element once; text gathers until a block begins or ends."""
+
+    def __init__(self) -> None:
+        self._found: list[Block] = []
+        self._gathered: list[str] = []
+        self._mark = ""
+
+    def blocks(self, node: Element | str) -> Iterator[Block]:
+        """Yield paragraphs (None, text) and headings (1 to 6, text)."""
+        if isinstance(node, str):
+            self._gathered.append(node)
+        else:
+            self._walk(node, 0)
+        self._flush()
+        yield from self._found
+
+    def _walk(self, node: Element, depth: int) -> None:
+        tag = node.tag if isinstance(node.tag, str) else "script"  # a comment
+        if tag in _SKIPPED:
+            return
+        heading = _HEADING.fullmatch(tag)
+        if depth > _DEEPEST:
+            self._gathered.append(" ".join(node.itertext()))
+        elif heading:
+            self._take(int(heading[1]), squeezed(" ".join(node.itertext())))
+        elif tag == "tr":
+            self._row(node, depth)
+        elif tag == "pre":
+            self._take(None, "".join(node.itertext()).strip("\n").rstrip())
+        elif tag == "br":
+            self._gathered.append(_BREAK)
+        elif tag in _BLOCKS:
+            self._block(node, tag, depth)
+        else:
+            self._inside(node, depth)
+
+    def _take(self, level: int | None, text: str) -> None:
+        self._flush()
+        if text.strip():
+            self._found.append((level, text))
+
+    def _row(self, row: Element, depth: int) -> None:
+        """Take a row of data as one line; one that lays out the page as what it holds."""
+        if len(row) < 2 or row.xpath("boolean(.//table | .//h1 | .//h2 | .//h3 | .//h4)"):
+            self._flush()
+            self._inside(row, depth)
+            self._flush()
+            return
+        cells = [squeezed(" ".join(cell.itertext())) for cell in row if cell.tag in ("td", "th")]
+        self._take(None, " | ".join(cells) if any(cells) else "")
+
+    def _block(self, node: Element, tag: str, depth: int) -> None:
+        self._flush()
+        if tag == "li":
+            self._mark = "- "
+        self._inside(node, depth)
+        self._flush()
+        self._mark = ""
+
+    def _inside(self, node: Element, depth: int) -> None:
+        self._gathered.append(node.text or "")
+        for child in node:
+            self._walk(child, depth + 1)
+            self._gathered.append(child.tail or "")
+
+    def _flush(self) -> None:
+        lines = (squeezed(line) for line in "".join(self._gathered).split(_BREAK))
+        text = "\n".join(line for line in lines if line)
+        self._gathered.clear()
+        if text:
+            self._found.append((None, f"{self._mark}{text}"))
+            self._mark = ""

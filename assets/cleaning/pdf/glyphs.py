@@ -1,0 +1,221 @@
+"""What stands on the pages of a PDF: stretches of text with their places, sizes and weights."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from assets.cleaning.draft import Unusable
+from assets.cleaning.unicode import tidy
+
+MAX_CHARACTERS = 10_000_000  # of all pages together: two minutes of reading
+_BIGGEST = 144.0  # points: what says that it is larger is drawn by other means
+_BOLD = re.compile(r"bold|black|heavy|(?:^|\+)cmbx", re.I)
+_BOLD_WEIGHT = 700
+_HYPHENS = {0x2, 0xFFFE, 0x00AD, 0x2010}  # PDFium gives the first two for a hyphen at the end of a line
+_BREAK = 1.0  # em between two words from which they may stand in two columns
+_NO_TITLE = re.compile(  # what programs put there by themselves
+    r"^\W*$|^(?:microsoft (?:word|powerpoint|excel) -|untitled\b|\(?unspecified\)?$|document\d*$)"
+    r"|\.(?:docx?|pdf|indd|tex|dvi|xlsx?|pptx?|odt|rtf|qxd)$",
+    re.I,
+)
+_CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
+
+
+@dataclass(slots=True)
+class Piece:
+    """Text on one baseline without a wide gap, in one size and weight.
+
+    x0, x1: left and right edge; y: the baseline; in points, y growing upwards, as if the text were upright
+    size: of the letters, in points
+    weight: 400 for regular, 700 for bold letters
+    turned: quarter turns of the text against the page's first text
+    """
+
+    text: str
+    x0: float
+    x1: float
+    y: float
+    size: float
+    weight: int
+    turned: int = 0
+
+
+@dataclass(frozen=True)
+class PageText:
+    """The pieces of one page in the order of the file, and the page's lower and upper edge."""
+
+    pieces: list[Piece]
+    bottom: float
+    top: float
+
+
+@dataclass(frozen=True)
+class PdfText:
+    """All pages of a file; `title` and `created` (ISO date) as the file says, or None."""
+
+    pages: list[PageText]
+    title: str | None
+    created: str | None
+
+
+def read_pdf(body: bytes) -> PdfText:
+    """Read a PDF that `warehouse.pdf.why_not` has found to be usable.
+
+    A page that PDFium cannot load has no text.
+
+    Raises:
+        Unusable: it holds more than `MAX_CHARACTERS`.
+    """
+    import pypdfium2 as pdfium
+
+    document = pdfium.PdfDocument(body)
+    try:
+        pages, left = [], MAX_CHARACTERS
+        for number in range(len(document)):
+            try:
+                page, count = _page(document, number, left)
+            except pdfium.PdfiumError:
+                page, count = PageText([], 0.0, 0.0), 0
+            pages.append(page)
+            left -= count
+        facts = document.get_metadata_dict()
+    finally:
+        document.close()
+    title = tidy(str(facts.get("Title") or ""))
+    created = _CREATED.match(str(facts.get("CreationDate") or ""))
+    return PdfText(
+        pages,
+        None if _NO_TITLE.search(title) else title,
+        "-".join(created.groups()) if created else None,
+    )
+
+
+def _page(document: Any, number: int, left: int) -> tuple[PageText, int]:
+    page = document[number]
+    try:
+        text = page.get_textpage()
+        try:
+            count = text.count_chars()
+            if count > left:
+                raise Unusable(f"PDF: more than {MAX_CHARACTERS} characters")
+            return _Reader(text, page.get_bbox()).read(count), count
+        finally:
+            text.close()
+    finally:
+        page.close()
+
+
+@dataclass(frozen=True)
+class _Style:
+    size: float
+    weight: int
+    turned: int
+
+
+@dataclass
+class _Reader:
+    """Reads one page letter by letter; a piece grows until size, line or column change."""
+
+    text: Any
+    box: tuple[float, float, float, float]
+    pieces: list[Piece] = field(default_factory=list)
+    _letters: list[str] = field(default_factory=list)
+    _spaced: bool = False
+
+    def read(self, count: int) -> PageText:
+        """Return the page with all letters that lie on it."""
+        from pypdfium2 import raw
+
+        x, y, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
+        text, styles = self.text, dict[int, _Style]()
+        for place in range(count):
+            code = raw.FPDFText_GetUnicode(text, place)
+            if code <= 0x20 and code not in _HYPHENS:
+                self._spaced = True
+                continue
+            drawn = raw.FPDFText_GetTextObject(text, place)
+            if not drawn or not raw.FPDFText_GetCharOrigin(text, place, x, y):
+                continue
+            raw.FPDFText_GetLooseCharBox(text, place, box)
+            key = ctypes.addressof(drawn.contents)
+            if key not in styles:
+                styles[key] = _style(text, place)
+            if self._is_on_page(x.value, y.value):
+                edges = (box.left, box.right, box.bottom, box.top)
+                self._take(_letter(code), x.value, y.value, edges, styles[key])
+        self._end()
+        turns = [piece.turned for piece in self.pieces]
+        upright = max(set(turns), key=turns.count) if turns else 0
+        for piece in self.pieces:
+            piece.turned = (piece.turned - upright) % 4
+        bottom, top = sorted(
+            (_upright(self.box[0], self.box[1], upright)[1], _upright(self.box[2], self.box[3], upright)[1])
+        )
+        return PageText(self.pieces, bottom, top)
+
+    def _is_on_page(self, x: float, y: float) -> bool:
+        left, bottom, right, top = self.box
+        return left - 1 <= x <= right + 1 and bottom - 1 <= y <= top + 1
+
+    def _take(
+        self, letter: str, x: float, y: float, edges: tuple[float, float, float, float], style: _Style
+    ) -> None:
+        left, right, low, high = edges
+        (a, _), (b, _) = _upright(left, low, style.turned), _upright(right, high, style.turned)
+        start, line = _upright(x, y, style.turned)
+        end = min(max(a, b), start + 3 * style.size)  # a box that is wider is a fault of the font
+        last = self.pieces[-1] if self.pieces else None
+        gap = start - last.x1 if last else 0.0
+        goes_on = (
+            last is not None
+            and (last.size, last.weight, last.turned) == (style.size, style.weight, style.turned)
+            and abs(line - last.y) < 0.2 * style.size
+            and -0.7 * style.size < gap < _BREAK * style.size
+        )
+        if last is not None and goes_on:
+            if self._spaced:  # PDFium knows by the font how wide a space is
+                self._letters.append(" ")
+            self._letters.append(letter)
+            last.x1 = max(last.x1, end)
+        else:
+            self._end()
+            self.pieces.append(
+                Piece("", start, max(start, end), line, style.size, style.weight, style.turned)
+            )
+            self._letters.append(letter)
+        self._spaced = False
+
+    def _end(self) -> None:
+        if self._letters:
+            units = "".join(self._letters).encode("utf-16-le", "surrogatepass")  # PDFium gives these
+            self.pieces[-1].text = units.decode("utf-16-le", "ignore")
+            self._letters.clear()
+
+
+def _style(text: Any, place: int) -> _Style:
+    """Return size, weight and direction of a letter; the matrix scales what the font's size says."""
+    from pypdfium2 import raw
+
+    matrix = raw.FS_MATRIX()
+    raw.FPDFText_GetMatrix(text, place, matrix)
+    size = raw.FPDFText_GetFontSize(text, place) * math.hypot(matrix.c, matrix.d)
+    size = round(min(abs(size), _BIGGEST), 1) if math.isfinite(size) else _BIGGEST
+    turned = round(math.atan2(matrix.b, matrix.a) / (math.pi / 2)) % 4 if matrix.a or matrix.b else 0
+    name = ctypes.create_string_buffer(128)
+    raw.FPDFText_GetFontInfo(text, place, name, len(name), ctypes.c_int())
+    is_bold = _BOLD.search(name.value.decode("latin-1"))
+    weight = raw.FPDFText_GetFontWeight(text, place)
+    return _Style(max(size, 1.0), max(weight, _BOLD_WEIGHT) if is_bold else weight, turned)
+
+
+def _upright(x: float, y: float, turned: int) -> tuple[float, float]:
+    """Turn a place back by quarter turns, so that its text runs from left to right."""
+    return ((x, y), (y, -x), (-x, -y), (-y, x))[turned]
+
+
+def _letter(code: int) -> str:
+    return "-" if code in _HYPHENS else chr(code) if code < 0x110000 else "\ufffd"

@@ -1,0 +1,50 @@
+"""PDF files: which of them can be used, and why the others cannot."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+MAX_PAGES = 2000
+_TAIL = 2048  # bytes at the end of a file in which its end is marked
+_PASSWORD = 4  # FPDF_ERR_PASSWORD
+
+
+def why_not(body: bytes) -> str | None:
+    """Say why a PDF cannot be used: encrypted, truncated, damaged, of too many pages, without text."""
+    import pypdfium2 as pdfium
+
+    try:
+        document = pdfium.PdfDocument(body)
+    except pdfium.PdfiumError as error:
+        if getattr(error, "err_code", None) == _PASSWORD or "password" in str(error).lower():
+            return "encrypted: it asks for a password"
+        return "damaged: it cannot be opened" if _has_end(body) else "truncated: the file ends early"
+    try:
+        if not _has_end(body):  # PDFium mends such files, without the pages that are missing
+            return "truncated: the file ends early"
+        if len(document) > MAX_PAGES:
+            return f"more than {MAX_PAGES} pages: {len(document)}"
+        return None if _has_text(document) else "no text: images only"
+    finally:
+        document.close()
+
+
+def _has_end(body: bytes) -> bool:
+    return b"%%EOF" in body[-_TAIL:] or b"startxref" in body[-_TAIL:]
+
+
+def _has_text(document: Any) -> bool:
+    import pypdfium2 as pdfium
+
+    for number in range(len(document)):
+        with contextlib.suppress(pdfium.PdfiumError):  # one broken page does not spoil the others
+            page = document[number]
+            text = page.get_textpage()
+            try:
+                if text.get_text_bounded().strip():
+                    return True
+            finally:
+                text.close()
+                page.close()
+    return False
