@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from assets.chunking import Tools
-from assets.chunking.run import chunk_documents
+from assets.chunking.run import chunk_batches
 from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
@@ -21,7 +24,8 @@ from warehouse import models
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest, digest_strings
-from warehouse.parquet import read_parquet, write_parquet
+from warehouse.parquet import read_parquet, write_batches, write_parquet
+from warehouse.schemas import CHUNKS
 
 CORPUS_COLUMNS = (
     *("doc_id", "version", "source", "url", "title", "text"),
@@ -76,13 +80,18 @@ class Chunks(Stage):
         write_parquet(duplicates, folder / "duplicates.parquet")
         if threshold is not None:
             documents = documents.join(duplicates, on="doc_id", how="anti")
-        chunks = chunk_documents(documents, recipe.chunker, _tools(recipe, work))
-        if not len(chunks):
+        tally = _Tally(documents)
+        batches = chunk_batches(documents, recipe.chunker, _tools(recipe, work))
+        write_batches(
+            tally.counted(batches, lambda done, of: work.progress(f"chunking {key}", done, of)),
+            CHUNKS,
+            folder / "chunks.parquet",
+        )
+        if not tally.chunks:
             raise AssayError(f"chunks of {key}: the corpus has no text to cut")
-        write_parquet(chunks, folder / "chunks.parquet")
-        tokens = chunks["n_tokens"].to_numpy()
+        tokens = np.concatenate(tally.tokens)
         meta = {
-            "chunks": len(chunks),
+            "chunks": tally.chunks,
             "documents": len(documents),
             "duplicates": {
                 "exact": int(duplicates["exact"].sum()),
@@ -93,11 +102,42 @@ class Chunks(Stage):
             "tokens_median": float(np.median(tokens)),
             "tokens_max": int(tokens.max()),
         }
-        wrong = _wrong_offsets(documents, chunks)
         check = Check(
-            "exact_offsets", wrong == 0, f"{wrong} of {len(chunks)} chunks differ from their document"
+            "exact_offsets",
+            tally.wrong == 0,
+            f"{tally.wrong} of {tally.chunks} chunks differ from their document",
         )
-        return Built(_version(chunks), meta, (check,))
+        return Built(digest_strings(pl.concat(tally.versions)), meta, (check,))
+
+
+@dataclass
+class _Tally:
+    """What is kept of each batch of chunks once it is written.
+
+    versions: what the chunks are, and what is embedded and delivered of them, to be digested
+    """
+
+    documents: pl.DataFrame
+    versions: list[pl.Series] = field(default_factory=list)
+    tokens: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    chunks: int = 0
+    wrong: int = 0
+
+    def counted(
+        self, batches: Iterable[pl.DataFrame], progress: Callable[[int, int], None]
+    ) -> Iterator[pl.DataFrame]:
+        """Pass batches on, and count them; ``progress`` hears (documents, of)."""
+        columns = ["chunk_id", "doc_version", "prefix", "context_start", "context_end"]
+        done = 0
+        for batch in batches:
+            self.versions.append(batch.select(pl.concat_str(columns, separator="\x1f")).to_series())
+            self.tokens.append(batch["n_tokens"].to_numpy())
+            self.chunks += len(batch)
+            ids = batch["doc_id"].unique()
+            self.wrong += _wrong_offsets(self.documents.filter(pl.col("doc_id").is_in(ids)), batch)
+            done += len(ids)
+            progress(done, len(self.documents))
+            yield batch
 
 
 def _tools(recipe: Chunking, work: Work) -> Tools:
@@ -112,12 +152,6 @@ def _tools(recipe: Chunking, work: Work) -> Tools:
         tokenizer,
         lambda texts: embedder.passages(texts, lambda done, of: work.progress(label, done, of)).vectors,
     )
-
-
-def _version(chunks: pl.DataFrame) -> str:
-    """Digest what the chunks are, and what is embedded and delivered of them."""
-    columns = ["chunk_id", "doc_version", "prefix", "context_start", "context_end"]
-    return digest_strings(chunks.select(pl.concat_str(columns, separator="\x1f")).to_series())
 
 
 def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:

@@ -63,8 +63,12 @@ class Chunker(Recipe):
     """A way to cut a text into chunks.
 
     The contract: offsets are exact; the union of the spans covers the text, white space aside; no span is
-    longer than the recipe's limit; spans come in reading order; a context holds its span; the same text gives
-    the same spans in every process; any Unicode text passes.
+    longer than the recipe's limit; spans come in reading order, none inside its neighbour, and only white
+    space lies between them; a context holds its span; the same text gives the same spans in every process;
+    any Unicode text passes.
+
+    A parameter `size` counts tokens of the text alone, as windows are named in papers; a `limit` counts all
+    that the embedder reads: the prefix and the model's special tokens too.
     """
 
     @property
@@ -75,6 +79,10 @@ class Chunker(Recipe):
     @abstractmethod
     def split(self, material: Material, tools: Tools) -> list[Span]:
         """Cut ``material.text``; an empty or blank text has no chunks."""
+
+    def split_many(self, materials: Sequence[Material], tools: Tools) -> list[list[Span]]:
+        """Cut several texts, each as `split` does; a chunker that embeds can do so in one call."""
+        return [self.split(material, tools) for material in materials]
 
 
 def strip_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import polars as pl
 
 from assets.chunking.contract import Chunker, Material, Section, Span, Tools
+from assets.chunking.sections import Outline
 from assets.enriching.facts import document_facts, facts_of
 from warehouse.identity import digest
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS
 
+BATCH_CHARACTERS = 2_000_000  # of documents that are cut together: some 50 MB while they are
+BATCH_DOCUMENTS = 1_000
+
 
 def chunk_documents(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> pl.DataFrame:
     """Cut every document (schemas.DOCUMENTS); return schemas.CHUNKS, sorted by document and position."""
-    rows: list[dict[str, object]] = []
-    for doc in documents.sort("doc_id").iter_rows(named=True):
-        sections = tuple(Section(**section) for section in doc["sections"] or ())
-        spans = chunker.split(Material(doc["text"], sections), tools)
-        gaps = _gaps(doc["text"], spans)
-        known = document_facts(doc, len(spans))
-        for ordinal, (span, gap) in enumerate(zip(spans, gaps, strict=True)):
-            text = doc["text"][span.start : span.end]
-            context = span.context or (span.start, span.end)
-            rows.append(
-                {
-                    "chunk_id": chunk_id(doc["doc_id"], span.start, text),
-                    "doc_id": doc["doc_id"],
-                    "doc_version": doc["version"],
-                    "ordinal": ordinal,
-                    "start": span.start,
-                    "end": span.end,
-                    "text": text,
-                    "gap": gap,
-                    "context_start": context[0],
-                    "context_end": context[1],
-                    "prefix": span.prefix,
-                    "n_tokens": span.n_tokens,
-                    "heading_path": heading_path(sections, span.start),
-                    **facts_of(known, span.start, ordinal, text),
-                }
-            )
-    return frame(rows, CHUNKS)
+    return pl.concat([pl.DataFrame(schema=CHUNKS), *chunk_batches(documents, chunker, tools)])
+
+
+def chunk_batches(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> Iterator[pl.DataFrame]:
+    """Cut documents as `chunk_documents` does, and yield the chunks of some of them at a time."""
+    for batch in document_batches(documents):
+        rows: list[dict[str, object]] = []
+        texts = list(batch.iter_rows(named=True))
+        materials = [material_of(document) for document in texts]
+        for document, material, spans in zip(
+            texts, materials, chunker.split_many(materials, tools), strict=True
+        ):
+            rows += _rows(document, material, spans)
+        yield frame(rows, CHUNKS)
+
+
+def document_batches(documents: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the documents in the order of their ids, some at a time."""
+    facts = (
+        documents.select("doc_id", size=pl.col("text").str.len_chars()).with_row_index("row").sort("doc_id")
+    )
+    rows: list[int] = []
+    characters = 0
+    for row, _, size in facts.iter_rows():
+        if rows and (characters + size > BATCH_CHARACTERS or len(rows) == BATCH_DOCUMENTS):
+            yield documents[rows]
+            rows, characters = [], 0
+        rows.append(row)
+        characters += size
+    if rows:
+        yield documents[rows]
 
 
 def chunk_id(doc_id: str, start: int, text: str) -> str:
@@ -48,14 +58,34 @@ def chunk_id(doc_id: str, start: int, text: str) -> str:
     return digest([doc_id, start, text])
 
 
-def heading_path(sections: tuple[Section, ...], position: int) -> list[str]:
-    """Return the headings above a character position, outermost first.
+def material_of(document: dict[str, Any]) -> Material:
+    """Return what a chunker sees of a row of `schemas.DOCUMENTS`."""
+    return Material(document["text"], tuple(Section(**section) for section in document["sections"] or ()))
 
-    >>> heading_path((Section("Chapter I", 1, 0, 9), Section("Article 1", 2, 3, 9)), 4)
-    ['Chapter I', 'Article 1']
-    """
-    inside = [s for s in sections if s.start <= position < s.end]
-    return [s.heading for s in sorted(inside, key=lambda s: s.level)]
+
+def _rows(document: dict[str, Any], material: Material, spans: list[Span]) -> Iterator[dict[str, object]]:
+    text = material.text
+    known = document_facts(document, len(spans))
+    outline = Outline(material.sections, len(text))
+    for ordinal, (span, gap) in enumerate(zip(spans, _gaps(text, spans), strict=True)):
+        chunk = text[span.start : span.end]
+        context = span.context or (span.start, span.end)
+        yield {
+            "chunk_id": chunk_id(document["doc_id"], span.start, chunk),
+            "doc_id": document["doc_id"],
+            "doc_version": document["version"],
+            "ordinal": ordinal,
+            "start": span.start,
+            "end": span.end,
+            "text": chunk,
+            "gap": gap,
+            "context_start": context[0],
+            "context_end": context[1],
+            "prefix": span.prefix,
+            "n_tokens": span.n_tokens,
+            "heading_path": outline.headings(span.start),
+            **facts_of(known, span.start, ordinal, chunk),
+        }
 
 
 def _gaps(text: str, spans: list[Span]) -> list[str]:

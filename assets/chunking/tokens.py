@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
-from assets.embedding.tokenizer import Ints, Tokenizer, Words
-
-MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
+from assets.chunking.packing import at_least, pack
+from assets.chunking.ruler import Ruler
+from assets.embedding.tokenizer import Tokenizer
 
 
 class TokenWindows(Chunker):
@@ -43,91 +43,14 @@ class TokenWindows(Chunker):
 
 def token_windows(text: str, tokenizer: Tokenizer, size: int, overlap: int = 0) -> list[Span]:
     """Cut ``text`` into windows of at most ``size`` tokens, as `TokenWindows` says."""
-    whole_words = tokenizer.words(text)
-    words = _cut_long_words(text, whole_words, tokenizer, size)
-    if not len(words.starts):
+    ruler = Ruler(text, tokenizer, size)
+    starts = ruler.words.starts
+    if not len(starts):
         start, end = strip_span(text, 0, len(text))
         return [Span(start, end, 0)] if start < end else []
-    sums = np.concatenate([[0], np.cumsum(words.tokens)])
-    bounds = np.append(words.starts, len(text))
+    bounds = np.append(starts, len(text))
     bounds[0] = 0
-    spans = []
-    for first, last in _windows(sums, size, overlap):
-        start, end = strip_span(text, int(bounds[first]), int(bounds[last]))
-        if start < end:  # a piece of a word may be nothing but separators that the tokenizer deletes
-            spans.append(Span(start, end, int(sums[last] - sums[first])))
-    if words is not whole_words:  # pieces of words: their tokens are known only once they are cut
-        counts = tokenizer.count([text[span.start : span.end] for span in spans])
-        spans = [Span(span.start, span.end, n) for span, n in zip(spans, counts, strict=True)]
-    return spans
-
-
-def _windows(sums: Ints, size: int, overlap: int) -> list[tuple[int, int]]:
-    """Return (first word, word after the last) of each window.
-
-    Args:
-        sums: tokens before each word, and at the end all of them, shape (words + 1,); no word has more than
-            ``size``.
-        size: most tokens in a window.
-        overlap: tokens that neighbours share, as far as the next word fits beside them.
-
-    >>> _windows(np.array([0, 1, 2, 3, 4, 5]), size=3, overlap=1)
-    [(0, 3), (2, 5)]
-    >>> _windows(np.array([0, 4, 8, 13]), size=8, overlap=4)  # 4 + 5 tokens would be too many
-    [(0, 2), (2, 3)]
-    """
-    n_words = len(sums) - 1
-    # By the first word of a window: the word after its last.
-    after = np.searchsorted(sums, sums + size, side="right") - 1
-    # By the word after its last: where the next window begins that shares enough, and where the first one
-    # that has room for a word more.
-    overlapping = np.searchsorted(sums, sums - overlap, side="right") - 1
-    fitting = np.searchsorted(sums, sums[1:] - size, side="left")
-    windows, first = [], 0
-    while True:
-        last = int(after[first])
-        windows.append((first, last))
-        if last >= n_words:
-            return windows
-        first = max(int(overlapping[last]), int(fitting[last]))
-
-
-def _cut_long_words(text: str, words: Words, tokenizer: Tokenizer, limit: int) -> Words:
-    """Cut the words that no window could hold into pieces that fit; others stay as they are."""
-    long = np.flatnonzero((words.tokens > limit) | (words.ends - words.starts > MAX_WORD_CHARACTERS))
-    if not len(long):
-        return words
-    starts: list[Any] = []
-    ends: list[Any] = []
-    tokens: list[Any] = []
-    done = 0
-    for word in long.tolist():
-        pieces = _pieces(text, int(words.starts[word]), int(words.ends[word]), tokenizer, limit)
-        starts += [words.starts[done:word], [start for start, _ in pieces]]
-        ends += [words.ends[done:word], [end for _, end in pieces]]
-        # Pieces of one word may join into other tokens: each is a window alone, by counting as a full one.
-        tokens += [words.tokens[done:word], [limit] * len(pieces)]
-        done = word + 1
-    return Words(
-        np.concatenate([*starts, words.starts[done:]]).astype(np.int64),
-        np.concatenate([*ends, words.ends[done:]]).astype(np.int64),
-        np.concatenate([*tokens, words.tokens[done:]]).astype(np.int64),
-    )
-
-
-def _pieces(text: str, start: int, end: int, tokenizer: Tokenizer, limit: int) -> list[tuple[int, int]]:
-    """Cut ``text[start:end]`` at a readable length, and halve what has more than ``limit`` tokens even so."""
-    step = MAX_WORD_CHARACTERS
-    pieces = [(at, min(at + step, end)) for at in range(start, end, step)]
-    fit: list[tuple[int, int]] = []
-    while pieces:
-        counts = tokenizer.count([text[begin:stop] for begin, stop in pieces])
-        halves = []
-        for (begin, stop), n_tokens in zip(pieces, counts, strict=True):
-            if n_tokens <= limit or stop - begin == 1:
-                fit.append((begin, stop))
-            else:
-                middle = (begin + stop) // 2
-                halves += [(begin, middle), (middle, stop)]
-        pieces = halves
-    return sorted(fit)
+    windows = np.array(pack(ruler.sums, size, at_least(ruler.sums, overlap)), np.int64)
+    places = [strip_span(text, start, end) for start, end in bounds[windows].tolist()]
+    # A piece of a word may be nothing but separators that the tokenizer deletes.
+    return ruler.spans([(start, end) for start, end in places if start < end])

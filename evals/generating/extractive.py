@@ -15,44 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from assets.chunking.sentence_splitter import sentences, word_set
+
 Embed = Callable[[list[str]], npt.NDArray[np.floating]]
 """Texts -> their embeddings: (n, d), each row of length 1."""
 
 OVERLAP_WEIGHT = 0.3
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-ABBREVIATIONS = _words("""
-    abk allg aufl bd begr bes betr bspw bzgl bzw ca chr dgl dipl dr ebd ehem eigtl einschl engl entspr evtl
-    exkl frz geb gegr ggf ggü gem gez hrsg inkl insb insbes jh jhdt jr kath lfd ltd mio mrd mtl nachm prof sog
-    st std str tel ugs verf vgl vors vorm zit zzgl
-    al approx appt assn ave cf corp dept esq est excl gov hon inc incl messrs mr mrs ms mt pres regs rev sgt
-    sr univ viz vs
-    jan feb mär apr jun jul aug sep sept okt oct nov dez dec
-""")
-"""Words that a dot follows inside a sentence; those that are plain words too ("red", "mind") are left out."""
-
-BEFORE_NUMBER = _words("""
-    abb abs abschn anh anm art arts ch eq eqs fig figs kap no nos nr nrn op p par para paras pp ref refs rn s
-    sec secs sect vol vols ziff
-""")
-"""Words that a dot follows within a sentence when a number comes next: "Art. 5", "No. 3"."""
-
-MONTHS = _words("""
-    januar jänner februar märz april mai juni juli august september oktober november dezember
-    january february march may june july october december
-    jan feb mär mar apr jun jul aug sep sept okt oct nov dez dec
-""")
-
-BEFORE_ORDINAL = _words("""
-    ab am an auf bis das dem den der des deren die diesem dieser im in jede jedem jeden jeder jedes nach seit
-    seinem seinen seiner ihrem ihren ihrer unserem unserer und vom von vor zum zur
-""")
-
-STOPWORDS = _words("""
+STOPWORDS = word_set("""
     a an and are as at be been being by can could did do does for from had has have how i if in into is it its
     may me must my of on or our shall should so than that the their them then there these they this those to
     was we were what when where which who whom whose why will with would you your
@@ -66,9 +37,6 @@ STOPWORDS = _words("""
 """)
 """Words of a question that say nothing of its subject; they may be rare among the passages all the same."""
 
-_END = re.compile(r"[.!?…]+[\"'”“’‘»«›‹)\]]*(?=\s)")
-_BREAK = re.compile(r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)")
-_OPENING = "\"'„“‚‘»«›‹([–—-"
 _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
 
@@ -77,58 +45,6 @@ _STEM = 6  # letters: a crude stem that serves German and English alike ("direct
 class _Candidate:
     text: str
     place: int  # in reading order
-
-
-def sentences(text: str) -> list[str]:
-    """Split ``text`` into sentences, with white space inside them made single spaces.
-
-    Knows German and English abbreviations, initials, ordinals and dates, and leaves a quotation with the
-    words that follow it in the same sentence. Blank lines, list items and lines
-    after an end mark or a colon begin anew.
-
-    >>> sentences("Laut Art. 5 gilt das ab dem 3. Mai 2024. Dr. Meier sagte: „Gut!“ und ging.")
-    ['Laut Art. 5 gilt das ab dem 3. Mai 2024.', 'Dr. Meier sagte: „Gut!“ und ging.']
-    """
-    found = []
-    for block in _BREAK.split(text):
-        start = 0
-        for match in _END.finditer(block):
-            if _is_end(block[start : match.start()], match.group(), block[match.end() :]):
-                found.append(block[start : match.end()])
-                start = match.end()
-        found.append(block[start:])
-    plain = (" ".join(sentence.split()) for sentence in found)
-    return [sentence for sentence in plain if _WORD.search(sentence)]
-
-
-def _is_end(before: str, mark: str, after: str) -> bool:
-    """Whether an end mark between ``before`` (the sentence so far) and ``after`` ends the sentence."""
-    following = after.lstrip().lstrip(_OPENING).lstrip()
-    if following[:1].islower():
-        return False
-    return (
-        not mark.startswith(".") or len(mark.rstrip("\"'”“’‘»«›‹)]")) > 1 or _is_full_stop(before, following)
-    )
-
-
-def _is_full_stop(before: str, following: str) -> bool:
-    words = before.split()
-    last = words[-1].lstrip(_OPENING) if words else ""
-    if re.fullmatch(r"\d{1,2}", last):
-        return not _is_ordinal([word.lower() for word in words[:-1]], following)
-    if re.fullmatch(r"[^\W\d_]", last) or re.fullmatch(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}", last):
-        return False  # an initial, or letters with dots between: "J.", "z.B.", "U.S."
-    if last.lower() in BEFORE_NUMBER:
-        return not following[:1].isdigit()
-    return last.lower() not in ABBREVIATIONS
-
-
-def _is_ordinal(previous: list[str], following: str) -> bool:
-    """Whether a number with a dot is an ordinal: in a date, after an article, or before a list item."""
-    next_word = _WORD.match(following)
-    if not previous or (next_word and (next_word.group().lower() in MONTHS or next_word.group().isdigit())):
-        return True
-    return previous[-1] in BEFORE_ORDINAL
 
 
 def extract(

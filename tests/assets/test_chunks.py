@@ -4,18 +4,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import pyarrow.parquet
 import pytest
 
 from assets import chunks as chunks_stage
-from assets.chunking import Section, Tools
+from assets.chunking import Section, Tools, run
 from assets.chunking.document import WholeDocument
-from assets.chunking.run import chunk_documents, chunk_id, heading_path
+from assets.chunking.parent import Parent
+from assets.chunking.run import chunk_batches, chunk_documents, chunk_id
+from assets.chunking.sections import Outline
+from assets.chunking.structure import Structure
 from assets.chunking.tokens import TokenWindows
 from assets.chunks import Chunks, corpus_documents, corpus_duplicates
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
 from assets.merging import Build
 from assets.recipes import Chunking, Corpus
-from assets.stage import Work, build_key
+from assets.stage import Outcome, Work, build_key
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
 from warehouse.parquet import frame, read_parquet, write_parquet
@@ -83,11 +88,40 @@ SECTIONS = (
     ],
 )
 def test_the_headings_above_a_position(position: int, path: list[str]) -> None:
-    assert heading_path(SECTIONS, position) == path
+    assert Outline(SECTIONS, 100).headings(position) == path
 
 
 def test_a_document_without_sections_has_no_headings() -> None:
-    assert heading_path((), 3) == []
+    assert Outline((), 9).headings(3) == []
+
+
+def test_what_is_delivered_and_embedded_is_stored(tokenizer: Tokenizer) -> None:
+    sections = [{"heading": "Crossing", "level": 1, "start": 0, "end": 47}]
+    documents = frame([document("a", TEXT, sections=sections)], DOCUMENTS)
+    chunks = chunk_documents(documents, Structure(prefix_heading=True), Tools(tokenizer))
+    assert chunks.select("prefix", "text", "gap", "heading_path").rows() == [
+        ("Crossing\n", TEXT[:47], "\n\n", ["Crossing"]),
+        ("", TEXT[49:], "", []),
+    ]
+    assert chunks["n_tokens"][0] == tokenizer.count(["Crossing\n" + TEXT[:47]])[0]
+    assert chunks.select("context_start", "context_end").rows() == chunks.select("start", "end").rows()
+    children = chunk_documents(documents, Parent(size=8, overlap=0, parent_size=200), Tools(tokenizer))
+    assert len(children) > 2
+    assert set(children.select("context_start", "context_end").rows()) == {(0, len(TEXT))}
+
+
+def test_documents_are_cut_some_at_a_time(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = frame([document(f"d{n:02}", f"Number {n}. {TEXT}" * (n % 4)) for n in range(20)], DOCUMENTS)
+    chunker = TokenWindows(size=8, overlap=2)
+    whole = chunk_documents(documents.reverse(), chunker, Tools(tokenizer))
+    monkeypatch.setattr(run, "BATCH_CHARACTERS", 500)
+    parts = list(chunk_batches(documents, chunker, Tools(tokenizer)))
+    assert len(parts) > 5
+    assert pl.concat(parts).equals(whole)
+    monkeypatch.setattr(run, "BATCH_CHARACTERS", 10**9)
+    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 7)
+    cut = [part["doc_id"].n_unique() for part in chunk_batches(documents, chunker, Tools(tokenizer))]
+    assert cut == [5, 5, 5], "of 7, 7 and 6 documents; each fourth one is blank"
 
 
 def stored(work: Work, identity: str, *documents: dict[str, object]) -> Artifact:
@@ -134,6 +168,61 @@ def test_copies_are_cut_unless_the_corpus_leaves_them_out(
     told = {"exact": 1, "near": 0, "left_out": 3 - cut}
     assert outcome.artifact.meta["duplicates"] == told
     assert read_parquet(folder / "duplicates.parquet").select("doc_id", "duplicate_of").rows() == [("b", "a")]
+
+
+def built(work: Work, chunking: dict[str, Any], *documents: dict[str, object]) -> Outcome:
+    stored(work, "docs", *documents)
+    plan = Build(
+        corpora={"town": Corpus(name="town", sources=("docs",))},
+        chunkings={"c": Chunking.model_validate(chunking)},
+        chunk_sets={"k": ("town", "c")},
+    )
+    return build_key(Chunks(plan), "k", work)
+
+
+def test_batches_are_row_groups_and_change_nothing(
+    tmp_path: Path, weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights("all-MiniLM-L6-v2")
+    documents = [document(f"d{n}", f"Number {n}. {TEXT}") for n in range(6)]
+    told: list[tuple[str, int, int]] = []
+
+    def one(folder: str) -> tuple[Artifact, Path]:
+        work = Work(Home(tmp_path / folder), lambda *said: told.append(said))
+        outcome = built(work, {"tokens": {"size": 16, "overlap": 4}}, *documents)
+        assert outcome.artifact, outcome.error
+        return outcome.artifact, work.store.folder("chunks", outcome.artifact.identity) / "chunks.parquet"
+
+    whole, whole_file = one("a")
+    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 2)
+    parts, parts_file = one("b")
+    assert (parts.data_version, parts.meta) == (whole.data_version, whole.meta)
+    assert read_parquet(parts_file).equals(read_parquet(whole_file))
+    groups = [pyarrow.parquet.ParquetFile(file).num_row_groups for file in (whole_file, parts_file)]
+    assert groups == [1, 3]
+    assert [said[1:] for said in told if said[0] == "chunking k"] == [(6, 6), (2, 6), (4, 6), (6, 6)]
+
+
+def test_a_corpus_without_text_is_an_error(tmp_path: Path, weights: Callable[[str], Path]) -> None:
+    weights("all-MiniLM-L6-v2")
+    outcome = built(Work(Home(tmp_path)), {"document": {}}, document("a", " "))
+    assert outcome.error == "chunks of k: the corpus has no text to cut"
+
+
+def test_semantic_chunks_embed_each_sentence_once(tmp_path: Path, weights: Callable[[str], Path]) -> None:
+    weights("all-MiniLM-L6-v2")
+    told: list[str] = []
+    work = Work(Home(tmp_path), lambda label, done, of: told.append(label))
+    label = "embedding sentences by all-MiniLM-L6-v2"
+    text = f"{TEXT} Bake the bread until its crust is brown. Rye needs more water than wheat."
+    outcome = built(work, {"semantic": {"buffer": 1, "amount": 50}}, document("a", text), document("b", text))
+    assert outcome.artifact, outcome.error
+    assert outcome.artifact.meta["chunks"] >= 4
+    assert label in told
+    told.clear()
+    again = built(work, {"semantic": {"buffer": 1, "amount": 60}}, document("a", text), document("b", text))
+    assert again.computed
+    assert label not in told, "its vectors come from the cache"
 
 
 def test_the_recipe_of_a_corpus_counts_only_where_it_leaves_copies_out() -> None:

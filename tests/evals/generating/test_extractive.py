@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evals.generating.extractive import OVERLAP_WEIGHT, extract, extract_many, sentences
+from evals.generating.extractive import OVERLAP_WEIGHT, extract, extract_many
 
 Floats = npt.NDArray[np.floating]
 
@@ -27,52 +27,6 @@ class Embedding:
         self.batches.append(texts)
         cosines = np.array([self.cosines.get(text, 0.0) for text in texts])
         return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
-        ("Gemäß Art. 5 Abs. 2 gilt das. Nr. 3 nicht.", ["Gemäß Art. 5 Abs. 2 gilt das.", "Nr. 3 nicht."]),
-        ("Das ist Kunst. Art. Mehr nicht.", ["Das ist Kunst.", "Art.", "Mehr nicht."]),
-        ("Am 3. Mai 2024 begann es. Danach nichts.", ["Am 3. Mai 2024 begann es.", "Danach nichts."]),
-        (
-            "Der 4. Spieltag war gut. Es stand 3:2. Dann kam Regen.",
-            ["Der 4. Spieltag war gut.", "Es stand 3:2.", "Dann kam Regen."],
-        ),
-        ("Das war 2019. Danach kam nichts.", ["Das war 2019.", "Danach kam nichts."]),
-        ("Sie zahlte 42. Danach ging sie.", ["Sie zahlte 42.", "Danach ging sie."]),
-        ("Obst, z. B. Äpfel, d.h. Kernobst. Ende.", ["Obst, z. B. Äpfel, d.h. Kernobst.", "Ende."]),
-        (
-            "Dr. Meier und Prof. Dr. Weber kamen. Sie gingen.",
-            ["Dr. Meier und Prof. Dr. Weber kamen.", "Sie gingen."],
-        ),
-        ("It cost 1.5 Mio. Euro. That is much.", ["It cost 1.5 Mio. Euro.", "That is much."]),
-        (
-            "Mr. J. R. Smith of the U.S. Army met e.g. Ms. Lee. They spoke.",
-            ["Mr. J. R. Smith of the U.S. Army met e.g. Ms. Lee.", "They spoke."],
-        ),
-        (
-            "See No. 7 and Fig. 2. He said no. Then he left.",
-            ["See No. 7 and Fig. 2.", "He said no.", "Then he left."],
-        ),
-        ("„Das ist gut.“ Er lachte.", ["„Das ist gut.“", "Er lachte."]),
-        ("„Hilfe!“ rief er. „Wo?“, fragte sie.", ["„Hilfe!“ rief er.", "„Wo?“, fragte sie."]),
-        ('He said: "It is over." "Why?" she asked.', ['He said: "It is over."', '"Why?" she asked.']),
-        ("It went on ... and on. Then … Nothing.", ["It went on ... and on.", "Then …", "Nothing."]),
-        ("A heading\n\nA text over\ntwo lines. Next.", ["A heading", "A text over two lines.", "Next."]),
-        (
-            "It shall:\n(a) report;\n(b) pay.\n- or leave",
-            ["It shall:", "(a) report;", "(b) pay.", "- or leave"],
-        ),
-        ("1. Introduction follows. 2. Then this.", ["1. Introduction follows.", "2. Then this."]),
-        ("Visit www.example.org today. Really!", ["Visit www.example.org today.", "Really!"]),
-        ("", []),
-        (" \n … — \n", []),
-    ],
-)
-def test_sentences(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
 
 
 QUESTION = "How high is the lighthouse?"

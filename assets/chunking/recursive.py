@@ -1,0 +1,129 @@
+"""Recursive splitting: at paragraphs where they fit, else at lines, else at spaces, else anywhere.
+
+The algorithm is that of LangChain's `RecursiveCharacterTextSplitter` (separators kept at the start of a
+piece), whose chunks it reproduces, with the exact offsets that LangChain does not give.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
+from assets.chunking.packing import at_most, pack
+from assets.chunking.ruler import Place, Ruler
+from assets.embedding.tokenizer import Ints, Tokenizer
+
+SEPARATORS = ("\n\n", "\n", " ")
+
+
+class Recursive(Chunker):
+    """Splits at the first separator that the text holds, and what is still too long at the next one.
+
+    Neighbouring pieces are packed together up to the size.
+
+    unit: what size and overlap are measured in
+    size: most characters, or tokens (special tokens not counted), of a chunk
+    overlap: most that neighbouring chunks share, in whole pieces: the first piece that is longer ends it.
+        Pieces that were split at different separators share nothing.
+    separators: from the coarsest to the finest. What none of them splits is cut between words (unit: tokens)
+        or between characters; with tokens, a separator inside a word splits nothing.
+    """
+
+    code_version: ClassVar[str] = "1"
+
+    unit: Literal["characters", "tokens"] = "characters"
+    size: Annotated[int, Field(ge=8, le=100_000)] = 1000
+    overlap: Annotated[int, Field(ge=0)] = 100
+    separators: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=100)], ...], Field(max_length=20)
+    ] = SEPARATORS
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        if self.overlap >= self.size:
+            raise ValueError(f"overlap ({self.overlap}) must be smaller than size ({self.size})")
+        return self
+
+    def split(self, material: Material, tools: Tools) -> list[Span]:
+        """Return the chunks in reading order; one that lies inside its neighbour is left out."""
+        text = material.text
+        if self.unit == "tokens":
+            return recursive_spans(text, tools.tokenizer, self.size, self.overlap, self.separators)
+        places = _Splitter(text, self.size, self.overlap, None).places(0, len(text), self.separators)
+        return Ruler(text, tools.tokenizer).spans(_tidy(text, places))
+
+
+def recursive_spans(
+    text: str, tokenizer: Tokenizer, size: int, overlap: int = 0, separators: tuple[str, ...] = SEPARATORS
+) -> list[Span]:
+    """Cut ``text`` into chunks of at most ``size`` tokens, as `Recursive` says."""
+    ruler = Ruler(text, tokenizer, size)
+    places = _Splitter(text, size, overlap, ruler).places(0, len(text), separators)
+    return ruler.spans(_tidy(text, places))
+
+
+def _tidy(text: str, places: Iterable[Place]) -> list[Place]:
+    """Strip white space; drop what is blank, or lies inside the chunk before it."""
+    kept: list[Place] = []
+    for place in places:
+        start, end = strip_span(text, *place)
+        if start < end and (not kept or end > kept[-1][1]):
+            kept.append((start, end))
+    return kept
+
+
+@dataclass(frozen=True)
+class _Splitter:
+    text: str
+    size: int
+    overlap: int
+    ruler: Ruler | None  # None: characters are measured
+
+    def places(self, start: int, end: int, separators: tuple[str, ...]) -> list[Place]:
+        """Return the chunks of ``text[start:end]``, not yet stripped."""
+        bounds, finer = self._bounds(start, end, separators)
+        sums = bounds if self.ruler is None else self.ruler.before(bounds)
+        if finer is None:
+            return self._packed(bounds, sums)
+        places: list[Place] = []
+        done = 0
+        # Not "longer than": a piece of just the size is split again, as LangChain does.
+        for long in np.flatnonzero(np.diff(sums) >= self.size).tolist():
+            places += self._packed(bounds[done : long + 1], sums[done : long + 1])
+            places += self.places(int(bounds[long]), int(bounds[long + 1]), finer)
+            done = long + 1
+        return places + self._packed(bounds[done:], sums[done:])
+
+    def _bounds(
+        self, start: int, end: int, separators: tuple[str, ...]
+    ) -> tuple[Ints, tuple[str, ...] | None]:
+        """Return where the pieces begin, and the end; and the separators for those that are too long."""
+        for number, separator in enumerate(separators):
+            found = re.compile(re.escape(separator)).finditer(self.text, start, end)
+            at = np.fromiter((match.start() for match in found), np.int64)
+            if self.ruler is not None and len(at):
+                at = at[~self.ruler.cuts_word(at)]
+            if len(at):
+                return _between(start, at, end), separators[number + 1 :]
+        if self.ruler is None:
+            return np.arange(start, end + 1), None
+        words = self.ruler.words.starts
+        first, after = np.searchsorted(words, [start, end])
+        return _between(start, words[first:after], end), None
+
+    def _packed(self, bounds: Ints, sums: Ints) -> list[Place]:
+        windows = pack(sums, self.size, at_most(sums, self.overlap))
+        return [(int(bounds[first]), int(bounds[after])) for first, after in windows]
+
+
+def _between(start: int, positions: Ints, end: int) -> Ints:
+    """Return start, positions and end, each once."""
+    first = positions[:1] if len(positions) and positions[0] == start else np.array([start])
+    rest = positions[1:] if len(positions) and positions[0] == start else positions
+    return np.concatenate([first, rest, [end]])

@@ -1,0 +1,137 @@
+"""Measures stretches of a text in the embedder's tokens, without tokenising each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+from unicodedata import combining
+
+import numpy as np
+import numpy.typing as npt
+
+from assets.chunking.contract import Span
+from assets.embedding.tokenizer import Ints, Tokenizer, Words
+
+MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
+
+Place = tuple[int, int]
+"""Where a stretch of a text begins and ends, in characters."""
+
+
+class Ruler:
+    """The tokens of one text: a cut between two words leaves their tokens as they were in the whole.
+
+    words: as the tokenizer sees them, but those of more than ``limit`` tokens cut into pieces that fit; each
+        piece counts as ``full``, the most that a chunk holds, so that it is packed with no other: pieces may
+        join into other tokens than they have alone
+    cut_words: whether some are
+    sums: tokens before each word, and at the end all of them, shape (words + 1,)
+    """
+
+    def __init__(
+        self, text: str, tokenizer: Tokenizer, limit: int | None = None, full: int | None = None
+    ) -> None:
+        self.text = text
+        self._tokenizer = tokenizer
+        self._whole = _with_their_marks(text, tokenizer.words(text))
+        self._whole_sums = _sums(self._whole)
+        self.words = self._whole
+        if limit is not None:
+            self.words = _cut_long_words(text, self._whole, tokenizer, limit, full or limit)
+        self.cut_words = self.words is not self._whole
+        self.sums = _sums(self.words) if self.cut_words else self._whole_sums
+
+    def before(self, positions: Ints) -> Ints:
+        """Return how many tokens stand before each position, by `words`."""
+        return self.sums[np.searchsorted(self.words.starts, positions)]
+
+    def cuts_word(self, positions: Ints) -> npt.NDArray[np.bool_]:
+        """Say of each position whether a cut there would go through one of `words`."""
+        return _within(self.words, positions)
+
+    def spans(self, places: Sequence[Place]) -> list[Span]:
+        """Return chunks for some places, with the tokens that each has when it is tokenised alone."""
+        if not places:
+            return []
+        bounds = np.array(places, np.int64)
+        before = self._whole_sums[np.searchsorted(self._whole.starts, bounds)]
+        counts = (before[:, 1] - before[:, 0]).tolist()
+        inside: list[bool] = np.any(_within(self._whole, bounds), axis=1).tolist()
+        again = [row for row, place in enumerate(places) if inside[row] or self._parts_marks(*place)]
+        alone = self._tokenizer.count([self.text[slice(*places[row])] for row in again])
+        for row, count in zip(again, alone, strict=True):
+            counts[row] = count
+        return [Span(start, end, count) for (start, end), count in zip(places, counts, strict=True)]
+
+    def _parts_marks(self, start: int, end: int) -> bool:
+        """Say whether a cut parts a letter from its marks, which the tokenizer may read in another order."""
+        text = self.text
+        return combining(text[start]) != 0 or (end < len(text) and combining(text[end]) != 0)
+
+
+def _sums(words: Words) -> Ints:
+    return np.concatenate([[0], np.cumsum(words.tokens)])
+
+
+def _with_their_marks(text: str, words: Words) -> Words:
+    """Let a word that begins among combining marks begin with the first of them.
+
+    Tokenizers bring marks into canonical order first, so their offsets are not those of the text there.
+    """
+    marks = set() if text.isascii() else {sign for sign in set(text) if combining(sign)}
+    if not marks:
+        return words
+    starts = words.starts.tolist()
+    before = -1
+    for number, start in enumerate(starts):
+        while start - 1 > before and text[start] in marks and text[start - 1] in marks:
+            start -= 1  # noqa: PLW2901 -- it is put back below
+        starts[number] = before = start
+    return Words(np.array(starts, np.int64), words.ends, words.tokens)
+
+
+def _within(words: Words, positions: Ints) -> npt.NDArray[np.bool_]:
+    """Say of each position whether it lies inside a word, neither at its start nor at its end."""
+    last = np.searchsorted(words.starts, positions) - 1  # the last word that begins before it
+    ends = np.concatenate([words.ends, [0]])
+    return positions < ends[last]
+
+
+def _cut_long_words(text: str, words: Words, tokenizer: Tokenizer, limit: int, full: int) -> Words:
+    """Cut the words that no chunk could hold into pieces that fit; others stay as they are."""
+    long = np.flatnonzero((words.tokens > limit) | (words.ends - words.starts > MAX_WORD_CHARACTERS))
+    if not len(long):
+        return words
+    starts: list[Any] = []
+    ends: list[Any] = []
+    tokens: list[Any] = []
+    done = 0
+    for word in long.tolist():
+        pieces = _pieces(text, int(words.starts[word]), int(words.ends[word]), tokenizer, limit)
+        starts += [words.starts[done:word], [start for start, _ in pieces]]
+        ends += [words.ends[done:word], [end for _, end in pieces]]
+        tokens += [words.tokens[done:word], [full] * len(pieces)]
+        done = word + 1
+    return Words(
+        np.concatenate([*starts, words.starts[done:]]).astype(np.int64),
+        np.concatenate([*ends, words.ends[done:]]).astype(np.int64),
+        np.concatenate([*tokens, words.tokens[done:]]).astype(np.int64),
+    )
+
+
+def _pieces(text: str, start: int, end: int, tokenizer: Tokenizer, limit: int) -> list[Place]:
+    """Cut ``text[start:end]`` at a readable length, and halve what has more than ``limit`` tokens even so."""
+    pieces = list(pairwise([*range(start, end, MAX_WORD_CHARACTERS), end]))
+    fit: list[Place] = []
+    while pieces:
+        counts = tokenizer.count([text[begin:stop] for begin, stop in pieces])
+        halves = []
+        for (begin, stop), n_tokens in zip(pieces, counts, strict=True):
+            if n_tokens <= limit or stop - begin == 1:
+                fit.append((begin, stop))
+            else:
+                middle = (begin + stop) // 2
+                halves += [(begin, middle), (middle, stop)]
+        pieces = halves
+    return sorted(fit)

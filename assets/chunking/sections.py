@@ -1,0 +1,58 @@
+"""Which headings stand above which part of a text."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from assets.chunking.contract import Section
+
+
+class Stretch(NamedTuple):
+    """A part of a text in which no section begins or ends.
+
+    chain: the sections around it, outermost first
+    """
+
+    start: int
+    end: int
+    chain: tuple[Section, ...]
+
+    @property
+    def group(self) -> tuple[Section, ...]:
+        """The sections that hold it and its siblings; its own one too, where others lie within that."""
+        if self.chain and (self.start, self.end) == (self.chain[-1].start, self.chain[-1].end):
+            return self.chain[:-1]
+        return self.chain
+
+
+class Outline:
+    """The sections of a text of some length, in any order; they may overlap or reach beyond the text."""
+
+    def __init__(self, sections: Sequence[Section], length: int) -> None:
+        sound = [(s.start, n, s) for n, s in enumerate(sections) if 0 <= s.start < s.end and s.start < length]
+        ends = [min(s.end, length) for _, _, s in sound]
+        bounds = sorted({0, length, *(start for start, _, _ in sound), *ends})
+        coming = sorted(sound, reverse=True)
+        inside: list[tuple[int, int, Section]] = []
+        self.stretches: list[Stretch] = []
+        for start, end in pairwise(bounds):
+            inside = [one for one in inside if one[2].end > start]
+            while coming and coming[-1][0] == start:
+                _, number, section = coming.pop()
+                inside.append((section.level, number, section))
+            self.stretches.append(Stretch(start, end, tuple(section for *_, section in sorted(inside))))
+        self._starts = [stretch.start for stretch in self.stretches]
+
+    def headings(self, position: int) -> list[str]:
+        """Return the headings above a character position, outermost first.
+
+        >>> Outline([Section("Chapter I", 1, 0, 9), Section("Article 1", 2, 3, 9)], 9).headings(4)
+        ['Chapter I', 'Article 1']
+        """
+        number = bisect_right(self._starts, position) - 1
+        if number < 0 or position >= self.stretches[number].end:
+            return []
+        return [section.heading for section in self.stretches[number].chain]

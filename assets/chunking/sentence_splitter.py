@@ -1,0 +1,136 @@
+"""Finds the sentences of a text, German or English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that holds nothing else."""
+    return frozenset(text.split())
+
+
+ABBREVIATIONS = word_set("""
+    abk allg aufl bd begr bes betr bspw bzgl bzw ca chr dgl dipl dr ebd ehem eigtl einschl engl entspr evtl
+    exkl frz geb gegr ggf ggü gem gez hrsg inkl insb insbes jh jhdt jr kath lfd ltd mio mrd mtl nachm prof sog
+    st std str tel ugs verf vgl vors vorm zit zzgl
+    al approx appt assn ave cf corp dept esq est excl gov hon inc incl messrs mr mrs ms mt pres regs rev sgt
+    sr univ viz vs
+    jan feb mär apr jun jul aug sep sept okt oct nov dez dec
+""")
+"""Words that a dot follows inside a sentence; those that are plain words too ("red", "mind") are left out."""
+
+BEFORE_NUMBER = word_set("""
+    abb abs abschn anh anm art arts ch eq eqs fig figs kap no nos nr nrn op p par para paras pp ref refs rn s
+    sec secs sect vol vols ziff
+""")
+"""Words that a dot follows within a sentence when a number comes next: "Art. 5", "No. 3"."""
+
+MONTHS = word_set("""
+    januar jänner februar märz april mai juni juli august september oktober november dezember
+    january february march may june july october december
+    jan feb mär mar apr jun jul aug sep sept okt oct nov dez dec
+""")
+
+BEFORE_ORDINAL = word_set("""
+    ab am an auf bis das dem den der des deren die diesem dieser im in jede jedem jeden jeder jedes nach seit
+    seinem seinen seiner ihrem ihren ihrer unserem unserer und vom von vor zum zur
+""")
+
+_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”“’‘»«›‹)\]]*(?=\s)")
+_BREAK = re.compile(r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)")
+_OPENING = "\"'„“‚‘»«›‹([–—-"
+_CLOSING = "\"'”“’‘»«›‹)]"
+_LEAD = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*")
+_WORD = re.compile(r"\w+")
+_LOOK = 400  # characters around an end mark that decide whether it ends the sentence
+
+
+def sentences(text: str) -> list[str]:
+    """Split ``text`` into sentences, with white space inside them made single spaces.
+
+    Knows German and English abbreviations, initials, ordinals and dates, and leaves a quotation with the
+    words that follow it in the same sentence. Blank lines, list items and lines
+    after an end mark or a colon begin anew.
+
+    >>> sentences("Laut Art. 5 gilt das ab dem 3. Mai 2024. Dr. Meier sagte: „Gut!“ und ging.")
+    ['Laut Art. 5 gilt das ab dem 3. Mai 2024.', 'Dr. Meier sagte: „Gut!“ und ging.']
+    """
+    plain = (" ".join(text[start:end].split()) for start, end in _stretches(text))
+    return [sentence for sentence in plain if _WORD.search(sentence)]
+
+
+def sentence_places(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each sentence of `sentences`, white space around it aside.
+
+    What holds no word (a line of asterisks, an emoji) belongs to the sentence before it, so that nothing of
+    the text is lost.
+
+    >>> sentence_places("Gut! *** Ja.")
+    [(0, 4), (5, 12)]
+    """
+    places: list[tuple[int, int]] = []
+    wordless = True  # so far
+    for begin, stop in _stretches(text):
+        stretch = text[begin:stop]
+        bare = stretch.strip()
+        if not bare:
+            continue
+        start = begin + len(stretch) - len(stretch.lstrip())
+        has_word = _WORD.search(bare) is not None
+        if places and (wordless or not has_word):
+            places[-1] = (places[-1][0], start + len(bare))
+        else:
+            places.append((start, start + len(bare)))
+        wordless = wordless and not has_word
+    return places
+
+
+def _stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence begins and ends; only white space lies between them."""
+    begin = 0
+    for match in _BREAK.finditer(text):
+        yield from _in_block(text, begin, match.start())
+        begin = match.end()
+    yield from _in_block(text, begin, len(text))
+
+
+def _in_block(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    block = text[start:stop]
+    begin = 0
+    for match in _END.finditer(block):
+        before = block[max(begin, match.start() - _LOOK) : match.start()]
+        lead = _LEAD.match(block, match.end())
+        following = lead.end() if lead else match.end()
+        if _is_end(before, match.group(), block[following : following + _LOOK]):
+            yield start + begin, start + match.end()
+            begin = match.end()
+    yield start + begin, stop
+
+
+def _is_end(before: str, mark: str, following: str) -> bool:
+    """Whether an end mark between ``before`` (the sentence so far) and ``following`` ends the sentence."""
+    if following[:1].islower():
+        return False
+    return not mark.startswith(".") or len(mark.rstrip(_CLOSING)) > 1 or _is_full_stop(before, following)
+
+
+def _is_full_stop(before: str, following: str) -> bool:
+    words = before.rsplit(maxsplit=2)
+    last = words[-1].lstrip(_OPENING) if words else ""
+    if re.fullmatch(r"\d{1,2}", last):
+        return not _is_ordinal([word.lower() for word in words[:-1]], following)
+    if re.fullmatch(r"[^\W\d_]", last) or re.fullmatch(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}", last):
+        return False  # an initial, or letters with dots between: "J.", "z.B.", "U.S."
+    if last.lower() in BEFORE_NUMBER:
+        return not following[:1].isdigit()
+    return last.lower() not in ABBREVIATIONS
+
+
+def _is_ordinal(previous: list[str], following: str) -> bool:
+    """Whether a number with a dot is an ordinal: in a date, after an article, or before a list item."""
+    next_word = _WORD.match(following)
+    if not previous or (next_word and (next_word.group().lower() in MONTHS or next_word.group().isdigit())):
+        return True
+    return previous[-1] in BEFORE_ORDINAL

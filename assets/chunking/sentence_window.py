@@ -1,0 +1,39 @@
+"""Single sentences are searched, and delivered with their neighbours."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from assets.chunking.contract import Chunker, Material, Span, Tools
+from assets.chunking.sentences import Units
+
+
+class SentenceWindow(Chunker):
+    """One sentence a chunk; its context is the sentences around it.
+
+    neighbours: sentences on each side that are delivered with it
+    limit: most tokens of a sentence as the embedder reads it, special tokens counted; a longer one is cut as
+        `recursive` does, and each of its parts counts as a sentence
+    """
+
+    code_version: ClassVar[str] = "1"
+
+    neighbours: Annotated[int, Field(ge=0, le=100)] = 3
+    limit: Annotated[int, Field(ge=16, le=8192)] = 256
+
+    def split(self, material: Material, tools: Tools) -> list[Span]:
+        """Return the sentences in reading order."""
+        units = Units(material.text, tools.tokenizer, self.limit - tools.tokenizer.special_tokens)
+        places = units.places
+        last = len(places) - 1
+        return [
+            span._replace(
+                context=(
+                    places[max(0, number - self.neighbours)][0],
+                    places[min(last, number + self.neighbours)][1],
+                )
+            )
+            for number, span in enumerate(units.ruler.spans(places))
+        ]

@@ -1,0 +1,70 @@
+"""Whole sentences, as many as fit into a budget of tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from assets.chunking.contract import Chunker, Material, Span, Tools
+from assets.chunking.packing import pack, pieces
+from assets.chunking.recursive import recursive_spans
+from assets.chunking.ruler import Place, Ruler
+from assets.chunking.sentence_splitter import sentence_places
+from assets.embedding.tokenizer import Tokenizer
+
+
+class Sentences(Chunker):
+    """Sentences (German or English) packed in their order.
+
+    size: most tokens in a chunk, special tokens not counted
+    overlap: sentences that neighbouring chunks share; fewer where the next sentence would not fit beside them
+
+    A sentence that is longer than the size is cut as `recursive` does, and each of its parts counts as one;
+    where chunks overlap, the parts are of half the size, so that they can be shared.
+    """
+
+    code_version: ClassVar[str] = "1"
+
+    size: Annotated[int, Field(ge=8, le=8192)] = 256
+    overlap: Annotated[int, Field(ge=0, le=100)] = 1
+
+    def split(self, material: Material, tools: Tools) -> list[Span]:
+        """Return the chunks in reading order."""
+        part = self.size // 2 if self.overlap else self.size
+        units = Units(material.text, tools.tokenizer, self.size, part)
+        return units.ruler.spans(units.packed(0, len(units.places), self.size, self.overlap))
+
+
+class Units:
+    """The sentences of a text, those with more than ``limit`` tokens cut into parts of at most ``part``.
+
+    places: (start, end) of each
+    ruler: of the text
+    """
+
+    def __init__(self, text: str, tokenizer: Tokenizer, limit: int, part: int | None = None) -> None:
+        part = part or limit
+        self.ruler = Ruler(text, tokenizer, part, limit)
+        sentences = sentence_places(text)
+        bounds = np.array([*(start for start, _ in sentences), len(text)], np.int64)
+        self.places: list[Place] = []
+        counts: list[int] = []
+        for (start, end), n_tokens in zip(
+            sentences, np.diff(self.ruler.before(bounds)).tolist(), strict=True
+        ):
+            if n_tokens <= limit:
+                self.places.append((start, end))
+                counts.append(n_tokens)
+                continue
+            parts = recursive_spans(text[start:end], tokenizer, part)
+            self.places += [(start + one.start, start + one.end) for one in parts]
+            # Parts of a word may join into other tokens: each is to stand alone.
+            counts += [limit if self.ruler.cut_words else one.n_tokens for one in parts]
+        self._sums = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+    def packed(self, first: int, after: int, size: int, overlap: int = 0) -> list[Place]:
+        """Join ``places[first:after]`` up to ``size`` tokens, which is no less than their limit."""
+        windows = pack(self._sums[first : after + 1], size, pieces(after - first, overlap))
+        return [(self.places[first + one][0], self.places[first + end - 1][1]) for one, end in windows]

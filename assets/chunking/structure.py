@@ -1,0 +1,129 @@
+"""The document's own sections: articles of an act, parts under a heading."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Annotated, ClassVar, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from assets.chunking.contract import Chunker, Material, Section, Span, Tools, strip_span
+from assets.chunking.recursive import recursive_spans
+from assets.chunking.sections import Outline, Stretch
+from assets.chunking.tokens import token_windows
+from assets.embedding.tokenizer import Tokenizer
+
+
+class Structure(Chunker):
+    """One chunk a section; what stands between sections (a chapter's heading, a preamble) is one of its own.
+
+    limit: most tokens of a chunk as the embedder reads it, its prefix and the special tokens counted; a
+        longer section is cut as `recursive` does
+    overlap: most tokens that the parts of one section share, in whole pieces
+    merge_below: join neighbours under one heading that each have fewer tokens than this, until they have as
+        many together; 0 joins none
+    prefix_heading: embed each chunk after the headings above it ("Chapter II > Article 5"). They take at most
+        half of the limit: the outermost are left out first.
+
+    A document without sections is cut as `recursive` does.
+    """
+
+    code_version: ClassVar[str] = "1"
+
+    limit: Annotated[int, Field(ge=16, le=8192)] = 256
+    overlap: Annotated[int, Field(ge=0)] = 0
+    merge_below: Annotated[int, Field(ge=0)] = 0
+    prefix_heading: bool = False
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        if 2 * self.overlap >= self.limit:
+            raise ValueError(f"overlap ({self.overlap}) must be smaller than half of limit ({self.limit})")
+        if self.merge_below > self.limit:
+            raise ValueError(f"merge_below ({self.merge_below}) must not be larger than limit ({self.limit})")
+        return self
+
+    def split(self, material: Material, tools: Tools) -> list[Span]:
+        """Return the chunks in reading order."""
+        spans: list[Span] = []
+        room = self.limit - tools.tokenizer.special_tokens
+        for part in self._parts(material, tools.tokenizer, room):
+            size = room - part.prefix_tokens
+            text = material.text[part.start : part.end]
+            for span in recursive_spans(text, tools.tokenizer, size, min(self.overlap, size - 1)):
+                start, end = part.start + span.start, part.start + span.end
+                spans.append(Span(start, end, part.prefix_tokens + span.n_tokens, part.prefix))
+        return spans
+
+    def _parts(self, material: Material, tokenizer: Tokenizer, room: int) -> list[_Part]:
+        groups = [[stretch] for stretch in _with_text(material)]
+        if self.merge_below:
+            groups = self._joined(material.text, groups, tokenizer, room)
+        prefixes = (self._prefix(group, tokenizer, room) for group in groups)
+        return [_Part(g[0].start, g[-1].end, *prefix) for g, prefix in zip(groups, prefixes, strict=True)]
+
+    def _joined(
+        self, text: str, alone: list[list[Stretch]], tokenizer: Tokenizer, room: int
+    ) -> list[list[Stretch]]:
+        """Join small neighbours of one group from left to right."""
+        counts = tokenizer.count([text[one.start : one.end] for (one,) in alone])
+        groups: list[list[Stretch]] = []
+        total = 0
+        for (one,), n_tokens in zip(alone, counts, strict=True):
+            small = bool(groups) and total < self.merge_below and n_tokens < self.merge_below
+            if small and groups[-1][0].group == one.group:
+                _, prefix_tokens = self._prefix([*groups[-1], one], tokenizer, room)
+                if total + n_tokens + prefix_tokens <= room:
+                    groups[-1].append(one)
+                    total += n_tokens
+                    continue
+            groups.append([one])
+            total = n_tokens
+        return groups
+
+    def _prefix(self, joined: list[Stretch], tokenizer: Tokenizer, room: int) -> tuple[str, int]:
+        """Return the headings that stretches share, as they are embedded, and their tokens."""
+        if not self.prefix_heading:
+            return "", 0
+        return heading_prefix(_shared(joined), tokenizer, room // 2)
+
+
+class _Part(NamedTuple):
+    start: int
+    end: int
+    prefix: str
+    prefix_tokens: int
+
+
+def _with_text(material: Material) -> list[Stretch]:
+    found = Outline(material.sections, len(material.text)).stretches
+    places = [strip_span(material.text, stretch.start, stretch.end) for stretch in found]
+    return [stretch for stretch, (start, end) in zip(found, places, strict=True) if start < end]
+
+
+def _shared(stretches: list[Stretch]) -> list[str]:
+    first, *others = [stretch.chain for stretch in stretches]
+    levels = zip(first, *others, strict=False)
+    return [sections[0].heading for sections in takewhile(_all_equal, levels)]
+
+
+def _all_equal(sections: tuple[Section, ...]) -> bool:
+    return len(set(sections)) == 1
+
+
+def heading_prefix(headings: list[str], tokenizer: Tokenizer, most: int) -> tuple[str, int]:
+    """Return headings joined as a prefix and its tokens, at most ``most``.
+
+    The outermost headings are left out until the others fit; one that is too long alone is cut.
+    """
+    path = [" ".join(heading.split()) for heading in headings if heading.strip()]
+    while path:
+        prefix = " > ".join(path) + "\n"
+        (n_tokens,) = tokenizer.count([prefix])
+        if n_tokens <= most:
+            return prefix, n_tokens
+        if len(path) == 1:
+            beginning = token_windows(path[0], tokenizer, most)[0]
+            return path[0][: beginning.end] + "\n", beginning.n_tokens
+        del path[0]
+    return "", 0
