@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from assets.chunks import tokenizer_of
+from assets.embedding.blocks import ROWS, Survey, blocks, survey, texts_of
 from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe, Matrix
+from assets.embedding.windows import first_windows
+from assets.enriching.similarity import similarities, tags_text
+from assets.indexing.rows import QUESTIONS
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
+from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
-from warehouse.identity import digest, digest_strings
-from warehouse.parquet import read_parquet, write_parquet
+from warehouse.identity import digest, sha256_text
+from warehouse.parquet import read_parquet, write_batches
+from warehouse.schemas import EMBEDDINGS, Schema
+
+CLOSE = 0.999  # least cosine of a fast backend's vector and that of fp32
 
 
 class Embeddings(Stage):
@@ -23,12 +35,15 @@ class Embeddings(Stage):
     name = "embeddings"
     group = "corpus"
     description = (
-        "One unit vector a chunk, by a sentence-transformers model. A text is embedded once a revision, "
-        "whatever chunking or study it comes from. Stored: Parquet, and the vector cache."
+        "One vector a chunk, by a sentence-transformers model or an API, and one a question that enrichment "
+        "wrote, where those are indexed. A text is embedded once a revision, whatever chunking or study it "
+        "comes from. Stored: Parquet, and the vector cache."
     )
-    upstream = ("chunks",)
+    code_version = "2"
+    upstream = ("chunks", "enrichments")
     checks: ClassVar[dict[str, str]] = {
-        "chunks_fit": "Every chunk fits into what the model reads, unless the recipe truncates or averages."
+        "chunks_fit": "Every chunk fits into what the model reads, unless the recipe truncates or averages.",
+        "close_to_fp32": f"The vectors of a faster backend have a cosine of at least {CLOSE} to fp32.",
     }
 
     def __init__(self, build: Build) -> None:
@@ -39,51 +54,178 @@ class Embeddings(Stage):
         return sorted(self.build_plan.indexes)
 
     def needs(self, key: str) -> list[Need]:
-        """Return the chunks."""
-        return [Need("chunks", key.rpartition(".")[0])]
+        """Return the chunks and, where a model's questions are indexed too, those."""
+        chunks = key.rpartition(".")[0]
+        recipe = self.build_plan.chunkings.get(self.build_plan.indexes[key][1])
+        asked = recipe is not None and recipe.enrich is not None and recipe.enrich.index
+        return [Need("chunks", chunks), *([Need("enrichments", chunks)] if asked else [])]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the embedder."""
         name = self.build_plan.indexes[key][2]
-        recipe = self.build_plan.embedders[name]
-        return {f"embedder.{name}": digest([recipe.revision(), recipe.passage_prefix])}
+        return {f"embedder.{name}": self.build_plan.embedders[name].passage_revision()}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
-        """Embed the chunks of one chunking."""
+        """Embed the chunks of one chunking; nothing is embedded when a chunk is too long and may not be."""
         recipe = self.build_plan.embedders[self.build_plan.indexes[key][2]]
-        (artifact,) = self.inputs(key, work.store)
-        chunks = read_parquet(work.store.folder("chunks", artifact.identity) / "chunks.parquet")
-        tokenizer = tokenizer_of(recipe.model, work)
-        embedded_texts = (chunks["prefix"] + chunks["text"]).to_list()
-        texts = [recipe.passage_prefix + text for text in embedded_texts]
-        counts = np.array(tokenizer.count(texts), np.int64) + tokenizer.special_tokens
-        too_long, longest = int((counts > recipe.max_tokens).sum()), int(counts.max(initial=0))
-        if too_long and recipe.overflow == "fail":
-            raise AssayError(
-                f"embeddings of {key}: {too_long} of {len(chunks)} chunks are longer than the "
-                f"{recipe.max_tokens} tokens that the embedder reads (longest: {longest}, special tokens "
-                "included). Make the chunks smaller, raise max_tokens if the model allows it, or say "
-                "`overflow: truncate` or `overflow: average`."
+        artifact, *enriched = self.inputs(key, work.store)
+        path = work.store.folder("chunks", artifact.identity) / "chunks.parquet"
+        embedder = CachedEmbedder(recipe, work.home, lambda text: work.progress(text, 0, 0))
+        embedder.cache.compact()
+        found = survey(path, embedder)
+        fit = self._fit(key, recipe, found)
+        if not fit.passed:
+            return Built(
+                digest([recipe.passage_revision(), artifact.data_version, "too long"]),
+                {"chunks": found.texts, "too_long": found.too_long, "incomplete": fit.description},
+                (fit,),
+                complete=False,
             )
-        embedded = CachedEmbedder(recipe, work.home).passages(
-            embedded_texts, lambda done, of: work.progress(f"embedding {key}", done, of)
-        )
-        dimensions = embedded.vectors.shape[1]
-        vectors = pl.Series("vector", embedded.vectors, dtype=pl.Array(pl.Float32, dimensions))
-        write_parquet(chunks.select("chunk_id").with_columns(vectors), folder / "embeddings.parquet")
+        writing = _Writing(embedder, key, work, found.new)
+        frames = writing.frames(path)
+        first = next(frames, None)
+        if first is None:
+            raise AssayError(f"embeddings of {key}: there are no chunks")
+        schema: Schema = {**EMBEDDINGS, "vector": first.schema["vector"]}
+        write_batches(chain([first], frames), schema, folder / "embeddings.parquet")
         meta = {
-            "chunks": len(chunks),
-            "embedded_now": embedded.computed,
-            "from_cache": len(set(texts)) - embedded.computed,
-            "dimensions": dimensions,
-            "too_long": too_long,
+            "chunks": found.texts,
+            "embedded_now": writing.computed,
+            "from_cache": found.distinct - writing.computed,
+            "dimensions": writing.dimensions,
+            "too_long": found.too_long,
         }
-        check = Check(
-            "chunks_fit",
-            too_long == 0 or recipe.overflow != "fail",
-            f"{too_long} of {len(chunks)} chunks are longer than {recipe.max_tokens} tokens "
-            f"(overflow: {recipe.overflow})",
-            {"longest": longest},
+        for questions in enriched:
+            meta["questions"] = _write_questions(questions, embedder, folder, work)
+            writing.content.update(questions.data_version.encode())
+        checks = [fit]
+        if recipe.dtype != "fp32":
+            facts, close = _closeness(embedder, found)
+            meta |= facts
+            checks.append(close)
+        return Built(digest([recipe.passage_revision(), writing.content.hexdigest()]), meta, tuple(checks))
+
+    def _fit(self, key: str, recipe: EmbedderRecipe, found: Survey) -> Check:
+        """Check that every chunk fits; name the chunking, its chunker and the model where one does not."""
+        _, chunking, name = self.build_plan.indexes[key]
+        known = self.build_plan.chunkings.get(chunking)
+        cutter = f"the chunking `{chunking}`" + (f" (chunker `{known.kind}`)" if known else "")
+        model = f"the embedder `{name}` ({recipe.model})"
+        if not found.counted:
+            said = f"the tokens of {cutter} are not counted for {model}: its api names no tokenizer"
+            return Check("chunks_fit", True, said)
+        said = (
+            f"{found.too_long} of {found.texts} chunks of {cutter} are longer than the {recipe.max_tokens} "
+            f"tokens that {model} reads (overflow: {recipe.overflow}; longest: {found.longest}, special "
+            "tokens included)"
         )
-        version = digest([recipe.revision(), digest_strings(chunks["chunk_id"])])
-        return Built(version, meta, (check,))
+        passed = not found.too_long or recipe.overflow != "fail"
+        if not passed:
+            said += (
+                ". Make the chunks smaller, raise max_tokens if the model allows it, or say "
+                "`overflow: truncate` or `overflow: average`"
+            )
+        return Check("chunks_fit", passed, said, {"longest": found.longest})
+
+
+@dataclass
+class _Writing:
+    """Blocks of chunks on their way to blocks of vectors.
+
+    new: texts that will have to be computed, as far as is known before
+    computed, dimensions, content: known when the last frame is taken
+    """
+
+    embedder: CachedEmbedder
+    key: str
+    work: Work
+    new: int
+    computed: int = 0
+    dimensions: int = 0
+    content: Any = field(default_factory=hashlib.sha256)
+
+    def frames(self, path: Path) -> Iterator[pl.DataFrame]:
+        """Yield the rows of `embeddings.parquet`, one block at a time."""
+        for chunks in blocks(path):
+            texts = texts_of(chunks, self.embedder)
+            embedded = self.embedder.embed(texts, self._tell)
+            self.computed += embedded.computed
+            self.dimensions = embedded.vectors.shape[1]
+            titles, tags = self._others(chunks)
+            for parts in zip(chunks["chunk_id"].to_list(), texts, titles, tags, strict=True):
+                self.content.update(
+                    f"{parts[0]} {' '.join(sha256_text(p or '') for p in parts[1:])}\n".encode()
+                )
+            yield pl.DataFrame(
+                {
+                    "chunk_id": chunks["chunk_id"],
+                    "vector": embedded.vectors,
+                    "title_similarity": self._similar(embedded.vectors, titles),
+                    "tags_similarity": self._similar(embedded.vectors, tags),
+                },
+                schema={**EMBEDDINGS, "vector": pl.Array(pl.Float32, self.dimensions)},
+            )
+
+    def _tell(self, done: int, _of: int) -> None:
+        of = max(self.new, self.computed + done)
+        self.work.progress(f"embedding {self.key}", self.computed + done, of)
+
+    def _others(self, chunks: pl.DataFrame) -> tuple[list[str | None], list[str | None]]:
+        """Return the title and the tags of each chunk's document; nothing unless the recipe asks for them."""
+        if not self.embedder.recipe.similarities:
+            return [None] * len(chunks), [None] * len(chunks)
+        return chunks["title"].to_list(), [tags_text(tags) for tags in chunks["keywords"].to_list()]
+
+    def _similar(self, vectors: Matrix, others: list[str | None]) -> list[float | None]:
+        return similarities(vectors, others, self._embed)
+
+    def _embed(self, texts: list[str]) -> Matrix:
+        """Embed titles or tags as passages, cut at what the model reads."""
+        tokenizer, recipe = self.embedder.tokenizer, self.embedder.recipe
+        whole = [self.embedder.passage_prefix + text for text in texts]
+        if tokenizer is not None and recipe.overflow == "fail":
+            whole = first_windows(whole, tokenizer, recipe.max_tokens - tokenizer.special_tokens)
+        label = f"embedding titles and tags of {self.key}"
+        return self.embedder.embed(whole, lambda done, of: self.work.progress(label, done, of)).vectors
+
+
+def _write_questions(enriched: Artifact, embedder: CachedEmbedder, folder: Path, work: Work) -> int:
+    """Embed the questions that a model wrote for chunks, as questions are; return how many there are.
+
+    `questions.parquet`: chunk_id and vector, one row a question.
+    """
+    path = work.store.folder(enriched.stage, enriched.identity) / "enrichments.parquet"
+    asked = pl.col("kind") == "question"
+    rows = read_parquet(path, ["chunk_id", "kind", "text"]).filter(asked & pl.col("text").is_not_null())
+
+    def frames() -> Iterator[pl.DataFrame]:
+        for part in rows.iter_slices(ROWS):
+            vectors = embedder.queries(part["text"].to_list()).vectors
+            kind = pl.Array(pl.Float32, vectors.shape[1])
+            yield part.select("chunk_id").with_columns(pl.Series("vector", vectors, dtype=kind))
+
+    blocks_of = frames()
+    first = next(blocks_of, None)
+    if first is not None:
+        write_batches(chain([first], blocks_of), dict(first.schema), folder / QUESTIONS)
+    return len(rows)
+
+
+def _closeness(embedder: CachedEmbedder, found: Survey) -> tuple[dict[str, Any], Check]:
+    """Compare a fast backend with fp32 on a sample of the texts, embedded through the cache."""
+    texts = list(found.sample.values())
+    plain = CachedEmbedder(embedder.recipe.model_copy(update={"dtype": "fp32"}), embedder.home)
+    one, other = embedder.embed(texts).vectors, plain.embed(texts).vectors
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    cosines = np.einsum("ij,ij->i", one, other) / np.maximum(lengths, 1e-12)
+    least, mean = float(cosines.min()), float(cosines.mean())
+    facts = {
+        "fp32_cosine_min": round(least, 6),
+        "fp32_cosine_mean": round(mean, 6),
+        "fp32_sample": len(texts),
+    }
+    said = (
+        f"cosine of {embedder.recipe.dtype} and fp32 vectors of {len(texts)} texts: {least:.5f} at least, "
+        f"{mean:.5f} on average; {CLOSE} is wanted"
+    )
+    return facts, Check("close_to_fp32", least >= CLOSE, said, facts, severe=False)

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 
+from assets.embedding.api import ApiEmbedder
 from assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
-from warehouse import models
+from assets.embedding.local import LocalEmbedder
+from assets.embedding.quick import FEW, quick_embedder
+from assets.embedding.tokenizer import Ints, Tokenizer, load_tokenizer
+from assets.embedding.windows import count_tokens, encodable, refuse_long
 from warehouse.identity import sha256_text
+from warehouse.models import Progress
 from warehouse.paths import Home
+from warehouse.segments import UNKNOWN
 from warehouse.vectors import VectorCache
 
 FLUSH = 256  # texts a segment: what a kill can cost at most
 STEP = 64  # texts between two words of progress
+
+Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -27,49 +36,149 @@ class Embedded:
 
 
 class CachedEmbedder:
-    """An embedder whose weights are loaded only when a text is new."""
+    """An embedder whose weights are loaded only when a text is new. One object serves one thread.
 
-    def __init__(self, recipe: EmbedderRecipe, home: Home) -> None:
+    Args:
+        recipe: of the embedder.
+        home: where the cache and the models lie.
+        say: told in whole sentences when a model is fetched.
+    """
+
+    def __init__(self, recipe: EmbedderRecipe, home: Home, say: Progress | None = None) -> None:
         self.recipe = recipe
         self.home = home
+        self._say = say
 
     @property
     def embedder(self) -> Embedder:
         """The loaded embedder (loads it)."""
-        return _loaded(self.recipe, self.home)
+        folder = self.recipe.tokenizer_folder(self.home, self._say)
+        return _loaded(self.recipe.model_copy(update={"similarities": False}), str(folder or ""))
 
-    def passages(self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None) -> Embedded:
+    @cached_property
+    def cache(self) -> VectorCache:
+        """The vectors that there are."""
+        return VectorCache(self.home, self.recipe.revision())
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer | None:
+        """What counts the tokens, without loading weights; None where an `api` names none."""
+        folder = self.recipe.tokenizer_folder(self.home, self._say)
+        return load_tokenizer(folder) if folder else None
+
+    @cached_property
+    def query_prefix(self) -> str:
+        """What stands before each question."""
+        return self.recipe.prefix("query", self.home)
+
+    @cached_property
+    def passage_prefix(self) -> str:
+        """What stands before each passage."""
+        return self.recipe.prefix("passage", self.home)
+
+    def passages(self, texts: Sequence[str], progress: Told | None = None) -> Embedded:
         """Embed passages, each distinct text once; ``progress`` hears (done, of) now and then."""
-        return self._embed([self.recipe.passage_prefix + text for text in texts], progress)
+        return self.embed([self.passage_prefix + text for text in texts], progress)
 
     def queries(self, texts: Sequence[str]) -> Embedded:
         """Embed questions, with the model's query prefix."""
-        return self._embed([self.recipe.query_prefix + text for text in texts], None)
+        return self.embed([self.query_prefix + text for text in texts])
 
-    def _embed(self, texts: list[str], progress: Callable[[int, int], None] | None) -> Embedded:
+    def token_counts(self, texts: Sequence[str], hashes: Sequence[str]) -> Ints | None:
+        """Return the tokens of prefixed texts, special tokens included, shape (texts,).
+
+        Those of cached texts are remembered. None where nothing counts them.
+        """
+        if self.tokenizer is None:
+            return None
+        counts = self.cache.tokens(hashes).astype(np.int64)
+        new = np.flatnonzero(counts == UNKNOWN)
+        counts[new] = count_tokens([texts[at] for at in new.tolist()], self.tokenizer)
+        return counts
+
+    def embed(self, texts: Sequence[str], progress: Told | None = None) -> Embedded:
+        """Embed texts that are already prefixed, each distinct one once.
+
+        What is finished is kept after every FLUSH texts. Processes that embed the same wait for each other.
+        """
         if not texts:
             return Embedded(np.zeros((0, 0), np.float32), 0)
+        texts = encodable(texts)
         hashes = [sha256_text(text) for text in texts]
-        cache = VectorCache(self.home, self.recipe.revision())
-        known = cache.get(hashes)
-        missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
+        found = self.cache.take(hashes)
+        missing = {hashes[at]: texts[at] for at in np.flatnonzero(~found.known).tolist()}
+        if not missing:
+            return Embedded(found.vectors, 0)
+        new, computed = self._compute(missing, progress)
+        vectors = found.vectors if found.known.any() else np.zeros((len(texts), new.shape[1]), np.float32)
+        rows = {key: row for row, key in enumerate(missing)}
+        lacking = np.flatnonzero(~found.known)
+        vectors[lacking] = new[[rows[hashes[at]] for at in lacking.tolist()]]
+        return Embedded(vectors, computed)
+
+    def _compute(self, missing: dict[str, str], progress: Told | None) -> tuple[Matrix, int]:
+        """Return the vectors of texts by their hashes, in that order, and how many were computed here."""
+        keys, texts = list(missing), list(missing.values())
+        counts = self.token_counts(texts, keys)
+        lengths = np.array([len(text) for text in texts]) if counts is None else counts
         # Texts of like length share a batch, so that little is padded.
-        order = sorted(missing, key=lambda key: (len(missing[key]), key))
-        for at in range(0, len(order), FLUSH):
-            keys = order[at : at + FLUSH]
-            parts = []
-            for first in range(0, len(keys), STEP):
-                if progress:
-                    progress(at + first, len(order))
-                parts.append(self.embedder.embed([missing[key] for key in keys[first : first + STEP]]))
-            vectors = np.concatenate(parts)
-            cache.put(keys, vectors)
-            known.update(zip(keys, vectors, strict=True))
-        if progress and order:
-            progress(len(order), len(order))
-        return Embedded(np.stack([known[key] for key in hashes]), len(missing))
+        order = np.lexsort((np.array(keys), lengths))
+        batches = [order[at : at + FLUSH] for at in range(0, len(order), FLUSH)]
+        vectors: Matrix | None = None
+        done = computed = 0
+        # Short and long batches by turns, so that the time left can be foretold from the time gone.
+        for number in np.random.default_rng(0).permutation(len(batches)).tolist():
+            batch = batches[number]
+            with self.cache.turn():
+                part, fresh = self._batch(batch, keys, texts, counts, _shifted(progress, done, len(keys)))
+            vectors = np.zeros((len(keys), part.shape[1]), np.float32) if vectors is None else vectors
+            vectors[batch] = part
+            done, computed = done + len(batch), computed + fresh
+        assert vectors is not None  # noqa: S101 -- there is a batch
+        if progress:
+            progress(len(keys), len(keys))
+        return vectors, computed
+
+    def _batch(
+        self, batch: Ints, keys: list[str], texts: list[str], counts: Ints | None, tell: Callable[[int], None]
+    ) -> tuple[Matrix, int]:
+        """Compute and keep one batch, but for what another process has added meanwhile."""
+        hashes = [keys[at] for at in batch.tolist()]
+        there = self.cache.take(hashes)
+        rows = np.flatnonzero(~there.known)
+        parts = []
+        for first in range(0, len(rows), STEP):
+            tell(int(len(batch) - len(rows) + first))
+            step = batch[rows[first : first + STEP]].tolist()
+            parts.append(self._vectors([texts[at] for at in step], len(keys)))
+        if not parts:
+            return there.vectors, 0
+        new = np.concatenate(parts)
+        tokens = None if counts is None else counts[batch[rows]].astype(np.int32)
+        self.cache.put([hashes[row] for row in rows.tolist()], new, tokens)
+        result = there.vectors if there.known.any() else np.zeros((len(batch), new.shape[1]), np.float32)
+        result[rows] = new
+        return result, len(rows)
+
+    def _vectors(self, texts: list[str], of: int) -> Matrix:
+        """Compute vectors; ``of`` texts in all, which decides what is worth loading."""
+        quick = quick_embedder(self.recipe, self.home) if of <= FEW else None
+        if quick is None:
+            return self.embedder.embed(texts)
+        if self.recipe.overflow == "fail" and self.tokenizer is not None:
+            refuse_long(texts, self.recipe, self.tokenizer)
+        return quick.embed(texts)
 
 
-@lru_cache(maxsize=2)
-def _loaded(recipe: EmbedderRecipe, home: Home) -> Embedder:
-    return Embedder(recipe, models.fetch(recipe.model, home))
+def _shifted(progress: Told | None, begin: int, of: int) -> Callable[[int], None]:
+    """Return what tells ``progress`` of a batch that begins at ``begin``."""
+    return lambda done: progress(begin + done, of) if progress else None
+
+
+@lru_cache(maxsize=3)
+def _loaded(recipe: EmbedderRecipe, folder: str) -> Embedder:
+    where = Path(folder) if folder else None
+    if recipe.api is not None:
+        return ApiEmbedder(recipe, where)
+    assert where is not None  # noqa: S101 -- only an api has none
+    return LocalEmbedder(recipe, where)

@@ -1,132 +1,201 @@
-"""Embedders: sentence-transformers models from the registry, on whatever device there is."""
+"""What an embedder is: its recipe, as a study file says it, and what a loaded one does."""
 
 from __future__ import annotations
 
-import logging
-import os
+import json
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from warehouse import weights
 from warehouse.errors import InputError
 from warehouse.identity import digest
-from warehouse.recipe import Recipe
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from warehouse.models import Progress
+from warehouse.paths import Home
+from warehouse.recipe import Recipe, Strict
 
 Matrix = npt.NDArray[np.float32]
+
+
+class Api(Strict):
+    """A server that embeds, asked through LiteLLM; its key comes from the environment (`OPENAI_API_KEY` …).
+
+    base: URL of an OpenAI-compatible server, with a model name that begins with `openai/`
+    dimensions: how many the server shall give, where the model lets one choose
+    tokenizer: an embedding model (registry name or folder) whose tokens are counted, so that a chunk that is
+        too long is found before it is sent; without one, the server refuses it
+    retries: further attempts after a rate limit or a server's passing failure
+    timeout: seconds that the server may stay silent
+    budget_usd: no request is sent once that much was spent by one process
+    """
+
+    base: str | None = None
+    dimensions: Annotated[int, Field(ge=1, le=16384)] | None = None
+    tokenizer: str | None = None
+    retries: Annotated[int, Field(ge=0, le=10)] = 3
+    timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    budget_usd: Annotated[float, Field(ge=0)] | None = None
 
 
 class EmbedderRecipe(Recipe):
     """Which model turns texts into vectors, and what it does with texts that are too long for it.
 
-    model: a name of the model registry (`assay models list`)
+    model: a name of the model registry (`assay models list`), a hub id (`owner/name`) with `revision`, a
+        folder (`./path`), or with `api` the name that LiteLLM knows it by
+    revision: the commit of a hub id, 40 hex digits
     max_tokens: how many tokens the model reads, its special tokens included (all-MiniLM-L6-v2: 256 as
         published, 512 at most)
     overflow: a longer chunk is an error (`fail`), is cut (`truncate`, as BEIR does), or its windows are
         embedded one by one and averaged (`average`)
+    query_prefix, passage_prefix: what stands before a question or a chunk when it is embedded
+    query_prompt, passage_prompt: the same, by the name under which the model keeps it (`query`, `document`)
+    normalise: bring vectors to length 1, so that their dot product is the cosine
+    dtype: the numbers that the model computes with; bf16 is faster on processors that have it, and its
+        distance to fp32 is measured
+    device: where it computes; `auto` takes the first of cuda, mps, cpu that there is
+    batch_size: texts that are computed (or sent) together; changes no vector
+    similarities: store how similar each chunk is to the title and to the tags of its document, which embeds
+        these too
     """
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     code_version: ClassVar[str] = "1"
 
-    model: str
+    model: Annotated[str, Field(min_length=1)]
+    commit: Annotated[str | None, Field(alias="revision")] = None  # `revision()` is that of the vectors
     max_tokens: Annotated[int, Field(ge=16, le=32768)] = 256
     overflow: Literal["fail", "truncate", "average"] = "fail"
     query_prefix: str = ""
     passage_prefix: str = ""
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
+    normalise: bool = True
+    dtype: Literal["fp32", "bf16"] = "fp32"
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    batch_size: Annotated[int, Field(ge=1, le=2048)] = 16
+    similarities: bool = False
+    api: Api | None = None
 
-    @field_validator("model")
-    @classmethod
-    def _is_an_embedder(cls, name: str) -> str:
-        from warehouse import models
+    @model_validator(mode="after")
+    def _names_a_model(self) -> Self:
+        if self.api is None:
+            weights.place_of(self.model, self.commit)
+            return self
+        wrong = [
+            name
+            for name, given in (
+                ("revision", self.commit),
+                ("query_prompt", self.query_prompt),
+                ("passage_prompt", self.passage_prompt),
+                ("dtype", self.dtype != "fp32"),
+                ("device", self.device != "auto"),
+            )
+            if given
+        ]
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)}: the server of an `api` decides that, leave it out")
+        if self.api.tokenizer:
+            weights.place_of(self.api.tokenizer, None)
+        elif self.overflow != "fail":
+            raise ValueError(
+                f"`overflow: {self.overflow}` needs `api: {{tokenizer: …}}`, which counts the tokens"
+            )
+        return self
 
-        known = [model.name for model in models.known() if model.kind == "embedder"]
-        if name not in known:
-            raise ValueError(f"unknown embedding model {name!r}; known are {', '.join(known)}")
-        return name
+    @model_validator(mode="after")
+    def _says_each_prefix_once(self) -> Self:
+        for side in ("query", "passage"):
+            if getattr(self, f"{side}_prefix") and getattr(self, f"{side}_prompt"):
+                raise ValueError(f"give {side}_prefix or {side}_prompt, not both")
+        return self
 
     def revision(self) -> str:
         """Return the digest of all that changes the vector of a given text: the key of the vector cache."""
-        from warehouse import models
+        parts = [self._weights(), self.max_tokens, self.overflow, self.code_version]
+        # Only what is not as it always was: vectors that are stored keep their key.
+        changed = {"normalise": self.normalise is False, "dtype": self.dtype != "fp32"}
+        return digest([*parts, *([name, getattr(self, name)] for name, yes in changed.items() if yes)])
 
-        return digest([models.digest(self.model), self.max_tokens, self.overflow, self.code_version])
+    def query_revision(self) -> str:
+        """Return the digest of all that changes the vector of a given question."""
+        prompt = [self.query_prompt] if self.query_prompt else []
+        return digest([self.revision(), self.query_prefix, *prompt])
 
+    def passage_revision(self) -> str:
+        """Return the digest of all that changes what is stored of a given chunk."""
+        changed = [self.passage_prompt] if self.passage_prompt else []
+        similarities = ["similarities"] if self.similarities else []
+        return digest([self.revision(), self.passage_prefix, *changed, *similarities])
 
-class Embedder:
-    """A loaded embedder: texts in, unit vectors out."""
+    def _weights(self) -> str:
+        if self.api is None:
+            return weights.identity(self.model, self.commit)
+        from warehouse.embedding_api import server_of
 
-    def __init__(self, recipe: EmbedderRecipe, folder: Path) -> None:
-        from assets.embedding.tokenizer import load_tokenizer
+        tokenizer = self.api.tokenizer if self.overflow != "fail" else None
+        tokens = weights.identity(tokenizer) if tokenizer else None
+        return digest(["api", self.model, server_of(self.model, self.api.base), self.api.dimensions, tokens])
 
-        self.recipe = recipe
-        self.tokenizer = load_tokenizer(folder)
-        self.model = _load(folder)
-        positions = _positions(self.model)
-        if recipe.max_tokens > positions:
+    def fetch(self, home: Home, progress: Progress | None = None) -> Path:
+        """Return the folder of the model, fetched where it is not there; not for an `api`."""
+        return weights.fetch(self.model, self.commit, home, progress)
+
+    def tokenizer_folder(self, home: Home, progress: Progress | None = None) -> Path | None:
+        """Return the folder whose tokenizer counts the tokens; None where an `api` names none."""
+        if self.api is None:
+            return self.fetch(home, progress)
+        return weights.fetch(self.api.tokenizer, None, home, progress) if self.api.tokenizer else None
+
+    def prefix(self, side: Literal["query", "passage"], home: Home) -> str:
+        """Return what stands before a question or a passage, prompts read from the model's files.
+
+        Raises:
+            InputError: the model keeps no prompt of that name.
+        """
+        name = self.query_prompt if side == "query" else self.passage_prompt
+        if name is None:
+            return self.query_prefix if side == "query" else self.passage_prefix
+        prompts = model_prompts(self.fetch(home))
+        if name not in prompts:
+            known = ", ".join(sorted(prompts)) or "none"
             raise InputError(
-                f"embedder {recipe.model}: max_tokens is {recipe.max_tokens}, but the model reads "
-                f"{positions} tokens at most; lower max_tokens"
+                f"embedder {self.model}: {side}_prompt {name!r} is unknown; the model has {known}"
             )
-        self.dimensions = int(self.model.get_embedding_dimension() or 0)
+        return prompts[name]
+
+
+class Embedder(Protocol):
+    """A loaded embedder; `tests/contracts/test_embedders.py` holds each one to this.
+
+    Vectors come in the order of the texts, float32, shape (texts, dimensions), of length 1 unless the recipe
+    says `normalise: false`; they do not depend on what else is embedded with them. An empty list gives shape
+    (0, dimensions). A text that is too long raises `InputError` under `overflow: fail`.
+    """
 
     @property
-    def room(self) -> int:
-        """How many tokens of text fit, once the special tokens are counted."""
-        return self.recipe.max_tokens - self.tokenizer.special_tokens
+    def recipe(self) -> EmbedderRecipe:
+        """What it was made of."""
+        ...
 
-    def embed(self, texts: Sequence[str], batch_size: int = 32) -> Matrix:
-        """Embed texts that are already prefixed; return unit vectors, float32, shape (texts, dimensions)."""
-        if not texts:
-            return np.zeros((0, self.dimensions), np.float32)
-        if self.recipe.overflow == "average":
-            return self._average(texts, batch_size)
-        return self._encode(texts, batch_size)
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector."""
+        ...
 
-    def _encode(self, texts: Sequence[str], batch_size: int) -> Matrix:
-        self.model.max_seq_length = self.recipe.max_tokens  # recipes of one model share its loaded weights
-        vectors = self.model.encode(
-            list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
-        )
-        return np.asarray(vectors, np.float32)
-
-    def _average(self, texts: Sequence[str], batch_size: int) -> Matrix:
-        """Embed windows and average them by their tokens, then bring the mean back to length 1."""
-        from assets.chunking.tokens import token_windows
-
-        spans = [token_windows(text, self.tokenizer, self.room) for text in texts]
-        pieces = [text[s.start : s.end] for text, parts in zip(texts, spans, strict=True) for s in parts]
-        vectors = self._encode(pieces, batch_size) if pieces else np.zeros((0, self.dimensions), np.float32)
-        result = np.zeros((len(texts), self.dimensions), np.float32)
-        at = 0
-        for row, parts in enumerate(spans):
-            weights = np.array([max(1, s.n_tokens) for s in parts], np.float32)
-            if len(parts):
-                result[row] = weights @ vectors[at : at + len(parts)]
-                result[row] /= max(float(np.linalg.norm(result[row])), 1e-12)
-            at += len(parts)
-        return result
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts that are already prefixed."""
+        ...
 
 
-def _positions(model: SentenceTransformer) -> int:
-    """Return how many tokens a model has positions for; the MPNet and RoBERTa families keep two back."""
-    config: Any = model[0].auto_model.config
-    offset = 2 if config.model_type in {"mpnet", "roberta", "xlm-roberta"} else 0
-    return int(config.max_position_embeddings) - offset
-
-
-@lru_cache(maxsize=2)
-def _load(folder: Path) -> SentenceTransformer:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    return SentenceTransformer(str(folder))
+def model_prompts(folder: Path) -> dict[str, str]:
+    """Return the prompts that sentence-transformers keeps with a model, by name."""
+    try:
+        kept = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
+        return {str(name): str(text) for name, text in (kept.get("prompts") or {}).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}

@@ -1,18 +1,26 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from assets.chunking.tokens import token_windows
-from assets.embedding import cached
+from assets.embedding import blocks, cached, local
 from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import Embedder, EmbedderRecipe
+from assets.embedding.embedder import EmbedderRecipe
+from assets.embedding.local import LocalEmbedder as Embedder
+from assets.embedding.local import has_bf16
 from assets.embeddings import Embeddings
 from assets.merging import Build
-from assets.stage import Work, build_key
+from assets.recipes import Chunking
+from assets.stage import Outcome, Work, build_key
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
 from warehouse.parquet import frame, read_parquet, write_parquet
@@ -20,6 +28,7 @@ from warehouse.paths import Home
 from warehouse.schemas import CHUNKS
 
 pytestmark = pytest.mark.models
+ROOT = Path(__file__).parents[2]
 MINILM = "all-MiniLM-L6-v2"
 TEXTS = [
     "A mooring costs twelve pounds.",
@@ -90,12 +99,20 @@ def test_everything_that_changes_a_vector_changes_the_revision() -> None:
         {"max_tokens": 128},
         {"overflow": "average"},
         {"model": "all-mpnet-base-v2"},
+        {"dtype": "bf16"},
+        {"normalise": False},
     ]
     revisions = {recipe.model_copy(update=change).revision() for change in [{}, *changed]}
-    assert len(revisions) == 4
-    assert recipe.model_copy(update={"query_prefix": "query: "}).revision() == recipe.revision(), (
-        "part of the text"
-    )
+    assert len(revisions) == 6
+    for name, value in {
+        "query_prefix": "q: ",
+        "batch_size": 3,
+        "device": "cpu",
+        "passage_prompt": "p",
+    }.items():
+        assert recipe.model_copy(update={name: value}).revision() == recipe.revision(), name
+    assert recipe.model_copy(update={"query_prompt": "query"}).query_revision() != recipe.query_revision()
+    assert recipe.model_copy(update={"passage_prompt": "p"}).passage_revision() != recipe.passage_revision()
 
 
 def test_an_unknown_model_is_refused_with_those_that_are_known() -> None:
@@ -143,29 +160,38 @@ def embedded(tmp_path: Path, recipe: EmbedderRecipe, *texts: str) -> tuple[Embed
     build = Build(embedders={"e": recipe}, indexes={"c.t.e": ("c", "t", "e")})
     work = Work(Home(tmp_path))
     rows: list[dict[str, object]] = [
-        {"chunk_id": f"c{n}", "text": text, "prefix": ""} for n, text in enumerate(texts)
+        {"chunk_id": f"c{n}", "text": text, "prefix": "", "title": "Ferry", "keywords": []}
+        for n, text in enumerate(texts)
     ]
+    if rows:
+        rows[0] |= {"title": None, "keywords": ["ferry", "island"]}
     write_parquet(frame(rows, CHUNKS), work.store.folder("chunks", "i") / "chunks.parquet")
     work.store.commit(Artifact("chunks", "c.t", "i", "v"))
     return Embeddings(build), work
 
 
-def test_chunks_that_are_too_long_are_refused_with_their_numbers(
+def test_a_chunk_that_is_too_long_is_a_failed_check_that_names_chunker_and_model(
     tmp_path: Path, weights: Callable[[str], Path]
 ) -> None:
     weights(MINILM)
-    stage, work = embedded(
-        tmp_path, EmbedderRecipe(model=MINILM, max_tokens=16), "short", "one two " * 7, LONG
-    )
+    recipe = EmbedderRecipe(model=MINILM, max_tokens=16)
+    stage, work = embedded(tmp_path, recipe, "short", "one two " * 7, LONG)
+    stage.build_plan.chunkings["t"] = Chunking.model_validate({"document": {}})
     outcome = build_key(stage, "c.t.e", work)
-    assert outcome.artifact is None
+    assert not outcome.ok
     assert outcome.error is not None
     n_tokens = 14 * 5 + 2  # 13 words and a full stop, five times, with [CLS] and [SEP]
-    assert "1 of 3 chunks are longer than the 16 tokens that the embedder reads" in outcome.error, (
-        "14 + 2 fit"
-    )
-    assert f"(longest: {n_tokens}, special tokens included)" in outcome.error
+    assert (
+        "1 of 3 chunks of the chunking `t` (chunker `document`) are longer than the 16 tokens that the "
+        f"embedder `e` ({MINILM}) reads" in outcome.error
+    ), "14 + 2 fit"
+    assert f"longest: {n_tokens}, special tokens included" in outcome.error
     assert "`overflow: truncate` or `overflow: average`" in outcome.error
+    (check,) = outcome.checks
+    assert (check.name, check.passed, check.severe) == ("chunks_fit", False, True)
+    assert check.description == outcome.error
+    assert not list((tmp_path / "embeddings").rglob("*.parquet"))
+    assert not list((tmp_path / "cache").rglob("*.parquet")), "nothing was embedded"
 
 
 def test_the_stage_stores_a_vector_a_chunk(tmp_path: Path, weights: Callable[[str], Path]) -> None:
@@ -181,3 +207,139 @@ def test_the_stage_stores_a_vector_a_chunk(tmp_path: Path, weights: Callable[[st
     assert rows["chunk_id"].to_list() == ["c0", "c1", "c2"]
     assert rows["vector"].to_numpy().shape == (3, 384)
     assert not build_key(stage, "c.t.e", work).computed
+
+
+def stored(outcome: Outcome, work: Work) -> pl.DataFrame:
+    assert outcome.ok, outcome.error
+    assert outcome.artifact is not None
+    return read_parquet(work.store.folder("embeddings", outcome.artifact.identity) / "embeddings.parquet")
+
+
+def test_blocks_of_chunks_are_stored_in_their_order_and_each_text_is_embedded_once(
+    tmp_path: Path, plain: Embedder, weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights(MINILM)
+    monkeypatch.setattr(blocks, "ROWS", 4)
+    monkeypatch.setattr(blocks, "READ", 2)
+    texts = [f"Ferry number {n % 7} sails." for n in range(18)]
+    heard: list[tuple[str, int, int]] = []
+    stage, work = embedded(tmp_path, EmbedderRecipe(model=MINILM), *texts)
+    work.progress = lambda *said: heard.append(said)
+    outcome = build_key(stage, "c.t.e", work)
+    rows = stored(outcome, work)
+    assert rows["chunk_id"].to_list() == [f"c{n}" for n in range(18)]
+    assert close(rows["vector"].to_numpy(), plain.embed(texts))
+    assert rows["title_similarity"].is_null().all()
+    assert rows["tags_similarity"].is_null().all()
+    assert outcome.artifact is not None
+    assert (outcome.artifact.meta["embedded_now"], outcome.artifact.meta["from_cache"]) == (7, 0)
+    assert {of for _, _, of in heard} == {7}, "how much there is to do is known before the first block"
+    assert heard[-1] == ("embedding c.t.e", 7, 7)
+
+
+def test_similarities_to_title_and_tags_are_cosines(
+    tmp_path: Path, plain: Embedder, weights: Callable[[str], Path]
+) -> None:
+    weights(MINILM)
+    texts = ["The ferry is late.", "A heat pump.", "The ferry is late."]
+    stage, work = embedded(tmp_path, EmbedderRecipe(model=MINILM, similarities=True), *texts)
+    outcome = build_key(stage, "c.t.e", work)
+    rows = stored(outcome, work)
+    ferry, pump, title, tags = plain.embed([*texts[:2], "Ferry", "ferry, island"])
+    assert rows["title_similarity"].to_list() == [
+        None,  # no title
+        pytest.approx(float(pump @ title), abs=1e-5),
+        pytest.approx(float(ferry @ title), abs=1e-5),
+    ]
+    assert rows["tags_similarity"].to_list() == [pytest.approx(float(ferry @ tags), abs=1e-5), None, None]
+    assert rows["title_similarity"][2] > 0.5 > rows["title_similarity"][1]
+    with_them = EmbedderRecipe(model=MINILM, similarities=True)
+    assert with_them.revision() == EmbedderRecipe(model=MINILM).revision(), "the vectors are the same"
+    assert with_them.passage_revision() != EmbedderRecipe(model=MINILM).passage_revision()
+
+
+@pytest.mark.skipif(not has_bf16(), reason="this machine's processor has no bf16")
+def test_the_distance_of_bf16_to_fp32_is_measured_and_stored(
+    tmp_path: Path, weights: Callable[[str], Path]
+) -> None:
+    weights(MINILM)
+    texts = [LONG[: 9 * n] for n in range(1, 8)]
+    stage, work = embedded(tmp_path, EmbedderRecipe(model=MINILM, dtype="bf16"), *texts)
+    outcome = build_key(stage, "c.t.e", work)
+    assert outcome.ok, outcome.error
+    assert outcome.artifact is not None
+    meta = outcome.artifact.meta
+    assert meta["fp32_sample"] == 7
+    assert 0.999 <= meta["fp32_cosine_min"] <= meta["fp32_cosine_mean"] < 1, "close, and not the same numbers"
+    close_to_fp32 = next(check for check in outcome.checks if check.name == "close_to_fp32")
+    assert close_to_fp32.passed
+    assert not close_to_fp32.severe
+
+
+def test_bf16_is_refused_where_the_processor_has_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "has_bf16", lambda: False)
+    local._load.cache_clear()
+    with pytest.raises(InputError, match=r"does not compute in bf16.*say `dtype: fp32`"):
+        Embedder(EmbedderRecipe(model=MINILM, dtype="bf16"), folder)
+
+
+def test_a_device_that_is_not_there_is_refused(folder: Path) -> None:
+    import torch
+
+    if torch.backends.mps.is_available():
+        pytest.skip("this machine has one")
+    with pytest.raises(InputError, match="`device: mps`: this machine has none"):
+        Embedder(EmbedderRecipe(model=MINILM, device="mps"), folder)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from assets.embedding import blocks, cached, local
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe
+from warehouse.paths import Home
+cached.FLUSH = 8
+recipe = EmbedderRecipe(model="all-MiniLM-L6-v2", overflow="truncate")
+CachedEmbedder(recipe, Home(Path(sys.argv[1]))).passages([f"Ferry {n} sails. " * 30 for n in range(400)])
+"""
+
+
+def test_a_killed_process_leaves_every_finished_batch(
+    tmp_path: Path, weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights(MINILM)
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT)
+    segments = tmp_path / "cache" / "vectors"
+    deadline = time.monotonic() + 240
+    while len(list(segments.glob("*/*.parquet"))) < 3 and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    kept = sum(len(read_parquet(path)) for path in segments.glob("*/*.parquet"))
+    assert 24 <= kept < 400
+    assert kept % 8 == 0, "batches are whole"
+    asked: list[str] = []
+    monkeypatch.setattr(
+        Embedder, "encode", lambda self, texts: asked.extend(texts) or np.ones((len(texts), 384))
+    )
+    recipe = EmbedderRecipe(model=MINILM, overflow="truncate")
+    found = CachedEmbedder(recipe, Home(tmp_path)).passages([f"Ferry {n} sails. " * 30 for n in range(400)])
+    assert found.computed == len(asked) == 400 - kept, "no finished batch is computed again"
+
+
+def test_two_processes_embed_each_text_once(tmp_path: Path, weights: Callable[[str], Path]) -> None:
+    weights(MINILM)
+    code = KILLED.replace("* 30 for n in range(400)", "for n in range(64)").replace(
+        "CachedEmbedder(recipe", "print(CachedEmbedder(recipe"
+    )
+    code = code.rstrip() + ".computed)"
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    computed = [int(process.communicate(timeout=240)[0]) for process in running]
+    assert sum(computed) == 64

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections import deque
@@ -62,6 +63,26 @@ def answer(
         },
     }
     return Scripted(json.dumps(body).encode())
+
+
+def embeddings(received: Received, dimensions: int = 8) -> Scripted:
+    """Vectors made of the texts alone, in an order that is not theirs, as a server may give them."""
+    texts = received.body["input"]
+    n_dimensions = received.body.get("dimensions") or dimensions
+    rows = [
+        {"object": "embedding", "index": n, "embedding": text_vector(text, n_dimensions)}
+        for n, text in enumerate(texts)
+    ]
+    tokens = sum(len(text.split()) for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    body = {"object": "list", "data": rows[::-1], "model": received.body["model"], "usage": usage}
+    return Scripted(json.dumps(body).encode())
+
+
+def text_vector(text: str, dimensions: int) -> list[float]:
+    """A vector of no particular length: each text has its own."""
+    values = hashlib.shake_256(text.encode("utf-8", "surrogatepass")).digest(dimensions)
+    return [(value - 127.5) / 10 for value in values]
 
 
 def failure(

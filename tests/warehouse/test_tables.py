@@ -3,9 +3,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars as pl
 import pytest
 
 from warehouse.artifacts import Artifact, ArtifactStore
@@ -13,7 +17,7 @@ from warehouse.connection import connect
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, SCORES
+from warehouse.schemas import ANSWERS, HITS, LOSSES, QUESTIONS, RANKED, SCORES
 from warehouse.tables import load, rebuild, sync
 
 ROOT = Path(__file__).parents[2]
@@ -193,3 +197,104 @@ def test_hostile_strings_are_only_data(store: ArtifactStore) -> None:
     assert found == [(text, text, text, [text])]
     assert query(store, ALL) == [("bb", "q1", 0.5)]
     assert query(store, "SELECT key FROM pointers WHERE stage = 'answers'") == [(text.replace("/", ""),)]
+
+
+def ranking(store: ArtifactStore, key: str, identity: str, lost: Sequence[str | None] | None) -> Artifact:
+    """Commit a ranking of a question whose pieces of evidence were lost there; None: it keeps no losses."""
+    folder = store.folder("rankings", identity)
+    hit = {"question_id": "q1", "rank": 1, "chunk_id": f"chunk of {identity}"}
+    write_parquet(frame([hit], HITS), folder / "hits.parquet")
+    write_parquet(frame([{"question_id": "q1", "status": "ok"}], RANKED), folder / "ranked.parquet")
+    if lost is not None:
+        rows: list[dict[str, Any]] = [
+            {"question_id": "q1", "evidence": number, "lost_at": at} for number, at in enumerate(lost)
+        ]
+        write_parquet(frame(rows, LOSSES), folder / "losses.parquet")
+    return store.commit(Artifact("rankings", key, identity, data_version="v"))
+
+
+LOST = "SELECT ranking, question_id, evidence, lost_at FROM current_losses ORDER BY ALL"
+
+
+def test_losses_are_those_of_the_current_ranking(store: ArtifactStore) -> None:
+    ranking(store, "r", "aa", ["corpus"])
+    ranking(store, "r", "bb", [None, "fusion"])
+    with connect(store.home.database) as connection:
+        assert sync(connection, store, "rankings", ["r"]) == 1
+    assert query(store, LOST) == [("r", "q1", 0, None), ("r", "q1", 1, "fusion")]
+
+
+def test_a_ranking_that_was_made_before_losses_has_none(store: ArtifactStore) -> None:
+    ranking(store, "old", "aa", None)
+    ranking(store, "new", "bb", ["cut"])
+    with connect(store.home.database) as connection:
+        assert sync(connection, store, "rankings", ["old", "new"]) == 2
+    hits = query(store, "SELECT ranking FROM current_hits ORDER BY ALL")
+    assert query(store, LOST) == [("new", "q1", 0, "cut")]
+    assert rebuild(store.home)["rankings"] == 2
+    assert query(store, LOST) == [("new", "q1", 0, "cut")]
+    assert query(store, "SELECT ranking FROM current_hits ORDER BY ALL") == hits == [("new",), ("old",)]
+
+
+def test_a_ranking_without_its_hits_is_an_error(store: ArtifactStore) -> None:
+    artifact = ranking(store, "r", "aa", ["cut"])
+    (store.folder("rankings", "aa") / "hits.parquet").unlink()
+    with (
+        connect(store.home.database) as connection,
+        pytest.raises(CorruptFileError, match=r"hits\.parquet: the file is missing"),
+    ):
+        load(connection, store, [artifact])
+
+
+def test_question_sets_with_and_without_a_later_column_are_loaded_together(store: ArtifactStore) -> None:
+    new = frame([{"question_id": "q1", "question_set": "set"}], {**QUESTIONS, "asked_at": pl.String})
+    new = new.with_columns(asked_at=pl.lit("2026-01-31"), conversation=pl.Series([["first", "second"]]))
+    old = new.drop("asked_at", "conversation")
+    for identity, rows in {"aa": old, "bb": new}.items():
+        write_parquet(rows, store.folder("questions", identity) / "questions.parquet")
+        store.commit(Artifact("questions", identity, identity, data_version="v"))
+    assert rebuild(store.home)["questions"] == 2
+    found = query(store, "SELECT artifact_id, asked_at, conversation FROM questions ORDER BY ALL")
+    assert found == [("aa", None, None), ("bb", "2026-01-31", ["first", "second"])]
+
+
+def older_database(path: Path, last: str) -> None:
+    """Make a database with the migrations up to ``last``, a row in each table, and every view read once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE migrations (name VARCHAR PRIMARY KEY, applied_at TIMESTAMPTZ)")
+        for script in sorted(files("warehouse.migrations").iterdir(), key=lambda entry: entry.name):
+            if script.name.endswith(".sql") and script.name <= last:
+                connection.execute(script.read_text())
+                connection.execute("INSERT INTO migrations VALUES (?, now())", [script.name])
+        for table, stage in (("questions", "questions"), ("hits", "rankings"), ("scores", "scores")):
+            connection.execute(f"INSERT INTO {table} (artifact_id, question_id) VALUES ('aa', 'q1')")  # noqa: S608
+            connection.execute("INSERT INTO pointers VALUES (?, 'key', 'aa')", [stage])
+        for view in views(connection):
+            connection.table(view).fetchall()
+
+
+def views(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    found = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
+    return [name for (name,) in found.fetchall()]
+
+
+@pytest.mark.parametrize("last", ["m001_backbone.sql", "m002_gone.sql"])
+def test_an_older_database_is_brought_up_to_date_with_its_rows(store: ArtifactStore, last: str) -> None:
+    older_database(store.home.database, last)
+    with connect(store.home.database) as connection:
+        assert {"current_hits", "current_scores", "current_losses"} <= set(views(connection))
+        for view in views(connection):
+            connection.table(view).fetchall()
+        asked = connection.execute("SELECT question_id, asked_at, conversation FROM questions").fetchall()
+        assert asked == [("q1", None, None)]
+        assert connection.execute("SELECT ranking, question_id FROM current_hits").fetchall() == [
+            ("key", "q1")
+        ]
+        assert connection.execute("SELECT cell, question_id FROM current_scores").fetchall() == [
+            ("key", "q1")
+        ]
+    ranking(store, "key", "bb", ["budget"])
+    with connect(store.home.database) as connection:
+        assert sync(connection, store, "rankings", ["key"]) == 1
+    assert query(store, LOST) == [("key", "q1", 0, "budget")]

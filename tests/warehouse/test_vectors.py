@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from warehouse import segments, vectors
 from warehouse.paths import Home
 from warehouse.vectors import VectorCache
 
@@ -95,3 +96,115 @@ def test_two_processes_add_and_read_at_once(cache: VectorCache, tmp_path: Path) 
     keys = [f"{name}-{n}" for name in ("one", "two") for n in range(20)]
     found = cache.get(keys)
     assert [found[key].tolist() for key in keys] == [[n] * 4 for _ in range(2) for n in range(20)]
+
+
+def numbered(first: int, n: int) -> tuple[list[str], np.ndarray]:
+    keys = [f"k{number}" for number in range(first, first + n)]
+    return keys, np.arange(first, first + n, dtype=np.float32)[:, None] * np.ones((1, 3), np.float32)
+
+
+def test_vectors_come_in_the_order_that_was_asked_for(cache: VectorCache) -> None:
+    cache.put(*numbered(0, 3000))
+    cache.put(*numbered(3000, 5))
+    found = cache.take(["k3004", "none", "k0", "k2999", "k1024", "k0"])
+    assert found.known.tolist() == [True, False, True, True, True, True]
+    assert found.vectors[:, 0].tolist() == [3004, 0, 0, 2999, 1024, 0]
+    assert cache.take(["none"]).vectors.shape == (1, 0)
+
+
+def test_the_tokens_of_a_text_are_remembered(cache: VectorCache, tmp_path: Path) -> None:
+    cache.put(["a", "b"], np.ones((2, 3), np.float32), np.array([7, 9], np.int32))
+    cache.put(["c"], np.ones((1, 3), np.float32))
+    again = VectorCache(Home(tmp_path), "revision")
+    again.refresh()
+    assert again.tokens(["b", "c", "none", "a"]).tolist() == [9, -1, -1, 7]
+    assert again.has(["c", "none"]).tolist() == [True, False]
+
+
+def test_a_segment_is_read_once_and_only_its_wanted_part(
+    cache: VectorCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(6):
+        cache.put(*numbered(n * 2000, 2000))
+    reader = VectorCache(Home(tmp_path), "revision")
+    opened: list[str] = []
+    plain = segments.opened
+    monkeypatch.setattr(segments, "opened", lambda path: opened.append(path.name) or plain(path))
+    reader.refresh()
+    assert len(opened) == 6, "the hashes, once a segment"
+    opened.clear()
+    assert reader.get(["k4100"])["k4100"].tolist() == [4100] * 3
+    assert len(opened) == 1
+    opened.clear()
+    assert reader.get(["k99999"]) == {}
+    assert not opened
+
+
+def test_segments_are_joined_while_another_reads(
+    cache: VectorCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "MANY", 8)
+    for n in range(10):
+        cache.put(*numbered(n * 300, 310))  # ten texts are in two segments each
+    reader = VectorCache(Home(tmp_path), "revision")
+    keys = [f"k{n}" for n in range(3010)]
+    reader.refresh()
+    assert cache.compact() == 10
+    assert len(list(cache.folder.glob("*.parquet"))) == 1
+    assert len(cache) == 3010
+    assert reader.take(keys).vectors[:, 0].tolist() == list(range(3010)), "it looked again"
+    assert cache.take(keys).known.all()
+    assert cache.compact() == 0
+
+
+def test_large_segments_are_left_alone(cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "MANY", 3)
+    monkeypatch.setattr(vectors, "LARGE", 100)
+    cache.put(*numbered(0, 120))
+    large = {path.name for path in cache.folder.glob("*.parquet")}
+    for n in range(4):
+        cache.put(*numbered(1000 + n * 40, 40))
+    assert cache.compact() == 3, "three make a large one; the fourth is alone"
+    left = {path.name for path in cache.folder.glob("*.parquet")}
+    assert large < left
+    assert len(left) == 3
+    assert cache.take([f"k{n}" for n in (5, 1000, 1159)]).vectors[:, 0].tolist() == [5, 1000, 1159]
+
+
+def test_a_kill_between_writing_and_removing_leaves_every_vector(
+    cache: VectorCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "MANY", 4)
+    for n in range(5):
+        cache.put(*numbered(n * 10, 10))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            cache.compact()
+    after = VectorCache(Home(tmp_path), "revision")
+    assert after.take([f"k{n}" for n in range(50)]).known.all()
+    assert after.compact() == 6, "the joined one and the five that it was made of"
+    assert len(after) == 50
+    assert len(list(after.folder.glob("*.parquet"))) == 1
+
+
+JOIN = ADD.replace("cache.get(", "cache.compact(); cache.get(").replace(
+    "cache = ", "from warehouse import vectors; vectors.MANY = 4; cache = "
+)
+
+
+def test_processes_add_read_and_join_at_once(cache: VectorCache, tmp_path: Path) -> None:
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", JOIN, str(tmp_path), name], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+        for name in ("one", "two")
+    ]
+    for process in running:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert not err
+    keys = [f"{name}-{n}" for name in ("one", "two") for n in range(20)]
+    found = cache.take(keys)
+    assert found.vectors.tolist() == [[n] * 4 for _ in range(2) for n in range(20)]
+    assert not list(cache.folder.glob("*.damaged"))

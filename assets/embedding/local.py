@@ -1,0 +1,128 @@
+"""Sentence-transformers models, loaded from a folder and computed on whatever device there is."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from assets.embedding.embedder import EmbedderRecipe, Matrix
+from assets.embedding.tokenizer import load_tokenizer
+from assets.embedding.windows import average_windows, encodable, refuse_long, unit
+from warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+class LocalEmbedder:
+    """A loaded sentence-transformers model: texts in, vectors out."""
+
+    def __init__(self, recipe: EmbedderRecipe, folder: Path) -> None:
+        self.recipe = recipe
+        self.tokenizer = load_tokenizer(folder)
+        self.model = _load(folder, recipe.dtype, recipe.device)
+        positions = _positions(self.model)
+        if positions is not None and recipe.max_tokens > positions:
+            raise InputError(
+                f"embedder {recipe.model}: max_tokens is {recipe.max_tokens}, but the model reads "
+                f"{positions} tokens at most; lower max_tokens"
+            )
+        if not _pools_prompts(self.model) and (recipe.query_prompt or recipe.passage_prompt):
+            raise InputError(
+                f"embedder {recipe.model}: the model leaves its prompts out when it pools, which is not "
+                "supported; leave query_prompt and passage_prompt out"
+            )
+        self.dimensions = int(self.model.get_embedding_dimension() or 0)
+
+    @property
+    def room(self) -> int:
+        """How many tokens of text fit, once the special tokens are counted."""
+        return self.recipe.max_tokens - self.tokenizer.special_tokens
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts that are already prefixed; return float32, shape (texts, dimensions)."""
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        clean = encodable(texts)
+        if self.recipe.overflow == "average":
+            return average_windows(
+                clean, self.encode, self.tokenizer, self.room, normalise=self.recipe.normalise
+            )
+        if self.recipe.overflow == "fail":
+            refuse_long(clean, self.recipe, self.tokenizer)
+        return self.encode(clean)
+
+    def encode(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts, cut at max_tokens, without a look at how long they are."""
+        self.model.max_seq_length = self.recipe.max_tokens  # recipes of one model share its loaded weights
+        found = self.model.encode(
+            list(texts), batch_size=self.recipe.batch_size, show_progress_bar=False, convert_to_tensor=True
+        )
+        vectors = np.asarray(found.float().cpu().numpy(), np.float32)
+        # Not by the model: a length that is computed in bf16 is off by a thousandth.
+        return unit(vectors) if self.recipe.normalise else vectors
+
+
+def has_bf16() -> bool:
+    """Say whether this machine's processor computes in bf16 itself; else it would be slower than fp32."""
+    import torch
+
+    if platform.machine().lower() in {"x86_64", "amd64"}:
+        able = torch.cpu.get_capabilities()
+        return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def _positions(model: SentenceTransformer) -> int | None:
+    """Return how many tokens a model has positions for; the MPNet and RoBERTa families keep two back.
+
+    None where positions are not counted (T5 and other relative ones).
+    """
+    config: Any = getattr(model[0], "auto_model", model[0]).config
+    most = getattr(config, "max_position_embeddings", None)
+    offset = 2 if config.model_type in {"mpnet", "roberta", "xlm-roberta"} else 0
+    return int(most) - offset if most else None
+
+
+def _pools_prompts(model: SentenceTransformer) -> bool:
+    return all(getattr(module, "include_prompt", True) for module in model)
+
+
+def _device(wanted: str) -> str | None:
+    """Return the device for sentence-transformers, None for its own choice; raise where it has none."""
+    import torch
+
+    there = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+    if wanted in there and not there[wanted]():
+        raise InputError(f"`device: {wanted}`: this machine has none that torch can use; say `auto` or `cpu`")
+    return None if wanted == "auto" else wanted
+
+
+@lru_cache(maxsize=3)
+def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str) -> SentenceTransformer:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    where = _device(device)
+    kind = torch.bfloat16 if dtype == "bf16" else torch.float32
+    model = SentenceTransformer(
+        str(folder), device=where, local_files_only=True, model_kwargs={"dtype": kind}
+    )
+    if dtype == "bf16" and model.device.type == "cpu" and not has_bf16():
+        raise InputError(
+            "`dtype: bf16`: the processor of this machine does not compute in bf16, so it would be slower "
+            "than fp32; say `dtype: fp32`"
+        )
+    model.default_prompt_name = None  # prefixes are part of the text here, and of its hash
+    return model

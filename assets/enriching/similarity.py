@@ -1,0 +1,46 @@
+"""How similar chunks are to the title and to the tags of their document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.float32]
+
+
+def tags_text(tags: Sequence[str] | None) -> str | None:
+    """Return the tags of a document as one text, None where it has none.
+
+    >>> tags_text(["ferry", "harbour"])
+    'ferry, harbour'
+    """
+    return ", ".join(tag for tag in tags or () if tag.strip()) or None
+
+
+def similarities(
+    vectors: Matrix, others: Sequence[str | None], embed: Callable[[list[str]], Matrix]
+) -> list[float | None]:
+    """Return the cosine of each vector and the text beside it, in [-1, 1]; None where there is no text.
+
+    Args:
+        vectors: of the chunks, shape (chunks, dimensions).
+        others: a title or the tags of each chunk's document, shape (chunks,); blank counts as none.
+        embed: embeds texts; asked once, each distinct one once.
+    """
+    found: list[float | None] = [None] * len(others)
+    distinct = list(dict.fromkeys(text for text in others if text and text.strip()))
+    if not distinct:
+        return found
+    rows = {text: row for row, text in enumerate(distinct)}
+    given = [at for at, text in enumerate(others) if text in rows]
+    ours = _unit(vectors[given])
+    theirs = _unit(embed(distinct))[[rows[others[at] or ""] for at in given]]
+    for at, cosine in zip(given, np.einsum("ij,ij->i", ours, theirs).tolist(), strict=True):
+        found[at] = max(-1.0, min(1.0, cosine))
+    return found
+
+
+def _unit(vectors: Matrix) -> Matrix:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))

@@ -1,0 +1,153 @@
+"""An API as an embedder of a study: its recipe, its identity, its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe, model_prompts
+from assets.embeddings import Embeddings
+from assets.merging import Build
+from assets.stage import Work, build_key
+from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, embeddings, failure
+from warehouse.artifacts import Artifact
+from warehouse.errors import InputError
+from warehouse.parquet import frame, write_parquet
+from warehouse.paths import Home
+from warehouse.schemas import CHUNKS
+
+MINILM = "all-MiniLM-L6-v2"
+
+
+def recipe(**fields: Any) -> EmbedderRecipe:
+    return EmbedderRecipe.model_validate({"model": "openai/any", **fields})
+
+
+def test_batches_are_sent_and_each_text_once(tmp_path: Path) -> None:
+    with FakeOpenAI(respond=embeddings) as server:
+        asked = recipe(api={"base": server.api_base}, batch_size=4, passage_prefix="p: ")
+        texts = [f"text {n}" for n in range(10)]
+        first = CachedEmbedder(asked, Home(tmp_path)).passages([*texts, texts[0]])
+        sent = [text for request in server.requests for text in request.body["input"]]
+        assert sorted(sent) == sorted(f"p: {text}" for text in texts)
+        assert {len(request.body["input"]) for request in server.requests} == {4, 2}
+        assert CachedEmbedder(asked, Home(tmp_path)).passages(texts).computed == 0
+    assert first.computed == 10
+    assert np.array_equal(first.vectors[0], first.vectors[10])
+
+
+def stage_over(home: Path, asked: EmbedderRecipe, *texts: str) -> tuple[Embeddings, Work]:
+    work = Work(Home(home))
+    rows: list[dict[str, object]] = [
+        {"chunk_id": f"c{n}", "text": text, "prefix": ""} for n, text in enumerate(texts)
+    ]
+    write_parquet(frame(rows, CHUNKS), work.store.folder("chunks", "i") / "chunks.parquet")
+    work.store.commit(Artifact("chunks", "c.t", "i", "v"))
+    return Embeddings(Build(embedders={"e": asked}, indexes={"c.t.e": ("c", "t", "e")})), work
+
+
+def test_a_failure_keeps_what_was_finished_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.embedding.cached.FLUSH", 2)
+    asked_for = 0
+
+    def respond(received: Received) -> Scripted:
+        nonlocal asked_for
+        asked_for += 1
+        return embeddings(received) if asked_for <= 2 else failure(401, "no such key")
+
+    texts = [f"text {n}" for n in range(6)]
+    with FakeOpenAI(respond=respond) as server:
+        asked = recipe(api={"base": server.api_base})
+        stage, work = stage_over(tmp_path, asked, *texts)
+        outcome = build_key(stage, "c.t.e", work)
+        assert outcome.artifact is None
+        assert outcome.error is not None
+        assert outcome.error.startswith("error: ")
+        assert "no such key" in outcome.error
+        asked_for = -10
+        outcome = build_key(stage, "c.t.e", work)
+    assert outcome.ok, outcome.error
+    assert outcome.artifact is not None
+    assert outcome.artifact.meta["embedded_now"] == 2, "four were kept"
+    fit = outcome.checks[0]
+    assert fit.passed
+    assert "not counted" in fit.description, "said, not passed over"
+
+
+@pytest.mark.models
+def test_tokens_are_counted_by_the_tokenizer_that_is_named(
+    tmp_path: Path, weights: Callable[[str], Path]
+) -> None:
+    weights(MINILM)
+    with FakeOpenAI(respond=embeddings) as server:
+        api = {"base": server.api_base, "tokenizer": MINILM}
+        stage, work = stage_over(tmp_path, recipe(api=api, max_tokens=16), "word " * 20)
+        outcome = build_key(stage, "c.t.e", work)
+        assert outcome.error is not None
+        assert "1 of 1 chunks" in outcome.error
+        assert "(openai/any) reads" in outcome.error
+        assert not server.requests
+        cut = CachedEmbedder(recipe(api=api, max_tokens=16, overflow="truncate"), Home(tmp_path))
+        cut.passages(["word " * 20])
+        assert server.requests[-1].body["input"] == [" ".join(["word"] * 14)]
+
+
+def test_what_changes_an_apis_vectors_changes_its_revision() -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"dimensions": 256},
+        {"base": "http://127.0.0.1:1/v1"},
+    ]
+    assert len({recipe(api=change).revision() for change in changes}) == 3
+    same: list[dict[str, Any]] = [{"timeout": 5}, {"retries": 0}, {"budget_usd": 2}]
+    assert {recipe(api=change).revision() for change in same} == {recipe(api={}).revision()}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"api": {}, "dtype": "bf16"}, "dtype: the server of an `api` decides that"),
+        ({"api": {}, "revision": "a" * 40, "query_prompt": "q"}, "revision, query_prompt: the server"),
+        ({"api": {}, "overflow": "truncate"}, "needs `api: {tokenizer: …}`"),
+        ({"api": {"tokenizer": "nothing"}}, "unknown embedding model 'nothing'"),
+        ({"api": {"url": "x"}}, "Extra inputs"),
+        ({}, "is a model of the Hugging Face hub: give `revision`"),
+        ({"model": MINILM, "query_prefix": "q", "query_prompt": "query"}, "query_prefix or query_prompt"),
+    ],
+)
+def test_contradictions_are_refused(fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        recipe(**fields)
+
+
+def test_a_prompt_is_read_from_the_models_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "config_sentence_transformers.json").write_text(
+        '{"prompts": {"query": "query: ", "document": "passage: "}}'
+    )
+    asked = recipe(model=str(folder), query_prompt="query", passage_prompt="document")
+    cached = CachedEmbedder(asked, Home(tmp_path))
+    assert (cached.query_prefix, cached.passage_prefix) == ("query: ", "passage: ")
+    assert model_prompts(tmp_path) == {}
+    wrong = CachedEmbedder(asked.model_copy(update={"query_prompt": "ask"}), Home(tmp_path))
+    with pytest.raises(InputError, match="query_prompt 'ask' is unknown; the model has document, query"):
+        _ = wrong.query_prefix
+
+
+def test_a_recipe_is_written_as_it_was_read() -> None:
+    given = {"model": "intfloat/e5-small-v2", "revision": "b" * 40, "query_prefix": "query: "}
+    made = recipe(**given)
+    assert recipe(**made.model_dump()) == made
+    assert recipe(**made.model_dump(mode="json"))._weights() == made._weights()
+    assert EmbedderRecipe(model="all-mpnet-base-v2", max_tokens=384).revision()

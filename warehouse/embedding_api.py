@@ -1,0 +1,150 @@
+"""Embeddings from a server, through LiteLLM: typed errors, retries, a budget, and what it cost.
+
+The rules for retries, addresses, keys and secrets are the gateway's own.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warehouse import gateway
+from warehouse.errors import AssayError
+from warehouse.schemas import Status
+
+Matrix = npt.NDArray[np.float32]
+
+
+_TOO_LONG = re.compile(r"maximum (?:context|input) length|context_length_exceeded", re.IGNORECASE)
+
+
+class EmbeddingError(AssayError):
+    """A request for embeddings failed; `status` says how, the message why, without secrets."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        self.status = status
+        self.reason = gateway._one_line(reason)
+        super().__init__(f"{status.value}: {self.reason}")
+
+
+class EmbeddingApi:
+    """One model on one server. Safe to use from many threads.
+
+    model: a LiteLLM name (`openai/text-embedding-3-small`)
+    base: any OpenAI-compatible server, with a model name that begins with `openai/`
+    dimensions: how many the server shall give; None: its own number
+    timeout: seconds that the server may stay silent
+    retries: further attempts after a rate limit or a server's passing failure
+    budget_usd: no request is sent once that much was spent; models without a known price do not count
+
+    spent_usd, prompt_tokens: of all requests so far
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base: str | None = None,
+        dimensions: int | None = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+        budget_usd: float | None = None,
+    ) -> None:
+        self.model = model
+        self.base = server_of(model, base)
+        self.dimensions = dimensions
+        self.timeout = timeout
+        self.retries = retries
+        self.budget_usd = budget_usd
+        self.spent_usd = 0.0
+        self.prompt_tokens = 0
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of ``texts`` in their order, float32, shape (texts, dimensions), as they came.
+
+        Raises:
+            EmbeddingError: the request failed, or its answer does not hold a finite vector for each text.
+        """
+        if self.budget_usd is not None and self.spent_usd >= self.budget_usd:
+            raise EmbeddingError(Status.OVER_BUDGET, f"The budget of {self.budget_usd} USD is spent.")
+        response = self._ask(list(texts))
+        vectors = _vectors(response, len(texts))
+        if self.dimensions and vectors.shape[1] != self.dimensions:
+            raise EmbeddingError(
+                Status.PARSE_FAILED,
+                f"The server gave {vectors.shape[1]} dimensions where {self.dimensions} were asked for.",
+            )
+        usage = getattr(response, "usage", None)
+        with self._lock:
+            self.spent_usd += gateway._price(self.model, response) or 0.0
+            self.prompt_tokens += getattr(usage, "prompt_tokens", None) or 0
+        return vectors
+
+    def _ask(self, texts: list[str]) -> Any:
+        litellm = gateway._litellm()
+        litellm.DEFAULT_MAX_RETRIES = 0  # for embeddings, LiteLLM takes `max_retries=0` for none given
+        arguments = {
+            "model": self.model,
+            # Servers refuse an empty text.
+            "input": [text or " " for text in texts],
+            "encoding_format": "float",
+            "timeout": self.timeout,
+            "num_retries": 0,  # retried here, where Retry-After is in hand
+            "max_retries": 0,
+            **gateway._given(
+                api_base=self.base, api_key=gateway._key(self.model, self.base), dimensions=self.dimensions
+            ),
+        }
+        if self.dimensions:
+            # LiteLLM refuses the parameter for models that it does not know to have it; the server decides.
+            arguments["allowed_openai_params"] = ["dimensions"]
+        for attempt in range(self.retries + 1):
+            try:
+                return litellm.embedding(**arguments)
+            except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
+                wait = gateway._wait(error, attempt) if attempt < self.retries else None
+                if wait is None:
+                    reason = f"{type(error).__name__}: {error}"
+                    raise EmbeddingError(_status(error), reason) from error
+                time.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+
+def server_of(model: str, base: str | None) -> str | None:
+    """Return the URL that will be asked, which may come from the environment; None: the provider's own."""
+    return gateway._base(model, base)
+
+
+def _status(error: Exception) -> Status:
+    # LiteLLM tells a text that is too long from other bad requests for completions only.
+    return Status.TRUNCATED if _TOO_LONG.search(str(error)) else gateway._status(error)
+
+
+def _vectors(response: Any, n_texts: int) -> Matrix:
+    """Read the vectors of a response in the order of their texts."""
+    try:
+        rows = sorted((_field(row, "index"), _field(row, "embedding")) for row in response.data)
+        vectors = np.array([vector for _, vector in rows], np.float32)
+        places = [place for place, _ in rows]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise EmbeddingError(
+            Status.PARSE_FAILED, f"The server's answer holds no embeddings ({error})."
+        ) from error
+    if places != list(range(n_texts)) or vectors.ndim != 2:
+        raise EmbeddingError(Status.PARSE_FAILED, f"The server gave {len(rows)} vectors for {n_texts} texts.")
+    if not np.isfinite(vectors).all():
+        raise EmbeddingError(
+            Status.PARSE_FAILED, "The server gave a vector with a number that is not finite."
+        )
+    return vectors
+
+
+def _field(row: Any, name: str) -> Any:
+    return row[name] if isinstance(row, dict) else getattr(row, name)
