@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from assets.indexing.approximate import RECALL
+from assets.indexing.facts import IndexFacts
+from assets.indexing.recipe import IndexRecipe
+from assets.indexing.rows import QUESTIONS, StoredRows
 from assets.indexing.table import build as build_table
 from assets.indexing.table import open_table
+from assets.indexing.upsert import link_or_copy
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
+from warehouse.errors import AssayError
 from warehouse.identity import digest
-from warehouse.parquet import read_parquet
 
 
 class Indexes(Stage):
-    """Writes a LanceDB table (vectors and full text) and the lexical index beside it."""
+    """Writes a LanceDB table and the lexical index beside it; where few chunks changed, by an upsert."""
 
     name = "indexes"
     group = "corpus"
     description = (
-        "A LanceDB table with the vectors and a full-text index; the tokenised corpus for BM25 beside it. "
-        "Readers open the finished, tagged version only."
+        "A LanceDB table with the vectors, a full-text index and indexed columns for filters (date, "
+        "keywords, language, document); the postings of its words for BM25 beside it, memory-mapped. Where "
+        "few chunks changed, only those are written. Readers open the finished version, tagged with its "
+        "data version, and no other."
     )
+    code_version = "2"
     upstream = ("chunks", "embeddings")
-    checks: ClassVar[dict[str, str]] = {"all_rows": "The table that readers open holds every chunk."}
+    checks: ClassVar[dict[str, str]] = {
+        "all_rows": "The table that readers open holds every chunk.",
+        "recall": f"Search by vectors finds at least {RECALL:.0%} of the 10 nearest chunks.",
+    }
 
     def __init__(self, build: Build) -> None:
         self.build_plan = build
@@ -38,27 +50,63 @@ class Indexes(Stage):
         return [Need("chunks", key.rpartition(".")[0]), Need("embeddings", key)]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return nothing: an index has no parameters yet."""
-        return {}
+        """Return the digest of how the corpus' indexes are searched."""
+        return {f"index.{self.build_plan.indexes[key][0]}": self._recipe(key).identity()}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Write the index."""
         chunk_artifact, embedding_artifact = self.inputs(key, work.store)
-        chunks = read_parquet(work.store.folder("chunks", chunk_artifact.identity) / "chunks.parquet")
-        embeddings = read_parquet(
-            work.store.folder("embeddings", embedding_artifact.identity) / "embeddings.parquet"
+        if not embedding_artifact.complete:
+            reason = embedding_artifact.meta.get("incomplete", "some chunks have no vector")
+            raise AssayError(f"indexes of {key}: the embeddings are not complete: {reason}")
+        rows = StoredRows(
+            work.store.folder("chunks", chunk_artifact.identity) / "chunks.parquet",
+            work.store.folder("embeddings", embedding_artifact.identity) / "embeddings.parquet",
         )
+        recipe = self._recipe(key)
+        inputs = [chunk_artifact.data_version, embedding_artifact.data_version]
+        version = digest([*inputs, self.code_version, recipe.identity()])
+        previous = work.store.current(self.name, key)
         begin = time.perf_counter()
-        facts = build_table(folder, chunks, embeddings["vector"].to_numpy())
-        rows = open_table(folder).count_rows()
-        check = Check("all_rows", rows == len(chunks), f"{rows} rows for {len(chunks)} chunks")
-        meta = {
-            "chunks": facts.chunks,
-            "dimensions": facts.dimensions,
-            "seconds": round(time.perf_counter() - begin, 2),
-        }
-        return Built(
-            digest([chunk_artifact.data_version, embedding_artifact.data_version, self.code_version]),
-            meta,
-            (check,),
+        facts = build_table(
+            folder,
+            rows,
+            recipe=recipe,
+            tag=version,
+            previous=work.store.folder(self.name, previous.identity) if previous else None,
+            note=lambda text: work.progress(f"{text} of {key}", 0, 0),
         )
+        questions = work.store.folder("embeddings", embedding_artifact.identity) / QUESTIONS
+        if questions.exists():
+            link_or_copy(questions, folder / QUESTIONS)
+        meta = {**_meta(facts), "seconds": round(time.perf_counter() - begin, 2)}
+        held = open_table(folder).count_rows()
+        all_rows = Check("all_rows", held == rows.count, f"{held} rows for {rows.count} chunks")
+        return Built(version, meta, (all_rows, _recall(facts)))
+
+    def _recipe(self, key: str) -> IndexRecipe:
+        return self.build_plan.corpora[self.build_plan.indexes[key][0]].index
+
+
+def _meta(facts: IndexFacts) -> dict[str, Any]:
+    search = {name: value for name, value in asdict(facts.search).items() if value is not None}
+    recall = search.pop("recall")
+    return {
+        "chunks": facts.chunks,
+        "dimensions": facts.dimensions,
+        "search": search,
+        "recall_at_10": recall,
+        "made": facts.made,
+        "rows": {"added": facts.added, "changed": facts.changed, "removed": facts.removed},
+    }
+
+
+def _recall(facts: IndexFacts) -> Check:
+    search = facts.search
+    if search.kind == "exact":
+        return Check("recall", True, "search is exact")
+    good = search.recall >= RECALL
+    hint = "" if good else "; raise ef, nprobes or refine_factor of the corpus' index, or search exactly"
+    return Check(
+        "recall", good, f"recall@10 of {search.kind} is {search.recall:.3f} on sampled questions{hint}"
+    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,7 @@ from warehouse.errors import CorruptFileError
 from warehouse.parquet import read_parquet, replacing, write_parquet
 
 _WORD = re.compile(r"\w+")
+BLOCK = 8_192
 _ARRAYS = ("begins", "rows", "counts", "lengths")
 
 
@@ -60,23 +63,64 @@ class Lexical:
 
 
 def lexical_of(texts: Iterable[str]) -> Lexical:
-    """Count the plain words of every text; only numbers are held beside the vocabulary."""
+    """Count the plain words of every text.
+
+    Held are the vocabulary, one pair of small numbers a posting, and the words of BLOCK texts.
+    """
     numbers: dict[str, int] = {}
-    tokens: list[npt.NDArray[np.int32]] = []
-    for text in texts:
-        words = plain_tokens(text)
-        tokens.append(np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int32))
-    lengths = np.array([len(one) for one in tokens], np.int32)
-    flat = np.concatenate(tokens) if tokens else np.zeros(0, np.int32)
+    blocks: list[_Block] = []
+    lengths: list[npt.NDArray[np.int32]] = []
+    for held in _batched(texts):
+        tokens = [[numbers.setdefault(word, len(numbers)) for word in plain_tokens(text)] for text in held]
+        first = sum(map(len, lengths))
+        lengths.append(np.array([len(one) for one in tokens], np.int32))
+        blocks.append(_block(tokens, lengths[-1], first))
     words = sorted(numbers)
     place = np.zeros(len(words), np.int64)
     place[[numbers[word] for word in words]] = np.arange(len(words))
-    # One number a (word, chunk) pair, so that one sort groups and orders all postings.
-    pairs = place[flat] * max(1, len(lengths)) + np.repeat(np.arange(len(lengths)), lengths)
-    distinct, counts = np.unique(pairs, return_counts=True)
-    begins = np.searchsorted(distinct, np.arange(len(words) + 1) * max(1, len(lengths)))
-    rows = (distinct % max(1, len(lengths))).astype(np.int32)
-    return Lexical(words, begins.astype(np.int64), rows, counts.astype(np.int32), lengths)
+    all_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int32)
+    return Lexical(words, *_join(blocks, place), all_lengths)
+
+
+def _batched(texts: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(texts)
+    while held := list(islice(rest, BLOCK)):
+        yield held
+
+
+class _Block(NamedTuple):
+    """Postings of some texts, ordered by the number of the word and then by row."""
+
+    words: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+
+
+def _block(tokens: list[list[int]], lengths: npt.NDArray[np.int32], first: int) -> _Block:
+    flat = np.fromiter(chain.from_iterable(tokens), np.int64, int(lengths.sum()))
+    # One number a (word, text) pair, so that one sort groups and orders the postings.
+    pairs, counts = np.unique(flat * BLOCK + np.repeat(np.arange(len(lengths)), lengths), return_counts=True)
+    rows = (pairs % BLOCK + first).astype(np.int32)
+    return _Block((pairs // BLOCK).astype(np.int32), rows, counts.astype(np.int32))
+
+
+def _join(
+    blocks: list[_Block], place: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Lay the postings of all blocks out by the place of their word; return begins, rows and counts."""
+    sizes = np.zeros(len(place), np.int64)
+    for block in blocks:
+        sizes += np.bincount(place[block.words], minlength=len(place))
+    begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    rows, counts = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.int32)
+    free = begins[:-1].copy()  # where each word's next posting goes
+    while blocks:
+        block = blocks.pop(0)
+        words, starts, lengths = np.unique(block.words, return_index=True, return_counts=True)
+        targets = np.repeat(free[place[words]] - starts, lengths) + np.arange(len(block.words))
+        rows[targets], counts[targets] = block.rows, block.counts
+        free[place[words]] += lengths
+    return begins, rows, counts
 
 
 def write_lexical(lexical: Lexical, folder: Path) -> None:

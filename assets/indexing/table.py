@@ -1,73 +1,211 @@
-"""One index: a LanceDB table (vectors and full text) and a lexical index, written once and then only read.
+"""One index: a LanceDB table (vectors, full text, columns for filters) and a lexical index beside it.
 
 The folder of an index is named by its identity, so a finished table is never changed: another corpus version
-is another folder. The table carries the tag `TAG`, set last; readers open that tag and nothing else, so a
-half-written table is never read.
+is another folder, which begins as a clone of the one before where few rows differ. A table carries a tag,
+set last, that `facts.json` names; readers open that tag and nothing else, so a half-written table is never
+read.
 """
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
+import pyarrow as pa
 
-from assets.embedding.embedder import Matrix
+from assets.indexing.approximate import RECALL, create_vector_index, tuned
+from assets.indexing.facts import FACTS, IndexFacts, Search, read_facts, write_facts
 from assets.indexing.lexical import lexical_of, write_lexical
+from assets.indexing.recipe import IndexRecipe
+from assets.indexing.rows import Rows, schema_digest, schema_of
+from assets.indexing.upsert import Changes, clone, compare, upsert
 from warehouse.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from lancedb.table import Table
 
-TAG = "whole"
 TABLE = "chunks"
-COLUMNS = (
-    *("chunk_id", "doc_id", "ordinal", "start", "end", "text", "gap", "context_start", "context_end"),
-    *("n_tokens", "n_chunks", "title", "url", "published_at", "language", "keywords", "tags"),
-)
+VECTOR_INDEX = "vector_idx"
+MAX_SCANNED = 5_000
+"""New rows that every search by vectors compares one by one, beside the index, before they are added to it: a
+few milliseconds, where adding one row to a graph of several partitions builds them all again."""
+Note = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class IndexFacts:
-    """What was built: the number of chunks, and of the dimensions of their vectors."""
+def build(
+    folder: Path,
+    rows: Rows,
+    *,
+    recipe: IndexRecipe | None = None,
+    tag: str = "whole",
+    previous: Path | None = None,
+    note: Note = lambda _: None,
+) -> IndexFacts:
+    """Write the index of ``rows`` into ``folder``.
 
-    chunks: int
-    dimensions: int
-
-
-def build(folder: Path, chunks: pl.DataFrame, vectors: Matrix) -> IndexFacts:
-    """Write the index of ``chunks`` (schemas.CHUNKS) and their vectors, shape (chunks, d), in that order."""
-    import lancedb
-    from lancedb.index import FTS
-
-    if len(chunks) != len(vectors):
-        raise ValueError(f"{len(chunks)} chunks but {len(vectors)} vectors")
+    Args:
+        tag: of the finished table, for instance its data version.
+        previous: the folder of an earlier index of the same key, which is only read; when it has the same
+            columns and recipe and few rows differ, the new table begins as its clone.
+        note: is told what is being done.
+    """
+    recipe = recipe or IndexRecipe()
+    (folder / FACTS).unlink(missing_ok=True)  # from here on, until the end, the index is not whole
     shutil.rmtree(folder / "lancedb", ignore_errors=True)  # what an earlier, killed build left
-    order = np.argsort(np.array(chunks["chunk_id"].to_list()))
-    rows = chunks[order].select(COLUMNS)
-    data = rows.with_columns(
-        pl.Series("vector", vectors[order], dtype=pl.Array(pl.Float32, vectors.shape[1]))
+    fresh = IndexFacts(
+        tag=tag,
+        chunks=rows.count,
+        dimensions=rows.dimensions,
+        schema=schema_digest(rows.dimensions),
+        recipe=recipe.identity(),
+        search=Search(),
+        made="whole",
+        added=rows.count,
     )
-    database = lancedb.connect(str(folder / "lancedb"))
-    table = database.create_table(TABLE, data.to_arrow())
-    table.create_index("text", config=FTS(with_position=False))
-    write_lexical(lexical_of(rows["text"]), folder / "lexical")
-    table.tags.create(TAG, table.version)
-    return IndexFacts(len(rows), int(vectors.shape[1]))
+    update = None if previous is None or previous == folder else _update(previous, fresh, rows)
+    if previous is None or update is None:
+        note("writing rows")
+        facts, table = fresh, _write(folder, rows)
+    else:
+        before, changes = update
+        note("updating rows")
+        facts, table = _updated(fresh, before, changes), _clone(previous, folder)
+        upsert(table, rows, changes)
+    note("indexing vectors")
+    facts = replace(facts, search=_index_vectors(table, rows, recipe, update[0].search if update else None))
+    note("indexing columns")
+    _index_columns(table)
+    note("indexing words")
+    write_lexical(lexical_of(rows.texts()), folder / "lexical")
+    write_facts(facts, folder)
+    table.tags.create(tag, table.version)
+    return facts
 
 
 def open_table(folder: Path) -> Table:
-    """Open the finished table of an index for reading."""
+    """Open the finished table of an index for reading.
+
+    Raises:
+        CorruptFileError: it is missing, damaged or was never finished.
+    """
+    tag = read_facts(folder).tag
+    try:
+        table = _connect(folder)
+        table.checkout(tag)
+    except (ValueError, RuntimeError, OSError) as error:
+        raise _damaged(folder, error) from error
+    return table
+
+
+def _damaged(folder: Path, error: Exception) -> CorruptFileError:
+    return CorruptFileError(
+        f"{folder}: the index is damaged ({error}). Delete the folder; `assay run` makes it again."
+    )
+
+
+def _connect(folder: Path) -> Table:
     import lancedb
 
+    return lancedb.connect(str(folder / "lancedb")).open_table(TABLE)
+
+
+def _update(previous: Path, fresh: IndexFacts, rows: Rows) -> tuple[IndexFacts, Changes] | None:
+    """Return what differs from the previous index, or None when it cannot or should not be updated."""
     try:
-        table = lancedb.connect(str(folder / "lancedb")).open_table(TABLE)
-        table.checkout(TAG)
-    except (ValueError, RuntimeError, OSError) as error:
-        raise CorruptFileError(
-            f"{folder}: the index is damaged ({error}). Delete the folder; `assay run` makes it again."
-        ) from error
+        before = read_facts(previous)
+        if (before.schema, before.recipe) != (fresh.schema, fresh.recipe):
+            return None
+        hashes = _hashes(previous)
+    except CorruptFileError:  # there is nothing to start from
+        return None
+    changes = compare(hashes, rows)
+    return (before, changes) if changes.few(before, rows.count) else None
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """Return the row hash of every chunk of an index."""
+    try:
+        rows = open_table(folder).search().select(["chunk_id", "row_hash"]).to_arrow()
+    except RuntimeError as error:
+        raise _damaged(folder, error) from error
+    return dict(zip(rows["chunk_id"].to_pylist(), rows["row_hash"].to_pylist(), strict=True))
+
+
+def _updated(fresh: IndexFacts, before: IndexFacts, changes: Changes) -> IndexFacts:
+    return replace(
+        fresh,
+        made="upsert",
+        added=len(changes.added),
+        changed=len(changes.changed),
+        removed=len(changes.removed),
+        dead=changes.dead(before),
+        upserts=before.upserts + 1,
+    )
+
+
+def _write(folder: Path, rows: Rows) -> Table:
+    import lancedb
+
+    schema = schema_of(rows.dimensions)
+    database = lancedb.connect(str(folder / "lancedb"))
+    return database.create_table(TABLE, pa.RecordBatchReader.from_batches(schema, rows.batches()))
+
+
+def _clone(previous: Path, folder: Path) -> Table:
+    """Link the previous table into ``folder``, with its vector index and no other."""
+    before = open_table(previous)
+    others = [index for index in before.list_indices() if index.name != VECTOR_INDEX]
+    clone(previous / "lancedb", folder / "lancedb", frozenset(index.index_uuid for index in others))
+    table = _connect(folder)
+    if table.version != before.version:  # whatever came after the tag is not part of the index
+        table.restore(before.version)
+    for index in others:
+        table.drop_index(index.name)
     return table
+
+
+def _index_columns(table: Table) -> None:
+    """Index words and filter columns: quick, and so word statistics are always those of the rows of now."""
+    from lancedb.index import FTS, Bitmap, BTree, LabelList
+
+    for column, config in {
+        "text": FTS(with_position=False),
+        "chunk_id": BTree(),
+        "doc_id": BTree(),
+        "published_on": BTree(),
+        "language": Bitmap(),
+        "keywords": LabelList(),
+    }.items():
+        table.create_index(column, config=config, replace=True)
+
+
+def _index_vectors(table: Table, rows: Rows, recipe: IndexRecipe, before: Search | None) -> Search:
+    """Bring the index of the vectors up to date, or make it; return how it is searched.
+
+    An updated one is kept while it finds enough.
+    """
+    kind = recipe.kind(rows.count)
+    kept = before is not None and before.kind == kind
+    if before is not None and before.kind != "exact" and not kept:
+        table.drop_index(VECTOR_INDEX)
+    if kind == "exact":
+        return Search()
+    if kept:
+        if _unindexed(table) > MAX_SCANNED:
+            # This also removes older versions of the clone: its links, not the files.
+            table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
+        search = tuned(table, rows, recipe)
+        if search.recall >= RECALL:
+            return search
+    create_vector_index(table, recipe, rows.count)
+    return tuned(table, rows, recipe)
+
+
+def _unindexed(table: Table) -> int:
+    """Return the number of rows that the vector index does not hold yet."""
+    (index,) = (index for index in table.list_indices() if index.name == VECTOR_INDEX)
+    return int(index.num_unindexed_rows)

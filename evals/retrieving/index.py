@@ -1,4 +1,4 @@
-"""An index opened for reading: its chunks in memory, its searchable parts made at first use and shared."""
+"""An index opened for reading: its parts are read or made at first use, and shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ import numpy.typing as npt
 import polars as pl
 
 from assets.indexing import table as tables
+from assets.indexing.approximate import nearest
+from assets.indexing.dates import moment
+from assets.indexing.facts import IndexFacts, read_facts
 from assets.indexing.lexical import Lexical, open_lexical
+from assets.indexing.rows import COLUMNS, QUESTIONS
+from warehouse.parquet import read_parquet
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 
 class OpenIndex:
     """One index, sorted by chunk id; a position in it stands for a chunk.
+
+    Whatever is not asked for is not read: a search by words leaves the vectors on disk.
 
     Args:
         folder: the index's folder (`assets.indexing.table.build` wrote it).
@@ -30,21 +37,71 @@ class OpenIndex:
         self._made: dict[object, Any] = {}
 
     @cached_property
+    def facts(self) -> IndexFacts:
+        """How the index was made and is searched."""
+        return read_facts(self.folder)
+
+    @cached_property
     def table(self) -> Table:
         """The LanceDB table, at its finished version."""
         return tables.open_table(self.folder)
 
     @cached_property
     def chunks(self) -> pl.DataFrame:
-        """The columns of `assets.indexing.table.COLUMNS`, and vector; sorted by chunk_id."""
-        rows = pl.from_arrow(self.table.to_arrow())
+        """The columns of `assets.indexing.rows.COLUMNS`, and published_on (a date); sorted by chunk_id."""
+        found = self.table.search().select([*COLUMNS, "published_on"]).to_arrow()
+        rows = pl.from_arrow(found)
         assert isinstance(rows, pl.DataFrame)  # noqa: S101 -- a table, not a column
         return rows.sort("chunk_id")
 
     @cached_property
     def vectors(self) -> npt.NDArray[np.float32]:
         """Unit vectors, shape (chunks, dimensions)."""
-        return np.ascontiguousarray(self.chunks["vector"].to_numpy(), dtype=np.float32)
+        found = np.empty((len(self), self.facts.dimensions), np.float32)
+        for batch in self.table.search().select(["chunk_id", "vector"]).to_batches():
+            rows = [self.positions[chunk_id] for chunk_id in batch["chunk_id"].to_pylist()]
+            flat = batch["vector"].flatten().to_numpy(zero_copy_only=False)
+            found[rows] = flat.reshape(len(rows), -1)
+        return found
+
+    @cached_property
+    def questions(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Further vectors that point at chunks: those of questions that a model wrote for them.
+
+        Positions of the chunks, shape (n,), and the vectors, shape (n, dimensions); chunks of an earlier
+        state of the corpus are left out.
+        """
+        path = self.folder / QUESTIONS
+        if not path.exists():
+            return np.zeros(0, np.int64), np.zeros((0, self.facts.dimensions), np.float32)
+        found = read_parquet(path).filter(pl.col("chunk_id").is_in(list(self.positions)))
+        rows = np.array([self.positions[chunk_id] for chunk_id in found["chunk_id"]], np.int64)
+        return rows, np.ascontiguousarray(found["vector"].to_numpy(), dtype=np.float32)
+
+    def cosines(
+        self, vector: npt.NDArray[np.float32], rows: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return the cosine of each chunk (of ``rows``, or all) and a unit vector, shape (chunks,).
+
+        A chunk that further vectors point at has the best of its own and theirs.
+        """
+        vectors = self.vectors if rows is None else self.vectors[rows]
+        # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
+        scores = np.einsum("ij,j->i", vectors, vector).astype(np.float64)
+        owners, others = self.questions
+        if len(owners):
+            best = np.full(len(self), -np.inf)
+            np.maximum.at(best, owners, np.einsum("ij,j->i", others, vector).astype(np.float64))
+            scores = np.maximum(scores, best if rows is None else best[rows])
+        return scores
+
+    @cached_property
+    def published(self) -> npt.NDArray[np.datetime64]:
+        """When each chunk's document was published, shape (chunks,), datetime64[s] without a time zone.
+
+        A partial date is its first day; NaT where nothing is known. Its day is the column `published_on`.
+        """
+        return np.array([moment(text) for text in self.chunks["published_at"]], "datetime64[s]")
 
     @cached_property
     def lexical(self) -> Lexical:
@@ -55,6 +112,44 @@ class OpenIndex:
     def positions(self) -> dict[str, int]:
         """Chunk id -> position."""
         return {chunk_id: position for position, chunk_id in enumerate(self.chunks["chunk_id"])}
+
+    @property
+    def has_ann(self) -> bool:
+        """Whether there is an approximate index of the vectors."""
+        return self.facts.search.kind != "exact"
+
+    def search_ann(
+        self,
+        vector: npt.NDArray[np.float32],
+        k: int,
+        where: str | None = None,
+        allowed: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the positions and cosines of the nearest chunks by the approximate index, best first.
+
+        It is searched with the parameters that reached the recall when it was built. Cosines are computed
+        from `vectors`, as an exact search does, so that both give a chunk the same score; ties go by
+        position.
+
+        Args:
+            vector: a unit vector, shape (dimensions,).
+            k: how many at most.
+            where: a LanceDB predicate over the columns of the table; None: all chunks.
+            allowed: the chunks that it lets through, shape (chunks,); None: all.
+
+        Raises:
+            ValueError: there is no approximate index.
+        """
+        if not self.has_ann:
+            raise ValueError(f"{self.folder}: this index is searched exactly; it has no approximate index")
+        found = nearest(self.table, vector, k, self.facts.search, where)["chunk_id"].to_pylist()
+        # Further vectors are in no approximate index; the chunks that they point at are looked at as well.
+        near = np.array([self.positions[chunk_id] for chunk_id in found], np.int64)
+        rows = np.union1d(near, self.questions[0])
+        rows = rows if allowed is None else rows[allowed[rows]]
+        scores = self.cosines(vector, rows)
+        order = np.lexsort((rows, -scores))[:k]
+        return rows[order], scores[order]
 
     @cached_property
     def _texts(self) -> dict[str, str]:
@@ -83,4 +178,4 @@ class OpenIndex:
         return self._made[key]
 
     def __len__(self) -> int:
-        return len(self.chunks)
+        return self.facts.chunks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from assets.indexing import table
 from assets.indexing.lexical import plain_tokens
+from assets.indexing.recipe import IndexRecipe
+from assets.indexing.rows import HeldRows
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
 from warehouse.parquet import frame
@@ -32,9 +34,16 @@ def query(text: str) -> Query:
 
 
 def build_index(
-    folder: Path, texts: Sequence[str], vectors: Sequence[npt.NDArray[np.float32]] | None = None
+    folder: Path,
+    texts: Sequence[str],
+    vectors: Sequence[npt.NDArray[np.float32]] | None = None,
+    columns: Mapping[str, Sequence[object]] | None = None,
+    recipe: IndexRecipe | None = None,
 ) -> OpenIndex:
-    """Write and open an index whose chunk ids are c000, c001, … in the order of the texts."""
+    """Write and open an index whose chunk ids are c000, c001, … in the order of the texts.
+
+    columns: of `schemas.CHUNKS` -> their values, in the order of the texts
+    """
     rows: list[dict[str, object]] = [
         {
             "chunk_id": f"c{number:03}",
@@ -49,11 +58,12 @@ def build_index(
             "context_end": 1000 * (number % 2) + len(text),
             "prefix": "",
             "n_tokens": len(text.split()),
+            **{name: values[number] for name, values in (columns or {}).items()},
         }
         for number, text in enumerate(texts)
     ]
     folder.mkdir(parents=True, exist_ok=True)
     found = [vector_of(text) for text in texts] if vectors is None else list(vectors)
     matrix = np.array(found, np.float32).reshape(len(texts), -1 if texts else DIMENSIONS)
-    table.build(folder, frame(rows, CHUNKS), matrix)
+    table.build(folder, HeldRows(frame(rows, CHUNKS), matrix), recipe=recipe)
     return OpenIndex(folder)

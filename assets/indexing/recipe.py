@@ -1,0 +1,62 @@
+"""How an index is searched: exactly, or by an approximate index above a size."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from warehouse.identity import digest
+from warehouse.recipe import Recipe
+
+Kind = Literal["exact", "hnsw", "ivf_pq"]
+MIN_ROWS = 1_000
+"""Below so many chunks an approximate index cannot be trained well, and an exact search takes no time."""
+PARTITION = 25_000
+"""Vectors of one HNSW graph: smaller graphs build faster and find more at equal `ef` (all are searched)."""
+
+
+class IndexRecipe(Recipe):
+    """The `index` of a corpus.
+
+    search: exact | hnsw (IVF-HNSW-SQ) | ivf_pq; auto is exact below `exact_below` chunks, hnsw from there
+    partitions: of the approximate index; None: one in 25,000 chunks for hnsw, their square root for ivf_pq
+    m: neighbours of a vector in the HNSW graph
+    ef_construction: candidates looked at while the graph is built
+    ef, nprobes, refine_factor: candidates kept while an HNSW graph is searched, partitions looked into, and
+        how many times the wanted rows are compared by their exact vectors; unless one of them is given, the
+        cheapest that reach the recall are chosen, and stored beside the table
+    """
+
+    code_version: ClassVar[str] = "1"
+
+    search: Literal["auto", "exact", "hnsw", "ivf_pq"] = "auto"
+    exact_below: Annotated[int, Field(ge=0, le=100_000_000)] = 50_000
+    partitions: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    m: Annotated[int, Field(ge=4, le=128)] = 20
+    ef_construction: Annotated[int, Field(ge=16, le=2_000)] = 150
+    ef: Annotated[int, Field(ge=10, le=20_000)] | None = None
+    nprobes: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    refine_factor: Annotated[int, Field(ge=1, le=1_000)] | None = None
+
+    def kind(self, chunks: int) -> Kind:
+        """Return how so many chunks are searched; below 1,000 always exactly.
+
+        >>> IndexRecipe().kind(49_999), IndexRecipe().kind(50_000), IndexRecipe(search="ivf_pq").kind(2_000)
+        ('exact', 'hnsw', 'ivf_pq')
+        """
+        if chunks < MIN_ROWS:
+            return "exact"
+        if self.search == "auto":
+            return "exact" if chunks < self.exact_below else "hnsw"
+        return self.search
+
+    def partitions_of(self, chunks: int) -> int:
+        """Return the number of partitions of an approximate index of so many chunks."""
+        if self.partitions:
+            return min(self.partitions, chunks)
+        return max(1, round(chunks**0.5) if self.kind(chunks) == "ivf_pq" else -(-chunks // PARTITION))
+
+    def identity(self) -> str:
+        """Digest of the parameters and the version of their code."""
+        return digest(["index", self.model_dump(mode="json"), self.versions()])

@@ -1,0 +1,216 @@
+"""The rows of an index, streamed: chunks and vectors from Parquet to Arrow batches in the table's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+
+from assets.embedding.embedder import Matrix
+from assets.indexing.dates import moment
+from warehouse.errors import AssayError, CorruptFileError
+from warehouse.identity import digest
+from warehouse.schemas import CHUNKS
+
+QUESTIONS = "questions.parquet"  # further vectors that point at chunks: chunk_id and vector
+COLUMNS = (
+    *("chunk_id", "doc_id", "ordinal", "start", "end", "text", "gap", "context_start", "context_end"),
+    *("n_tokens", "n_chunks", "title", "url", "published_at", "language", "keywords", "tags"),
+)
+BATCH = 4_096
+_ARROW = {
+    pl.String: pa.string(),
+    pl.Int64: pa.int64(),
+    pl.Float64: pa.float64(),
+    pl.List(pl.String): pa.list_(pa.string()),
+}
+
+
+def schema_of(dimensions: int) -> Any:
+    """Return the Arrow schema of a table.
+
+    COLUMNS as `schemas.CHUNKS` says; published_on: the day that published_at names (a partial date its first
+    one, NULL for none); row_hash: digest of all the other columns, by which changed rows are told; vector.
+    """
+    fields = [pa.field(name, _ARROW[CHUNKS[name]]) for name in COLUMNS]
+    return pa.schema(
+        [
+            *fields,
+            pa.field("published_on", pa.date32()),
+            pa.field("row_hash", pa.string()),
+            pa.field("vector", pa.list_(pa.float32(), dimensions)),
+        ]
+    )
+
+
+class Rows(Protocol):
+    """Chunks with their vectors, to be gone through any number of times in one order."""
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector."""
+
+    def batches(self) -> Iterator[Any]:
+        """Yield record batches of `schema_of`."""
+
+    def vectors(self) -> Iterator[Matrix]:
+        """Yield the vectors alone, each part of shape (n, dimensions)."""
+
+    def texts(self) -> pl.Series:
+        """Return the texts in the order of their chunk ids."""
+
+
+class HeldRows:
+    """Rows that are in memory: chunks (schemas.CHUNKS) and vectors, shape (chunks, dimensions)."""
+
+    def __init__(self, chunks: pl.DataFrame, vectors: Matrix) -> None:
+        if len(chunks) != len(vectors):
+            raise ValueError(f"{len(chunks)} chunks but {len(vectors)} vectors")
+        self._chunks, self._vectors = chunks, vectors
+        self.count, self.dimensions = len(chunks), int(vectors.shape[1])
+
+    def batches(self) -> Iterator[Any]:
+        """Yield record batches."""
+        for start in range(0, self.count, BATCH):
+            yield _batch(self._chunks[start : start + BATCH], self._vectors[start : start + BATCH])
+
+    def vectors(self) -> Iterator[Matrix]:
+        """Yield all vectors."""
+        yield self._vectors
+
+    def texts(self) -> pl.Series:
+        """Return the texts in the order of their chunk ids."""
+        return self._chunks.select("chunk_id", "text").sort("chunk_id")["text"]
+
+
+class StoredRows:
+    """Rows in two Parquet files of the same chunks in the same order, whatever their row groups.
+
+    Raises:
+        CorruptFileError: a file is missing or torn.
+        AssayError: the files hold other chunks, or in another order.
+    """
+
+    def __init__(self, chunks: Path, embeddings: Path) -> None:
+        self._chunks, self._embeddings = chunks, embeddings
+        self.count, other = _count(chunks), _count(embeddings)
+        if self.count != other:
+            raise AssayError(f"{chunks} holds {self.count} chunks, but {embeddings} {other}. {_AGAIN}")
+
+    @cached_property
+    def dimensions(self) -> int:
+        """Numbers in a vector."""
+        first = next(self.vectors(), None)
+        return 1 if first is None else int(first.shape[1])
+
+    def batches(self) -> Iterator[Any]:
+        """Yield record batches."""
+        both = zip(
+            _parts(self._chunks, list(COLUMNS)),
+            _parts(self._embeddings, ["chunk_id", "vector"]),
+            strict=True,
+        )
+        for rows, embedded in both:
+            chunks = _frame(rows)
+            if embedded["chunk_id"].to_pylist() != chunks["chunk_id"].to_list():
+                raise AssayError(
+                    f"{self._embeddings} does not hold the chunks of {self._chunks} in their order. {_AGAIN}"
+                )
+            yield _batch(chunks, _matrix(embedded["vector"]))
+
+    def vectors(self) -> Iterator[Matrix]:
+        """Yield the vectors, 4,096 at a time."""
+        for part in _parts(self._embeddings, ["vector"]):
+            yield _matrix(part["vector"])
+
+    def texts(self) -> pl.Series:
+        """Return the texts in the order of their chunk ids."""
+        parts = [_frame(part) for part in _parts(self._chunks, ["chunk_id", "text"])]
+        return pl.concat(parts).sort("chunk_id")["text"] if parts else pl.Series([], dtype=pl.String)
+
+
+_AGAIN = "Delete the folder of the embeddings; `assay run STUDY` makes them again."
+
+
+def schema_digest(dimensions: int) -> str:
+    """Digest the columns of a table and their types."""
+    return digest([[field.name, str(field.type)] for field in schema_of(dimensions)])
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while a file is read into an error that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFileError(
+            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
+        ) from error
+
+
+def _count(path: Path) -> int:
+    with _named(path):
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+
+
+def _parts(path: Path, columns: list[str]) -> Iterator[Any]:
+    """Yield tables of exactly BATCH rows (the last one fewer), across the row groups of a file."""
+    held: Any = None
+    with _named(path), pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
+        for batch in file.iter_batches(batch_size=BATCH, columns=columns):
+            part = pa.Table.from_batches([batch]).select(columns)
+            held = part if held is None else pa.concat_tables([held, part])
+            while len(held) >= BATCH:
+                yield held.slice(0, BATCH)
+                held = held.slice(BATCH)
+    if held is not None and len(held):
+        yield held
+
+
+def _frame(rows: Any) -> pl.DataFrame:
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)  # noqa: S101 -- a table, not a column
+    return frame
+
+
+def _matrix(column: Any) -> Matrix:
+    """Return a column of equally long lists of numbers as float32, shape (rows, dimensions)."""
+    joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    flat = joined.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    matrix: Matrix = flat.reshape(len(joined), -1)
+    return matrix
+
+
+def _batch(chunks: pl.DataFrame, vectors: Matrix) -> Any:
+    """Make a record batch of `schema_of` from some chunks and their vectors."""
+    schema = schema_of(vectors.shape[1])
+    days = [found.date() if (found := moment(text)) else None for text in chunks["published_at"]]
+    vector = np.ascontiguousarray(vectors, np.float32)
+    arrays = [
+        *(chunks[name].to_arrow().cast(schema.field(name).type) for name in COLUMNS),
+        pa.array(days, pa.date32()),
+        pa.array(_hashes(chunks, vector), pa.string()),
+        pa.FixedSizeListArray.from_arrays(pa.array(vector.reshape(-1)), vector.shape[1]),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _hashes(chunks: pl.DataFrame, vectors: Matrix) -> list[str]:
+    """Digest each row: its columns as JSON, and the bytes of its vector."""
+    rows = chunks.select(pl.struct(COLUMNS).struct.json_encode()).to_series()
+    return [
+        blake2b(row.encode() + vector.tobytes(), digest_size=10).hexdigest()
+        for row, vector in zip(rows, vectors, strict=True)
+    ]

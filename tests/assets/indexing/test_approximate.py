@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from assets.indexing import table as tables
+from assets.indexing.approximate import RECALL, nearest, sample
+from assets.indexing.facts import IndexFacts, Search, read_facts
+from assets.indexing.recipe import IndexRecipe
+from assets.indexing.rows import HeldRows
+from assets.indexing.table import build, open_table
+from warehouse.parquet import frame
+from warehouse.schemas import CHUNKS
+
+COUNT = 1_200
+HNSW = IndexRecipe(search="hnsw", ef_construction=60, partitions=2)
+IVF_PQ = IndexRecipe(search="ivf_pq", partitions=8)
+
+
+def rows(start: int = 0, count: int = COUNT) -> HeldRows:
+    """Random unit vectors of 32 dimensions: the chunk of a number has the same one in every corpus."""
+    vectors = np.random.default_rng(5).standard_normal((start + count, 32)).astype(np.float32)[start:]
+    given: list[dict[str, object]] = [
+        {"chunk_id": f"{n:05}", "doc_id": f"{n % 4}", "text": f"text {n}"}
+        for n in range(start, start + count)
+    ]
+    return HeldRows(frame(given, CHUNKS), vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def recall(folder: Path, held: HeldRows, search: Search) -> float:
+    """Recall@10 of other questions than the sampled ones, against exact search."""
+    (vectors,) = held.vectors()
+    ids = held.texts().str.strip_prefix("text ").cast(pl.Int64)
+    table, hits = open_table(folder), 0
+    questions = np.random.default_rng(6).standard_normal((50, 32)).astype(np.float32)
+    for question in questions:
+        best = {f"{ids[int(row)]:05}" for row in np.argsort(-(vectors @ question))[:10]}
+        hits += len(best & set(nearest(table, question, 10, search)["chunk_id"].to_pylist()))
+    return hits / 500
+
+
+@pytest.mark.parametrize("recipe", [HNSW, IVF_PQ], ids=["hnsw", "ivf_pq"])
+def test_parameters_are_chosen_that_find_enough(recipe: IndexRecipe, tmp_path: Path) -> None:
+    facts = build(tmp_path, rows(), recipe=recipe)
+    assert facts.search == read_facts(tmp_path).search
+    assert facts.search.kind == recipe.search
+    assert facts.search.recall >= RECALL
+    assert recall(tmp_path, rows(), facts.search) >= RECALL - 0.05
+    (index,) = (i for i in open_table(tmp_path).list_indices() if i.columns == ["vector"])
+    assert index.index_type == ("IvfHnswSq" if recipe.search == "hnsw" else "IvfPq")
+
+
+def test_given_parameters_are_kept_and_their_recall_is_told(tmp_path: Path) -> None:
+    poor = IndexRecipe(search="ivf_pq", partitions=40, nprobes=1, refine_factor=1)
+    facts = build(tmp_path, rows(), recipe=poor)
+    assert (facts.search.nprobes, facts.search.refine_factor, facts.search.ef) == (1, 1, None)
+    assert facts.search.recall < 0.6
+    assert abs(recall(tmp_path, rows(), facts.search) - facts.search.recall) < 0.3
+
+
+def test_questions_are_near_stored_vectors_and_always_the_same() -> None:
+    held = rows()
+    (vectors,) = held.vectors()
+    questions = sample(held)
+    assert questions.shape == (100, 32)
+    assert np.allclose(np.linalg.norm(questions, axis=1), 1)
+    nearest_cosines = (questions @ vectors.T).max(axis=1)
+    assert 0.75 < nearest_cosines.mean() < 0.85
+    assert np.array_equal(questions, sample(rows()))
+
+
+def test_a_small_corpus_and_one_below_the_bound_are_searched_exactly(tmp_path: Path) -> None:
+    assert build(tmp_path, rows(count=999), recipe=HNSW).search == Search()
+    assert build(tmp_path, rows(), recipe=IndexRecipe(exact_below=COUNT + 1)).search == Search()
+    assert all(index.columns != ["vector"] for index in open_table(tmp_path).list_indices())
+    facts = build(tmp_path, rows(), recipe=IndexRecipe(exact_below=COUNT, ef_construction=60))
+    assert facts.search.kind == "hnsw"
+
+
+def upserted(folder: Path, recipe: IndexRecipe, *parts: HeldRows) -> list[IndexFacts]:
+    made: list[IndexFacts] = []
+    previous = None
+    for number, part in enumerate(parts):
+        (new := folder / str(number)).mkdir()
+        made.append(build(new, part, recipe=recipe, previous=previous))
+        previous = new
+    return made
+
+
+@pytest.mark.parametrize("recipe", [HNSW, IVF_PQ], ids=["hnsw", "ivf_pq"])
+@pytest.mark.parametrize("scanned", [150, 5_000])
+def test_an_upsert_adds_to_the_vector_index(
+    recipe: IndexRecipe, scanned: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New rows are found whether they are in the index already or compared beside it."""
+    monkeypatch.setattr(tables, "MAX_SCANNED", scanned)
+    parts = [rows(0), rows(100), rows(200), rows(300)]  # each lacks 100 and adds 100 of 1,200
+    made = upserted(tmp_path, recipe, *parts)
+    assert [facts.made for facts in made] == ["whole", "upsert", "upsert", "upsert"]
+    for number, (facts, part) in enumerate(zip(made, parts, strict=True)):
+        folder = tmp_path / str(number)
+        assert facts.search.recall >= RECALL
+        assert recall(folder, part, facts.search) >= RECALL - 0.05
+        table = open_table(folder)
+        (index,) = (i for i in table.list_indices() if i.columns == ["vector"])
+        assert index.num_unindexed_rows == (100 * number if scanned == 5_000 else [0, 100, 0, 100][number])
+        (vectors,) = part.vectors()
+        new = nearest(table, vectors[-1], 1, facts.search)
+        assert new["chunk_id"].to_pylist() == [f"{100 * number + COUNT - 1:05}"]
+
+
+def test_an_index_that_grows_over_the_bound_and_back_changes_its_kind(tmp_path: Path) -> None:
+    recipe = IndexRecipe(exact_below=COUNT, ef_construction=60)
+    made = upserted(tmp_path, recipe, rows(0, COUNT - 1), rows(0, COUNT), rows(1, COUNT - 1))
+    assert [(facts.made, facts.search.kind) for facts in made] == [
+        ("whole", "exact"),
+        ("upsert", "hnsw"),
+        ("upsert", "exact"),
+    ]
+    kinds = [{i.index_type for i in open_table(tmp_path / n).list_indices()} for n in "012"]
+    assert ["IvfHnswSq" in found for found in kinds] == [False, True, False]
+
+
+def test_a_filter_comes_before_the_search(tmp_path: Path) -> None:
+    facts = build(tmp_path, rows(), recipe=HNSW)
+    (vectors,) = rows().vectors()
+    found = nearest(open_table(tmp_path), vectors[0], 40, facts.search, "doc_id = '3'")
+    assert len(found) == 40
+    assert all(int(chunk_id) % 4 == 3 for chunk_id in found["chunk_id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"search": "annoy"}, "'auto', 'exact', 'hnsw' or 'ivf_pq'"),
+        ({"exact_below": -1}, "greater than or equal to 0"),
+        ({"ef": 9}, "greater than or equal to 10"),
+        ({"m": 3}, "greater than or equal to 4"),
+        ({"nprobe": 3}, "Extra inputs are not permitted"),
+    ],
+)
+def test_bad_recipes_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        IndexRecipe.model_validate(given)
+
+
+def test_every_parameter_is_part_of_the_identity() -> None:
+    default = IndexRecipe()
+    changes = {"search": "hnsw", "exact_below": 1, "partitions": 2, "m": 8, "ef": 50, "nprobes": 3}
+    found = {default.model_copy(update={name: value}).identity() for name, value in changes.items()}
+    assert len(found | {default.identity()}) == 7

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assets.indexing import lexical
+from assets.indexing.lexical import lexical_of, open_lexical, plain_tokens, write_lexical
+from warehouse.errors import CorruptFileError
+
+TEXTS = ["a b a", "c a", "", "b b b z", "a", "z a"]
+
+
+def test_words_are_split_alike_for_chunks_and_questions() -> None:
+    assert plain_tokens("Straßenlärm: Art. 5(2), L'Été_1 中文") == [
+        "strassenlärm",
+        "art",
+        "5",
+        "2",
+        "l",
+        "été_1",
+        "中文",
+    ]
+    assert plain_tokens("STRASSENLÄRM") == plain_tokens("straßenlärm")
+    assert plain_tokens("… – !") == []
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 8_192])
+def test_postings_are_the_counts_of_each_word(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexical, "BLOCK", block)
+    found = lexical_of(iter(TEXTS))
+    assert found.words == ["a", "b", "c", "z"]
+    assert found.lengths.tolist() == [3, 2, 0, 4, 1, 2]
+    counted = [Counter(plain_tokens(text)) for text in TEXTS]
+    for word in found.words:
+        rows, counts = found.postings(word)
+        assert dict(zip(rows.tolist(), counts.tolist(), strict=True)) == {
+            row: counter[word] for row, counter in enumerate(counted) if counter[word]
+        }
+        assert (np.diff(rows) > 0).all(), "rows rise"
+    assert not len(found.postings("unknown")[0])
+
+
+@pytest.mark.parametrize("texts", [[], ["", " … "]])
+def test_nothing_has_no_words(texts: list[str], tmp_path: Path) -> None:
+    write_lexical(lexical_of(texts), tmp_path)
+    found = open_lexical(tmp_path)
+    assert (found.words, found.begins.tolist(), found.lengths.tolist()) == ([], [0], [0] * len(texts))
+
+
+def test_arrays_are_mapped_not_read(tmp_path: Path) -> None:
+    write_lexical(lexical_of(TEXTS), tmp_path)
+    found = open_lexical(tmp_path)
+    assert isinstance(found.rows, np.memmap)
+    assert found.postings("b")[1].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("name", ["words.parquet", "rows.npy", "lengths.npy"])
+def test_a_torn_file_is_named(name: str, tmp_path: Path) -> None:
+    write_lexical(lexical_of(TEXTS), tmp_path)
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(CorruptFileError, match=tmp_path.name):
+        open_lexical(tmp_path)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from assets.indexes import Indexes
+from assets.indexing.recipe import IndexRecipe
+from assets.indexing.table import open_table
+from assets.merging import Build
+from assets.recipes import Corpus
+from assets.stage import Outcome, Work, build_key, checks_of
+from warehouse.artifacts import Artifact
+from warehouse.identity import digest
+from warehouse.parquet import frame, write_parquet
+from warehouse.paths import Home
+from warehouse.schemas import CHUNKS
+
+KEY = "town.t16.minilm"
+OTHER = "village.t16.minilm"
+
+
+def stage(index: dict[str, object] | None = None) -> Indexes:
+    given = {"name": "town", "sources": ["docs"], **({"index": index} if index is not None else {})}
+    corpora = {
+        "town": Corpus.model_validate(given),
+        "village": Corpus.model_validate({"name": "village", "sources": ["docs"]}),
+    }
+    indexes = {KEY: ("town", "t16", "minilm"), OTHER: ("village", "t16", "minilm")}
+    return Indexes(Build(corpora=corpora, indexes=indexes))
+
+
+def give(work: Work, texts: list[str], key: str = KEY) -> None:
+    """Commit chunks and embeddings of these texts, as their stages would have."""
+    rows: list[dict[str, object]] = [
+        {"chunk_id": digest(text), "doc_id": "d", "text": text, "title": f"number {number}"}
+        for number, text in enumerate(texts)
+    ]
+    chunks = frame(rows, CHUNKS)
+    random = [np.random.default_rng(list(text.encode())).standard_normal(16) for text in texts]
+    vectors = np.array([vector / np.linalg.norm(vector) for vector in random], np.float32)
+    vector = pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, 16))
+    identity = digest(texts)
+    for name, stored, stage_key in (
+        ("chunks", chunks, key.rpartition(".")[0]),
+        ("embeddings", chunks.select("chunk_id").with_columns(vector), key),
+    ):
+        write_parquet(stored, work.store.folder(name, identity) / f"{name}.parquet")
+        work.store.commit(Artifact(name, stage_key, identity, identity))
+
+
+def built(indexes: Indexes, work: Work, key: str = KEY) -> Outcome:
+    outcome = build_key(indexes, key, work)
+    assert outcome.ok, outcome.error
+    return outcome
+
+
+def texts(work: Work, artifact: Artifact | None) -> list[str]:
+    assert artifact is not None
+    rows = open_table(work.store.folder("indexes", artifact.identity)).search().to_list()
+    return sorted(row["text"] for row in rows)
+
+
+def test_an_index_is_built_once_then_upserted(tmp_path: Path) -> None:
+    work = Work(Home(tmp_path))
+    first = [f"text {number}" for number in range(40)]
+    give(work, first)
+    one = built(stage(), work)
+    assert one.artifact is not None
+    assert one.artifact.meta["made"] == "whole"
+    assert one.artifact.meta["search"] == {"kind": "exact"}
+    assert one.artifact.meta["recall_at_10"] == 1
+    assert {check.name: check.passed for check in one.checks} == {"all_rows": True, "recall": True}
+    assert not built(stage(), work).computed, "nothing changed"
+
+    second = [*first[:39], "another text"]
+    give(work, second)
+    two = built(stage(), work)
+    assert two.artifact is not None
+    assert two.artifact.meta["made"] == "upsert"
+    assert two.artifact.meta["rows"] == {"added": 1, "changed": 0, "removed": 1}
+    assert two.artifact.data_version != one.artifact.data_version
+    assert texts(work, two.artifact) == sorted(second)
+    assert texts(work, one.artifact) == sorted(first), "the old one is there as it was"
+
+    tags = open_table(work.store.folder("indexes", two.artifact.identity)).tags.list()
+    assert list(tags) == [two.artifact.data_version]
+
+    give(work, first)
+    back = built(stage(), work)
+    assert not back.computed, "taking the change back computes nothing"
+    assert back.artifact is not None
+    assert back.artifact.identity == one.artifact.identity
+
+
+def test_building_again_and_a_torn_index_start_anew(tmp_path: Path) -> None:
+    work = Work(Home(tmp_path))
+    give(work, ["one", "two", "three"])
+    first = built(stage(), work).artifact
+    assert first is not None
+    again = build_key(stage(), KEY, work, again=True).artifact
+    assert again is not None
+    assert (again.identity, again.meta["made"]) == (first.identity, "whole")
+    (work.store.folder("indexes", first.identity) / "facts.json").unlink()
+    assert work.store.current("indexes", KEY) is None
+    mended = built(stage(), work)
+    assert mended.computed
+    assert texts(work, mended.artifact) == ["one", "three", "two"]
+
+
+def test_incomplete_embeddings_are_not_indexed(tmp_path: Path) -> None:
+    work = Work(Home(tmp_path))
+    give(work, ["one", "two"])
+    meta = {"incomplete": "1 of 2 chunks is too long"}
+    work.store.commit(Artifact("embeddings", KEY, "other", "other", complete=False, meta=meta))
+    outcome = build_key(stage(), KEY, work)
+    assert outcome.error == (
+        "indexes of town.t16.minilm: the embeddings are not complete: 1 of 2 chunks is too long"
+    )
+    assert outcome.artifact is None
+
+
+def test_another_recipe_makes_just_the_indexes_of_its_corpus_stale(tmp_path: Path) -> None:
+    work = Work(Home(tmp_path))
+    for key in (KEY, OTHER):
+        give(work, ["one", "two"], key)
+        built(stage(), work, key)
+    changed = stage({"exact_below": 10})
+    assert stage({}).fresh(KEY, work.store), "an empty recipe is the default one"
+    assert changed.fresh(KEY, work.store) is None
+    assert changed.fresh(OTHER, work.store)
+    assert set(changed.recipes(KEY)) == {"index.town"}
+    assert changed.build_plan.corpora["town"].recipes() == {}, "documents and chunks do not hang on it"
+
+
+def test_recall_is_measured_stored_and_checked(tmp_path: Path) -> None:
+    work = Work(Home(tmp_path))
+    give(work, [f"text {number}" for number in range(1_000)])
+    good = built(stage({"search": "hnsw", "ef_construction": 60}), work)
+    assert good.artifact is not None
+    assert good.artifact.meta["search"]["kind"] == "hnsw"
+    assert good.artifact.meta["recall_at_10"] >= 0.95
+    assert all(check.passed for check in good.checks)
+    poor = built(stage({"search": "ivf_pq", "partitions": 50, "nprobes": 1, "refine_factor": 1}), work)
+    assert poor.artifact is not None
+    assert poor.artifact.meta["search"] == {"kind": "ivf_pq", "nprobes": 1, "refine_factor": 1}
+    (check,) = (check for check in checks_of(poor.artifact) if check.name == "recall")
+    assert not check.passed
+    assert f"{poor.artifact.meta['recall_at_10']:.3f}" in check.description
+    assert "raise ef, nprobes or refine_factor" in check.description
+
+
+def test_a_corpus_says_how_its_indexes_are_searched() -> None:
+    corpus = Corpus.model_validate({"name": "town", "sources": ["docs"]})
+    assert corpus.index == IndexRecipe()
+    with pytest.raises(ValidationError, match=r"index\.exact"):
+        Corpus.model_validate({"name": "town", "sources": ["docs"], "index": {"exact": True}})
