@@ -8,7 +8,7 @@ DATA ?= ../shared/data
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-documents bench-cleaning clean distclean
+.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -57,6 +57,18 @@ bench-documents: $(READY) ## measure cleaning 20,000 documents: documents a seco
 
 bench-cleaning: $(READY) ## measure the cleaners on real pages (DATA=folder with fundus-de and eurlex-energy)
 	@$(BIN)/python -m benchmarks.cleaning $(DATA)
+
+bench-chunks: $(READY) ## measure every chunker: MB of text a second (DATA=folder with eurlex-energy and xquad)
+	@$(BIN)/python -m benchmarks.chunks $(DATA)
+
+bench-embeddings: $(READY) ## measure embedding against the bare model, the fast backend, what a change costs (DATA=folder with scifact)
+	@$(BIN)/python -m benchmarks.embeddings $(DATA)
+
+bench-indexes: $(READY) ## measure building, updating and searching indexes: seconds, memory, recall
+	@$(BIN)/python -m benchmarks.indexes
+
+bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of combinations (DATA=folder with scifact)
+	@$(BIN)/python -m benchmarks.retrieval $(DATA)
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi

@@ -10,6 +10,8 @@ from pydantic import Field, create_model, model_validator
 from assets.chunking import CHUNKERS, Chunker
 from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
 from assets.embedding.embedder import EmbedderRecipe
+from assets.enriching.by_model import Enrichment
+from assets.indexing.recipe import IndexRecipe
 from warehouse.identity import digest
 from warehouse.recipe import Strict
 from warehouse.source import Source
@@ -56,13 +58,15 @@ class _Chunking(OneKind):
     """How documents are cut into chunks.
 
     tokenizer: the embedding model whose tokens are counted; all-MiniLM-L6-v2 unless said otherwise
+    enrich: what a language model is asked about its chunks and documents; nothing unless said
     """
 
     tokenizer: str = "all-MiniLM-L6-v2"
+    enrich: Enrichment | None = None
 
     @classmethod
     def _kinds(cls) -> list[str]:
-        return [name for name in cls.model_fields if name != "tokenizer"]
+        return [name for name in cls.model_fields if name not in {"tokenizer", "enrich"}]
 
     @property
     def chunker(self) -> Chunker:
@@ -85,14 +89,16 @@ class Corpus(Strict):
 
     near_duplicates: leave out documents that are copies of another one, the same text or one whose Jaccard
         similarity by word 5-grams is at least this, in (0, 1]; all documents are kept unless it is given
+    index: how its indexes are searched by vectors: exactly below 50,000 chunks unless it says otherwise
     """
 
     name: Name
     sources: Annotated[tuple[Name, ...], Field(min_length=1)]
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = None
+    index: IndexRecipe = IndexRecipe()
 
     def recipes(self) -> dict[str, str]:
-        """Return the digest of what the corpus does beside naming its sources; nothing unless it does."""
+        """Return the digest of what the corpus does with its documents; nothing unless it does."""
         if self.near_duplicates is None:
             return {}
         return {f"corpus.{self.name}": digest(["near_duplicates", self.near_duplicates, DUPLICATES_CODE])}

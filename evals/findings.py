@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +19,7 @@ Finding = tuple[Place, str]
 LIKE = 0.7  # how alike two names must be (0 to 1) for one to be offered in place of the other
 NAME_RULE = "use small letters, digits, - _ +, at most 60 of them, a letter or digit first"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_+-]*$"
+_BRANCH = re.compile(r"(tuple|list|dict|literal|constrained|function)[\[-]")  # pydantic's name of a type
 _WORDS = {
     "greater_than_equal": "must be at least {ge}",
     "greater_than": "must be more than {gt}",
@@ -47,7 +49,28 @@ _WORDS = {
 
 def in_words(error: ValidationError, model: type[BaseModel]) -> list[Finding]:
     """Translate pydantic's errors about a file that was to be a ``model``."""
-    return [_finding(detail, model) for detail in _telling(error.errors())]
+    return [_finding(detail, model) for detail in _telling(_nearest(error.errors()))]
+
+
+def as_written(place: Place) -> Place:
+    """Return a place of a model as that of the file: a chain is written as a list, a powerset beside `fuse`.
+
+    >>> as_written(("retrievers", "both", "chain", "steps", 1, "top", "k"))
+    ('retrievers', 'both', 1, 'top', 'k')
+    >>> as_written(("retrievers", "all", "powerset", "of", 0))
+    ('retrievers', 'all', 'powerset', 0)
+    >>> as_written(("retrievers", "all", "powerset", "k"))
+    ('retrievers', 'all', 'k')
+    """
+    found: list[str | int] = []
+    for number, part in enumerate(place):
+        before, after = place[number - 1 : number], place[number + 1 : number + 2]
+        is_chain = (part == "chain" and after == ("steps",)) or (part == "steps" and before == ("chain",))
+        is_list = part == "of" and before == ("powerset",)
+        is_beside = part == "powerset" and after not in {(), ("of",)}
+        if not (is_chain or is_list or is_beside):
+            found.append(part)
+    return tuple(found)
 
 
 def lines_of(marked: MarkedYaml, findings: Iterable[Finding]) -> list[str]:
@@ -79,6 +102,28 @@ def instead(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names) or 'none'}"
 
 
+def _nearest(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Of a value that may be of several types, keep what is said of the type that it comes nearest to."""
+    best: dict[Place, tuple[tuple[int, bool], str | int]] = {}
+    branches: list[int | None] = []
+    for detail in details:
+        place = detail["loc"]
+        at = next((n for n, part in enumerate(place) if _BRANCH.match(str(part))), None)
+        branches.append(at)
+        if at is not None:
+            fit = (len(place), detail["type"] == "literal_error" and isinstance(detail["input"], str))
+            if fit > best.get(place[:at], ((-1, False), ""))[0]:
+                best[place[:at]] = (fit, place[at])
+    found: list[ErrorDetails] = []
+    for detail, at in zip(details, branches, strict=True):
+        place = detail["loc"]
+        if at is None:
+            found.append(detail)
+        elif best[place[:at]][1] == place[at]:
+            found.append({**detail, "loc": (*place[:at], *place[at + 1 :])})
+    return found
+
+
 def _telling(details: list[ErrorDetails]) -> list[ErrorDetails]:
     """Leave out what only follows from another error: a list that is too short since its item was wrong."""
     places = [detail["loc"] for detail in details]
@@ -90,6 +135,11 @@ def _telling(details: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _finding(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
+    place, text = _told(detail, model)
+    return as_written(place), text
+
+
+def _told(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
     place: Place = detail["loc"]
     if place and place[-1] == "[key]":
         return place[:-1], f"the name `{place[-2]}` will not do: {NAME_RULE}"
@@ -97,15 +147,16 @@ def _finding(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
         known = _keys_at(model, place[:-1])
         return place, f"unknown key `{place[-1]}`" + (f"; {instead(str(place[-1]), known)}" if known else "")
     if detail["type"] == "missing":
-        return place, f"`{shown(place)}` is missing"
+        return place, f"`{shown(as_written(place))}` is missing"
     given = detail["input"]
     if given is None:
-        return place, f"`{shown(place)}` is empty; give it a value or delete the line"
+        return place, f"`{shown(as_written(place))}` is empty; give it a value or delete the line"
     message = _message(detail, _keys_at(model, place))
     told = detail["type"] == "value_error" and repr(given) in message
     is_short = isinstance(given, str | int | float) and len(str(given)) < 80
     instead_of = f", not {given!r}" if is_short and not told else ""
-    return place, f"{shown(place)}: {message}{instead_of}" if place else f"{message}{instead_of}"
+    where = shown(as_written(place))
+    return place, f"{where}: {message}{instead_of}" if place else f"{message}{instead_of}"
 
 
 def _message(detail: ErrorDetails, keys: list[str]) -> str:

@@ -45,6 +45,15 @@ class CallPlan:
 
 
 @dataclass(frozen=True)
+class EnrichPlan:
+    """Model calls that enrich one set of chunks: at most so many; None where its chunks are not there yet."""
+
+    key: str
+    model: str
+    calls: int | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What `assay plan` shows.
 
@@ -55,6 +64,7 @@ class Plan:
     stages: list[StagePlan]
     texts_to_embed: dict[str, int | None]
     calls: list[CallPlan]
+    enriching: list[EnrichPlan]
 
 
 def plan(study: Study, stages: dict[str, Stage], home: Home) -> Plan:
@@ -64,6 +74,7 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> Plan:
         _stage_plans(stages, home),
         {key: _texts_to_embed(study, key, home) for key in study.indexes()},
         _call_plans(study, stages["answers"], home),
+        [_enrich_plan(study, key, stages["enrichments"], home) for key in stages["enrichments"].keys()],
     )
 
 
@@ -90,7 +101,9 @@ def _texts_to_embed(study: Study, key: str, home: Home) -> int | None:
     if chunks is None:
         return None
     recipe = study.embedders[embedder]
-    hashes = [sha256_text(recipe.passage_prefix + text) for text in chunks["text"].unique()]
+    hashes = [
+        sha256_text(recipe.passage_prefix + text) for text in (chunks["prefix"] + chunks["text"]).unique()
+    ]
     return len(hashes) - len(VectorCache(home, recipe.revision()).get(hashes))
 
 
@@ -118,6 +131,17 @@ def _call_plan(
         calls += to_do
         prompt += to_do * (PROMPT_TOKENS + recipe.passages * _passage_tokens(study, cell, home))
     return CallPlan(name, recipe.model, len(cells), calls, prompt, calls * recipe.max_tokens)
+
+
+def _enrich_plan(study: Study, key: str, stage: Stage, home: Home) -> EnrichPlan:
+    recipe = study.chunkings[key.partition(".")[2]].enrich
+    if stage.fresh(key, Work(home).store):
+        return EnrichPlan(key, recipe.model, 0)
+    chunks = _chunks(key, home)
+    if chunks is None:
+        return EnrichPlan(key, recipe.model, None)
+    summaries = chunks["doc_id"].n_unique() if recipe.summary else 0
+    return EnrichPlan(key, recipe.model, summaries + (len(chunks) if recipe.questions else 0))
 
 
 def _kept(answers: Stage, cell: Cell, store: ArtifactStore) -> int:

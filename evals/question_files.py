@@ -35,8 +35,15 @@ class TimeFrame(Strict):
     to: date | None = None
 
 
+Said = Annotated[str, Field(min_length=1, max_length=20_000)]
+
+
 class WrittenQuestion(Strict):
-    """One question of a YAML file."""
+    """One question of a YAML file.
+
+    asked_at: the day on which it is asked, which "last week" and a retriever of recent documents go by
+    conversation: what was said before it, oldest first: question and answer by turns
+    """
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
     type: Literal["normal", "yes_no", "hypothetical", "complex"] = "normal"
@@ -46,6 +53,8 @@ class WrittenQuestion(Strict):
     evidence: tuple[Evidence, ...] = ()
     needs: Literal["all", "any"] = "all"
     time_frame: TimeFrame | None = None
+    asked_at: date | None = None
+    conversation: Annotated[tuple[Said, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="after")
     def _has_what_it_says(self) -> Self:
@@ -59,10 +68,14 @@ class WrittenQuestion(Strict):
 
 
 class QuestionFile(Strict):
-    """A YAML file of questions."""
+    """A YAML file of questions.
+
+    asked_at: of every question that does not say it itself
+    """
 
     question_set: str
     language: Annotated[str, Field(pattern="^[a-z]{2}$")] = "en"
+    asked_at: date | None = None
     questions: Annotated[tuple[WrittenQuestion, ...], Field(min_length=1)]
 
 
@@ -98,6 +111,7 @@ def _doubled(ids: list[str]) -> list[tuple[int, str]]:
 
 def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
     frame = question.time_frame
+    asked_at = question.asked_at or parsed.asked_at
     truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(parsed.language))
     return {
         "question_id": question.id,
@@ -111,6 +125,8 @@ def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
         "gold": _gold(question),
         "time_from": frame.from_.isoformat() if frame and frame.from_ else None,
         "time_to": frame.to.isoformat() if frame and frame.to else None,
+        "asked_at": asked_at.isoformat() if asked_at else None,
+        "conversation": list(question.conversation),
         "evidence": [evidence.model_dump() for evidence in question.evidence],
     }
 
@@ -153,6 +169,8 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
             "gold": "documents",
             "time_from": None,
             "time_to": None,
+            "asked_at": None,
+            "conversation": [],
             "evidence": found,
         }
         for query, found in evidence.items()

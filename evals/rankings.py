@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from assets.embedding.cached import CachedEmbedder
 from assets.stage import Built, Need, Stage, Work
 from evals.grid import Grid
-from evals.retrieving import Query, Ranking, Retriever
+from evals.retrieving.contract import Clock, Kit, Memory, Query, Ranking, Trace
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
+from evals.understanding.notes import NOTES
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import HITS, RANKED, Status
+from warehouse.schemas import HITS, RANKED, TRACES, Status
 
 
 class Rankings(Stage):
@@ -27,8 +31,10 @@ class Rankings(Stage):
     group = "grid"
     description = (
         "The ranked chunks of every question, for one chunking, embedder and retriever; with the seconds "
-        "that each question took. A question that fails is a row with its status and reason."
+        "that each question took, and the candidates of each step of the retriever. A question that fails is "
+        "a row with its status and reason."
     )
+    code_version = "2"
     upstream = ("indexes", "questions")
 
     def __init__(self, grid: Grid) -> None:
@@ -49,7 +55,10 @@ class Rankings(Stage):
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
         recipe = study.retrievers[cell.retriever]
-        found = {f"retriever.{cell.retriever}": recipe.identity()}
+        found = {
+            f"retriever.{cell.retriever}": recipe.identity(),
+            f"trace.{cell.study}": digest(study.trace),
+        }
         if recipe.recipe.needs_vector:
             embedder = study.embedders[cell.embedder]
             found[f"queries.{cell.embedder}"] = digest([embedder.revision(), embedder.query_prefix])
@@ -59,50 +68,111 @@ class Rankings(Stage):
         """Rank for every question."""
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
-        retriever: Retriever = study.retrievers[cell.retriever].recipe
+        recipe = study.retrievers[cell.retriever]
         index_artifact, *set_artifacts = self.inputs(key, work.store)
         questions = read_questions(set_artifacts, work)
         index = open_index(index_artifact, work)
-        vectors: dict[str, QueryVector] = {}
-        if retriever.needs_vector:
-            vectors = _vectors(questions, CachedEmbedder(study.embedders[cell.embedder], work.home), work)
-        hits: list[dict[str, Any]] = []
-        ranked: list[dict[str, Any]] = []
+        embedder = CachedEmbedder(study.embedders[cell.embedder], work.home)
+        vectors = _vectors(questions, embedder, work) if recipe.recipe.needs_vector else {}
+        asker = Asker(recipe, index, vectors, _kit(index_artifact, embedder, work), study.trace)
         len(index)  # opened before the clock runs
-        warm_up(retriever, questions, vectors, index)
-        for number, (question_id, text) in enumerate(
-            questions.select("question_id", "question").iter_rows(), 1
-        ):
-            row, found = _rank(retriever, text, vectors.get(text), index)
-            ranked.append({"question_id": question_id, **row})
-            hits += [{"question_id": question_id, **hit} for hit in found]
+        warm_up(asker, questions)
+        asker.kit.made.pop(NOTES, None)  # what was said before is not of this retriever
+        asked: list[Asked] = []
+        for number, question in enumerate(questions.iter_rows(named=True), 1):
+            asked.append(asker.ask(question))
             if number % 25 == 0 or number == len(questions):
                 work.progress(f"ranking {key}", number, len(questions))
+        hits = [hit for one in asked for hit in one.hits]
+        ranked = [one.ranked for one in asked]
         write_parquet(frame(hits, HITS), folder / "hits.parquet")
         write_parquet(frame(ranked, RANKED), folder / "ranked.parquet")
-        return _built(hits, ranked)
+        steps = frame([step for one in asked for step in one.steps], TRACES)
+        write_parquet(steps, folder / "trace.parquet")
+        built = _built(hits, ranked)
+        noted = asker.kit.made.pop(NOTES, ())
+        if noted:
+            counts = Counter(f"{note.kind}: {note.status}" for note in noted)
+            built.meta["understanding"] = dict(sorted(counts.items()))
+        return built
 
 
-def warm_up(
-    retriever: Retriever, questions: pl.DataFrame, vectors: dict[str, QueryVector], index: OpenIndex
-) -> None:
+class Asked(NamedTuple):
+    """What one question came to: its row, its hits, and the candidates of each step."""
+
+    ranked: dict[str, Any]
+    hits: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Asks one retriever questions, one by one.
+
+    recipe: a retriever as its study writes it
+    vectors: of the questions, where it needs them
+    depth: how many candidates of each step are kept
+    """
+
+    recipe: Any
+    index: OpenIndex
+    vectors: dict[str, QueryVector]
+    kit: Kit
+    depth: int
+
+    def ask(self, question: dict[str, Any]) -> Asked:
+        """Rank for a question, a row of `schemas.QUESTIONS`.
+
+        Its seconds are those of understanding, embedding and searching it by itself: what another retriever
+        or question of the run had computed before is counted as if it were computed now.
+        """
+        vector = self.vectors.get(question["question"])
+        trace = Trace(depth=self.depth)
+        query = Query(
+            question["question"],
+            vector.vector if vector else None,
+            question.get("asked_at"),
+            tuple(question.get("conversation") or ()),
+            kit=self.kit,
+            trace=trace,
+        )
+        own = {"question_id": question["question_id"]}
+        saved, begin = self.kit.clock.saved, time.perf_counter()
+        try:
+            ranking = self.recipe.ranked(query, self.index)
+        except Exception as error:  # one question's failure is a row; the others go on
+            reason = f"{type(error).__name__}: {error}"
+            failed = {"status": Status.ERROR, "reason": reason, "seconds": None, "n_hits": None}
+            return Asked({**own, **failed}, [], [])
+        seconds = time.perf_counter() - begin + self.kit.clock.saved - saved
+        seconds += vector.seconds if vector else 0.0
+        hits = [{**own, **hit} for hit in _hits(ranking, self.index)]
+        row = {"status": Status.OK, "reason": None, "seconds": seconds, "n_hits": len(hits)}
+        ids = self.index.chunks["chunk_id"]
+        steps = [
+            {**own, "step": note.step, "kind": note.kind, "chunk_ids": ids.gather(note.rows).to_list()}
+            for note in trace.steps
+        ]
+        return Asked({**own, **row}, hits, steps)
+
+
+def warm_up(asker: Asker, questions: pl.DataFrame) -> None:
     """Rank one question without a clock: what an index makes at first use is no question's latency."""
-    for text in questions["question"].head(1):
-        _rank(retriever, text, vectors.get(text), index)
+    cold = replace(asker, kit=replace(asker.kit, memory=None))
+    for question in questions.head(1).iter_rows(named=True):
+        cold.ask(question)
 
 
-def _rank(
-    retriever: Retriever, text: str, vector: QueryVector | None, index: OpenIndex
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    begin = time.perf_counter()
-    try:
-        ranking = retriever.rank(Query(text, vector.vector if vector else None), index)
-    except Exception as error:  # one question's failure is a row; the others go on
-        reason = f"{type(error).__name__}: {error}"
-        return {"status": Status.ERROR, "reason": reason, "seconds": None, "n_hits": None}, []
-    seconds = time.perf_counter() - begin + (vector.seconds if vector else 0.0)
-    found = _hits(ranking, index)
-    return {"status": Status.OK, "reason": None, "seconds": seconds, "n_hits": len(found)}, found
+def _kit(index: Artifact, embedder: CachedEmbedder, work: Work) -> Kit:
+    """Return what retrievers share: rankings of an index's arms, vectors of an embedder, loaded models."""
+    clock = work.once("clock of cached results", Clock)
+    return Kit(
+        work.once(("embed", embedder.recipe), lambda: TextEmbedder(embedder, clock)),
+        work.once("made by retrievers", Made),
+        work.home,
+        work.once(("arms", index.identity), Memory),
+        clock,
+    )
 
 
 def _hits(ranking: Ranking, index: OpenIndex) -> list[dict[str, Any]]:

@@ -6,24 +6,24 @@ import json
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 import yaml
 
-from assets.indexing.table import open_table
 from evals.grid import Grid
 from evals.measuring import get_metric
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from evals.retrieving.index import OpenIndex
 from evals.study import Llm, Study
-from warehouse import models
+from warehouse import models, weights
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES, Schema
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,8 +53,13 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
         return _leaderboard(connection, study)
 
 
-def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> ReportData:
-    """Gather all that the report of a study shows."""
+def report_data(
+    study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
+) -> ReportData:
+    """Gather all that the report of a study shows.
+
+    with_hits: also the texts of the leading cells' hits, for which their indexes are opened
+    """
     grid = Grid([study])
     store = ArtifactStore(home)
     with connect(home.database) as connection:
@@ -80,7 +85,8 @@ def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> Report
             [cells],
             {**ANSWERS, "cell": pl.String},
         )
-        hits = _hits(connection, study, grid, board, store)
+        hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
+        losses = _losses(connection, grid, sorted(cells))
     return ReportData(
         study=study.study,
         description=study.description,
@@ -99,6 +105,7 @@ def report_data(study: Study, home: Home, notes: tuple[str, ...] = ()) -> Report
         notes=(*_warnings(study, grid, store), *notes),
         interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
         f"({RESAMPLES:,} resamples, seed {study.seed})",
+        losses=losses,
     )
 
 
@@ -126,8 +133,9 @@ def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.Data
 def _hits(
     connection: duckdb.DuckDBPyConnection, study: Study, grid: Grid, board: pl.DataFrame, store: ArtifactStore
 ) -> pl.DataFrame:
-    """Return the first hits of the leading cells, with the text, URL and title that people want to see."""
+    """Return the first hits of the leading cells, with the delivered text, the URL and the title."""
     leading = board.filter(pl.col("rank") <= SHOWN_RANKS)["cell"].unique().to_list()
+    indexes: dict[str, OpenIndex] = {}
     frames = []
     for key in sorted(leading):
         cell = grid.cells[key]
@@ -136,20 +144,39 @@ def _hits(
         )
         index = store.current("indexes", grid.index_key(cell))
         assert index is not None  # noqa: S101 -- the cell was scored
-        texts = (
-            open_table(store.folder("indexes", index.identity))
-            .search()
-            .select(["chunk_id", "text"])
-            .to_polars()
-        )
-        frames.append(
-            hits.join(texts.select("chunk_id", "text"), on="chunk_id", how="left").with_columns(
-                pl.lit(key).alias("cell")
-            )
-        )
+        folder = store.folder("indexes", index.identity)
+        opened = indexes.setdefault(index.identity, OpenIndex(folder))
+        texts = pl.Series("text", _passages(hits, opened), dtype=pl.String)
+        frames.append(hits.with_columns(texts, pl.lit(key).alias("cell")))
     schema = {**HITS, "text": pl.String, "cell": pl.String}
     hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
     return hits.join(_titles(study, store), on="doc_id", how="left")
+
+
+def _passages(hits: pl.DataFrame, index: OpenIndex) -> list[str | None]:
+    """Return what each hit delivers: its stretch of the document, which may be wider than its chunk.
+
+    None where the index as it is now has no such document.
+    """
+    known = set(index.chunks["doc_id"]) if len(hits) else set()
+    return [
+        index.passage(doc_id, start, end) if doc_id in known else None
+        for doc_id, start, end in hits.select("doc_id", "start", "end").iter_rows()
+    ]
+
+
+def _losses(connection: duckdb.DuckDBPyConnection, grid: Grid, cells: list[str]) -> pl.DataFrame:
+    """Return where questions were lost (schemas.LOSSES, with `cell`): one cell of each ranking."""
+    first: dict[str, str] = {}
+    for key in (key for key in cells if key in grid.cells):  # a study may have lost some since it was run
+        first.setdefault(grid.cells[key].ranking, key)
+    rows = _select(
+        connection,
+        "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
+        [list(first)],
+        {**LOSSES, "ranking": pl.String},
+    )
+    return rows.with_columns(cell=pl.col("ranking").replace(first)).drop("ranking")
 
 
 def _titles(study: Study, store: ArtifactStore) -> pl.DataFrame:
@@ -213,7 +240,10 @@ def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
 
 
 def _recipes(study: Study) -> dict[str, str]:
-    recipes = {name: _yaml(recipe.model_dump(mode="json")) for name, recipe in study.embedders.items()}
+    recipes = {
+        name: _yaml(recipe.model_dump(mode="json", exclude_defaults=True))
+        for name, recipe in study.embedders.items()
+    }
     for name, recipe in {**study.retrievers, **study.generators}.items():
         recipes[name] = _yaml(recipe.model_dump(mode="json", exclude_none=True))
     return recipes
@@ -225,13 +255,10 @@ def _yaml(value: object) -> str:
 
 def _versions(study: Study) -> dict[str, str]:
     found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
-    used = {recipe.model for recipe in study.embedders.values()}
-    used |= {
-        g.recipe.model.removeprefix("local/")
-        for g in study.generators.values()
-        if isinstance(g.recipe, Llm) and g.recipe.model.startswith("local/")
-    }
-    return found | {name: models.digest(name) for name in sorted(used)}
+    local = {r.model: weights.identity(r.model, r.commit) for r in study.embedders.values() if r.api is None}
+    generators = [g.recipe.model for g in study.generators.values() if isinstance(g.recipe, Llm)]
+    names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
+    return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
 
 
 def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
@@ -252,27 +279,43 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
     return found
 
 
-def trec_runs(study: Study, home: Home, folder: Path) -> list[Path]:
-    """Write a TREC run file a ranking (`query Q0 document rank score tag`), documents at their best chunk."""
+class TrecRuns(NamedTuple):
+    """The run files that were written, and the rankings without one: they have not been run."""
+
+    written: list[Path]
+    missing: list[str]
+
+
+def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
+    """Write a TREC run file a ranking (`query Q0 document rank score tag`), documents at their best chunk.
+
+    A ranking that found nothing for any question is an empty file.
+
+    Raises:
+        InputError: none of the study's rankings has been run.
+    """
     grid = Grid([study])
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    runs = TrecRuns([], [])
     with connect(home.database) as connection:
+        known = connection.execute("SELECT key FROM pointers WHERE stage = 'rankings'").fetchall()
+        run = {key for (key,) in known}
         for ranking in study.rankings():
+            if ranking not in run:
+                runs.missing.append(ranking)
+                continue
             rows = connection.execute(
                 "SELECT question_id, doc_id, max(score) AS score, min(rank) AS best "
                 "FROM current_hits WHERE ranking = ? "
                 "GROUP BY question_id, doc_id ORDER BY question_id, best",
                 [ranking],
             ).fetchall()
-            if not rows:
-                raise InputError(
-                    f"the ranking {ranking} has no results yet; run `assay run {study.path}` first"
-                )
             path = folder / f"{ranking}.trec"
+            folder.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(_trec_lines(rows, grid.rankings[ranking].retriever)))
-            written.append(path)
-    return written
+            runs.written.append(path)
+    if not runs.written:
+        raise InputError(f"the study {study.study} has no rankings yet; run `assay run {study.path}` first")
+    return runs
 
 
 def _trec_lines(rows: list[tuple[str, str, float, int]], tag: str) -> list[str]:

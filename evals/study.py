@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from assets.recipes import BuildHalf, Name, one_of
 from evals.findings import Finding, instead, shown
 from evals.measuring import get_metric
-from evals.retrieving import RetrieverRecipe
+from evals.retrieving import StudyRetriever
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.marked_yaml import Place
@@ -159,19 +160,27 @@ MetricName = Annotated[str, AfterValidator(_is_metric)]
 class Study(BuildHalf):
     """One study file.
 
+    retrievers: a powerset among them stands for all of its combinations, each by a name of its own
+    trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
     """
 
     study: Name
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 7
-    retrievers: Annotated[dict[Name, RetrieverRecipe], Field(min_length=1)]
+    retrievers: Annotated[dict[Name, StudyRetriever], Field(min_length=1)]
     generators: dict[Name, Generator] = Field(default_factory=dict)
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
     restrict: dict[Name, Restriction] = Field(default_factory=dict)
     budget: Budget | None = None
+    trace: Annotated[int, Field(ge=1, le=10_000)] = 100
     path: Path = Path()
+
+    @field_validator("retrievers", mode="after")
+    @classmethod
+    def _powersets_are_all_their_combinations(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return expanded(given)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -239,6 +248,35 @@ class Study(BuildHalf):
         return absolute(path, self.base)
 
 
+def expanded(retrievers: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the combinations of every powerset in its place; each name once.
+
+    Raises:
+        ValidationError: at a powerset one of whose combinations has a name that is too long or taken.
+    """
+    found: dict[str, Any] = {}
+    for name, recipe in retrievers.items():
+        own = {name: recipe}
+        if recipe.kind == "powerset":
+            try:
+                written = recipe.recipe.retrievers(name)
+            except ValueError as error:
+                raise _wrong(name, str(error)) from error
+            own = {key: StudyRetriever.model_validate(value) for key, value in written.items()}
+        taken = own.keys() & ({*found, *retrievers} - {name})
+        if taken:
+            raise _wrong(name, f"there is another retriever `{min(taken)}`; rename one of them")
+        found |= own
+    return found
+
+
+def _wrong(name: str, told: str) -> ValidationError:
+    detail = InitErrorDetails(
+        type=PydanticCustomError("powerset", "{told}", {"told": told}), loc=(name,), input={}
+    )
+    return ValidationError.from_exception_data("Study", [detail])
+
+
 def absolute(path: str, base: Path) -> Path:
     """Return a path of a study as an absolute one: from `~`, the study's folder or the working folder.
 
@@ -268,7 +306,8 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
         data: a study as its file says it; parts that are wrong in themselves are passed over.
     """
     found: list[Finding] = []
-    known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders", "retrievers")}
+    known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders")}
+    known["retrievers"] = _retriever_names(data.get("retrievers"))
     generators = _names(data.get("generators", {}))
     corpus = data.get("corpus")
     for number, name in enumerate(_strings(corpus.get("sources")) if isinstance(corpus, dict) else ()):
@@ -324,6 +363,17 @@ def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> lis
 
 def _names(part: Any) -> list[str] | None:
     return list(part) if isinstance(part, dict) else None
+
+
+def _retriever_names(part: Any) -> list[str] | None:
+    """Return the names of the retrievers, those of combinations too; None while one cannot be read."""
+    names = _names(part)
+    if names is None or not any(isinstance(one, dict) and "powerset" in one for one in part.values()):
+        return names
+    try:
+        return list(expanded({name: StudyRetriever.model_validate(one) for name, one in part.items()}))
+    except ValidationError:
+        return None
 
 
 def _strings(value: Any) -> list[str]:

@@ -20,6 +20,7 @@ from warehouse.errors import AssayError, InputError
 from warehouse.paths import Home, home
 
 if TYPE_CHECKING:
+    from evals.reporting.data import ReportData
     from evals.study import Study
     from orchestration.driver import RunReport
 
@@ -130,12 +131,13 @@ def run(study: StudyArgument) -> int:
 @plainly
 def plan(study: StudyArgument) -> None:
     """Say what a run would do: cells, chunks to embed, model calls and tokens, and what is done already."""
+    from evals.grid import Grid
     from evals.planning import plan as make_plan
     from orchestration.definitions import stages_of
     from orchestration.showing import show_plan
 
     found = _study(study)
-    show_plan(make_plan(found, stages_of([found]), _home()))
+    show_plan(make_plan(found, stages_of(Grid([found])), _home()))
 
 
 @app.command()
@@ -154,17 +156,21 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a study that was run, or print its leaderboard."""
-    from evals.report import json_rows, trec_runs
+    from evals.report import json_rows, report_data, trec_runs
 
     found = _study(study)
     where = _home()
     if format is ReportFormat.JSON:
         print(json_rows(found, where))
     elif format is ReportFormat.TREC:
-        for path in trec_runs(found, where, output or where.reports / f"{found.study}-trec"):
+        runs = trec_runs(found, where, output or where.reports / f"{found.study}-trec")
+        for path in runs.written:
             print(path)
+        if runs.missing:
+            said = "; ".join(runs.missing)
+            say(f"not written, for these rankings have not been run: {said}. Run `assay run {study}` first.")
     else:
-        print(_write_report(found, where, output))
+        print(_write_report(report_data(found, where), output or _report_path(found, where)))
 
 
 @app.command()
@@ -276,24 +282,29 @@ def _summary(result: RunReport) -> None:
     show_run(result)
 
 
-def _write_report(study: Study, where: Home, output: Path | None = None, notes: tuple[str, ...] = ()) -> Path:
-    from evals.report import report_data
+def _write_report(data: ReportData, path: Path) -> Path:
     from evals.reporting.page import render_html
     from warehouse.parquet import replacing
 
-    path = output or where.reports / f"{study.study}.html"
     with replacing(path) as temporary:
-        temporary.write_text(render_html(report_data(study, where, notes)), encoding="utf-8")
+        temporary.write_text(render_html(data), encoding="utf-8")
     return path
+
+
+def _report_path(study: Study, where: Home) -> Path:
+    return where.reports / f"{study.study}.html"
 
 
 def _show(study: Study, where: Home, result: RunReport) -> None:
     from evals.report import report_data
     from orchestration.showing import failure_notes, show_leaderboard
 
-    notes = failure_notes(result)
-    path = _write_report(study, where, notes=notes)
-    show_leaderboard(report_data(study, where, notes))
+    path = _report_path(study, where)
+    nothing_new = result.ok and path.exists() and not any(s.built or s.reused for s in result.stages)
+    data = report_data(study, where, failure_notes(result), with_hits=not nothing_new)
+    if not nothing_new:
+        _write_report(data, path)
+    show_leaderboard(data)
     say(f"\nReport:     {path}")
     say("Dagster UI: make dev   (then open http://127.0.0.1:3000)")
 

@@ -10,6 +10,7 @@ from assets.chunks import Chunks
 from assets.definition import RunOptions, as_asset, recipes_asset
 from assets.documents import Documents
 from assets.embeddings import Embeddings
+from assets.enrichments import Enrichments
 from assets.indexes import Indexes
 from assets.pages import Pages
 from assets.stage import Stage
@@ -25,14 +26,14 @@ from orchestration.automation import crawl_schedules
 from orchestration.settings import prepare
 
 
-def stages_of(studies: Sequence[Study]) -> dict[str, Stage]:
+def stages_of(grid: Grid) -> dict[str, Stage]:
     """Return all stages, each after those that it needs."""
-    grid = Grid(list(studies))
     build = grid.build
     stages: list[Stage] = [
         Pages(build),
         Documents(build),
         Chunks(build),
+        Enrichments(build),
         Embeddings(build),
         Indexes(build),
         Questions(grid),
@@ -46,13 +47,14 @@ def stages_of(studies: Sequence[Study]) -> dict[str, Stage]:
 
 def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
     """Return the Dagster definitions of these studies."""
-    stages = stages_of(studies)
+    grid = Grid(list(studies))
+    stages = stages_of(grid)
     return dg.Definitions(
         assets=[
             recipes_asset(list(stages.values())),
             *(as_asset(stage, stages) for stage in stages.values()),
         ],
-        schedules=crawl_schedules(Grid(list(studies)).build),
+        schedules=crawl_schedules(grid.build),
         resources={"options": RunOptions()},
         executor=dg.in_process_executor,
     )

@@ -14,6 +14,7 @@ import dagster as dg
 
 from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_tables
 from assets.stage import Need, Outcome, Progress, Stage, Work
+from evals.grid import Grid
 from evals.study import Study
 from orchestration.definitions import stages_of
 from orchestration.event_log import shared_engines
@@ -78,7 +79,7 @@ class Driver:
         self.study = study
         self.home = home
         self.progress = progress
-        self.stages = stages_of([study])
+        self.stages = stages_of(Grid([study]))
         self.options = RunOptions(progress=progress)
         self._gone: dict[
             tuple[str, str], str

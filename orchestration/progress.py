@@ -13,14 +13,25 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 PATIENCE = 2.0  # seconds that a piece of work may take before its bar appears
+
+
+class _Rate(ProgressColumn):
+    """How many a second, once that is known."""
+
+    def render(self, task: Task) -> Text:
+        """Write the rate of the last seconds."""
+        return Text(f"{task.speed:.1f}/s" if task.speed else "", style="progress.data.speed")
 
 
 class Bars:
@@ -38,6 +49,7 @@ class Bars:
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
+            _Rate(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,

@@ -89,6 +89,9 @@ def show_plan(found: Plan) -> None:
             f"about {call.prompt_tokens:,} tokens read and at most "
             f"{call.completion_tokens:,} written; answers in the cache cost nothing"
         )
+    for asked in found.enriching:
+        calls = "not known before its chunks are there" if asked.calls is None else f"{asked.calls} calls"
+        console.print(f"to enrich {asked.key} ({asked.model}): {calls}; those in the cache cost nothing")
 
 
 def show_models(home: Home) -> None:

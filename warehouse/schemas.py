@@ -121,6 +121,26 @@ CHUNKS: Schema = {
     "keywords": pl.List(pl.String),
 }
 
+EMBEDDINGS: Schema = {
+    "chunk_id": pl.String,  # in the order of the chunks; beside it `vector`, an array of floats
+    "title_similarity": pl.Float32,  # cosine of the chunk and its document's title; NULL: no title, not asked
+    "tags_similarity": pl.Float32,  # … and its document's keywords, joined by commas
+}
+
+ENRICHMENTS: Schema = {
+    "doc_id": pl.String,
+    "chunk_id": pl.String,  # NULL: of the whole document
+    "kind": pl.String,  # summary | question
+    "ordinal": pl.Int64,  # among the questions of a chunk, from 0
+    "text": pl.String,  # NULL when the call gave nothing usable
+    "status": pl.String,
+    "reason": pl.String,
+    "prompt_tokens": pl.Int64,  # of the call, on its first row
+    "completion_tokens": pl.Int64,
+    "usd": pl.Float64,
+    "cached": pl.Boolean,
+}
+
 EVIDENCE = pl.Struct(
     {
         "doc_id": pl.String,  # NULL: no such document
@@ -145,6 +165,8 @@ QUESTIONS: Schema = {
     "gold": pl.String,  # spans | documents | none
     "time_from": pl.String,
     "time_to": pl.String,
+    "asked_at": pl.String,  # ISO 8601 date on which it is asked; NULL: any day
+    "conversation": pl.List(pl.String),  # what was said before it, oldest first, question and answer by turns
     "evidence": pl.List(EVIDENCE),
 }
 
@@ -164,6 +186,22 @@ RANKED: Schema = {
     "reason": pl.String,
     "seconds": pl.Float64,  # wall time of this question alone, its query embedding included
     "n_hits": pl.Int64,
+}
+
+TRACES: Schema = {
+    "question_id": pl.String,
+    "step": pl.String,  # with those around it: chain steps and arms in the order in which they were taken
+    "kind": pl.String,  # arm | fuse | rerank | filter | cut | deliver | budget
+    "chunk_ids": pl.List(pl.String),  # the first candidates after it, best first; as many as the study keeps
+}
+
+LOSSES: Schema = {
+    "question_id": pl.String,
+    "evidence": pl.Int64,  # place in the question's list of evidence, from 0
+    "url": pl.String,
+    "lost_at": pl.String,  # evals.losses.Loss; NULL when what was delivered holds it
+    "step": pl.String,  # the step that lost it; NULL where no step did
+    "found_at": pl.Int64,  # how many of the delivered passages hold all of it, from 1; NULL when they do not
 }
 
 ANSWERS: Schema = {

@@ -14,19 +14,22 @@ from warehouse.connection import connect
 from warehouse.pages import read_crawls
 from warehouse.parquet import frame, read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import CALLS
+from warehouse.schemas import CALLS, LOSSES, Schema
 
 if TYPE_CHECKING:
     import duckdb
 
 FILES: dict[str, tuple[str, ...]] = {
     "questions": ("questions",),
-    "rankings": ("hits", "ranked"),
+    "rankings": ("hits", "ranked", "losses"),
     "answers": ("answers",),
     "scores": ("scores",),
     "leaderboard": ("leaderboard",),
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""
+
+ADDED: dict[str, Schema] = {"losses": LOSSES}
+"""Files that artifacts of earlier versions lack: where one is absent, it has no rows."""
 
 BATCH = 200  # artifacts loaded at once: bounds the memory of a rebuild
 
@@ -39,7 +42,8 @@ def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts:
     connection.execute("BEGIN")
     try:
         for table in FILES[artifacts[0].stage]:
-            rows = pl.concat([_rows(store, artifact, table) for artifact in artifacts])
+            # Diagonal: a column that came later is NULL in the rows of an earlier artifact.
+            rows = pl.concat([_rows(store, artifact, table) for artifact in artifacts], how="diagonal")
             connection.execute(f"DELETE FROM {table} WHERE list_contains(?, artifact_id)", [identities])  # noqa: S608 -- from FILES
             connection.register("incoming", rows.to_arrow())
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- from FILES
@@ -55,7 +59,9 @@ def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts:
 
 
 def _rows(store: ArtifactStore, artifact: Artifact, table: str) -> pl.DataFrame:
-    rows = read_parquet(store.folder(artifact.stage, artifact.identity) / f"{table}.parquet")
+    path = store.folder(artifact.stage, artifact.identity) / f"{table}.parquet"
+    absent = table in ADDED and not path.exists()
+    rows = frame([], ADDED[table]) if absent else read_parquet(path)
     return rows.with_columns(pl.lit(artifact.identity).alias("artifact_id"))
 
 

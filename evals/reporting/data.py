@@ -9,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
 Kind = Literal["retrieval", "answer", "cost"]
 
@@ -83,6 +83,7 @@ class ReportData:
     questions: schema QUESTIONS
     scores, answers: schemas SCORES and ANSWERS with a column `cell` (as in the leaderboard)
     hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
+    losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
     recipes: name of a retriever, embedder or generator -> its recipe as YAML
     versions: library -> version, model -> digest
     notes: warnings that a reader must see, such as failed checks or cells that were not run
@@ -107,6 +108,7 @@ class ReportData:
     versions: Mapping[str, str] | None = None
     notes: tuple[str, ...] = ()
     interval: str = "bootstrap interval over the questions"
+    losses: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -120,6 +122,8 @@ class ReportData:
             "answers": [*ANSWERS, "cell"],
             "hits": [*HITS, "cell", "text", "url", "title"],
         }
+        if self.losses is not None:
+            wanted["losses"] = [*LOSSES, "cell"]
         for name, columns in wanted.items():
             missing = [column for column in columns if column not in getattr(self, name).columns]
             if missing:

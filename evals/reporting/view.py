@@ -15,6 +15,7 @@ from evals.reporting.failures import Failures, failures, reasons_missing
 from evals.reporting.groups import Groups, groups
 from evals.reporting.hardest import Hardest, hardest
 from evals.reporting.headline import Part, headline_parts
+from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
 
@@ -62,6 +63,7 @@ class View:
     groups: tuple[Groups, ...]
     matrices_wide: bool
     hardest: Hardest
+    lost: Lost | None
     failures: Failures
 
 
@@ -75,6 +77,7 @@ def view(data: ReportData) -> View:
     if found:
         cells = [found[0].cells[0], *(cell for cell in cells if cell != found[0].cells[0])]
     best = found[: limits.BEST_CELLS]
+    hard = hardest(data, cells, labels)
     charts = (chart(found, data.primary, stacked=stacked) for stacked in (False, True))
     return View(
         headline=headline_parts(data),
@@ -92,7 +95,8 @@ def view(data: ReportData) -> View:
         usd=usd_by_cell(data),
         groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
-        hardest=hardest(data, cells, labels),
+        hardest=hard,
+        lost=lost(data, [question.question["question_id"] for question in hard.questions]),
         failures=failures(data),
     )
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assets.recipes import OneKind, one_of
-from evals.retrieving.bm25 import Bm25
 from evals.retrieving.contract import Query, Ranking, Retriever
-from evals.retrieving.dense import Dense
-from evals.retrieving.fulltext import FullText
-from evals.retrieving.fusing import Fuse
 
-RETRIEVERS: dict[str, type[Retriever]] = {"bm25": Bm25, "dense": Dense, "fulltext": FullText, "fuse": Fuse}
+if TYPE_CHECKING:
+    from evals.retrieving.recipes import RETRIEVERS, STEPS, RetrieverRecipe, StudyRetriever
 
-
-class _RetrieverRecipe(OneKind):
-    """A retriever as a study writes it: `{kind: {its parameters}}`."""
+__all__ = ["RETRIEVERS", "STEPS", "Query", "Ranking", "Retriever", "RetrieverRecipe", "StudyRetriever"]
 
 
-RetrieverRecipe: Any = one_of("RetrieverRecipe", RETRIEVERS, _RetrieverRecipe)
-Fuse.model_rebuild(_types_namespace={"RetrieverRecipe": RetrieverRecipe})
-RetrieverRecipe.model_rebuild(force=True)
+def __getattr__(name: str) -> Any:
+    # The registry holds the steps of `evals.understanding`, which keep to the contract in this package:
+    # whichever of both is imported first, the registry is made when it is first asked for.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from evals.retrieving import recipes
 
-__all__ = ["RETRIEVERS", "Query", "Ranking", "Retriever", "RetrieverRecipe"]
+    return getattr(recipes, name)

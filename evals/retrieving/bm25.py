@@ -1,94 +1,100 @@
-"""BM25 over the words of the chunks, by rank-bm25."""
+"""BM25 over the words of the chunks, as rank-bm25 computes it, at the speed of sparse postings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from assets.indexing.lexical import plain_tokens
+from evals.retrieving.bm25_scores import Bm25Scores, Parameters, Variant
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
+from evals.retrieving.expansion import Expand, Vocabulary, expanded
+from evals.retrieving.feedback import Feedback, WordsOfChunks, interpolated
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.words import Language, Tokenizer, Wording, lexical_in
 
-if TYPE_CHECKING:
-    from rank_bm25 import BM25
+DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 
 
 class Bm25(Retriever):
-    """Okapi BM25 (Robertson et al., TREC-3, 1994) as rank-bm25 computes it.
+    """BM25 (Robertson et al., TREC-3, 1994); okapi, plus and l are equal to rank-bm25 0.2.2.
 
-    variant: okapi | plus | l (Trotman et al., 2014, compare them)
+    Only chunks that hold a word of the question are returned: rank-bm25 gives 0, or in BM25+ a constant, to
+    all the others, which would fill a ranking with chunks that nothing speaks for. A word that the question
+    repeats counts as often as it stands there.
+
+    variant: okapi | plus | l (Trotman et al., 2014, compare them) | lower_bounded (BM25+ as Lv and Zhai, CIKM
+        2011, publish it: only chunks that hold a word get its delta. rank-bm25's plus gives it to the others,
+        too, so that delta shifts all scores alike and never changes an order)
     k1, b: saturation of term frequency, strength of length normalisation
     epsilon: okapi only; a word in more than half of the chunks gets this share of the mean idf
-    delta: plus (default 1) and l (default 0.5) only; the least that a present word adds
-    tokenizer: plain (lower-cased words) or stemmed (Snowball, by `language`)
+    delta: plus and lower_bounded (default 1) and l (default 0.5) only; the least that a present word adds
+    tokenizer: plain (lower-cased words), stemmed (Snowball) or lemmatised (simplemma); both by `language`
+    function_words: keep | drop articles, pronouns and the like of `language`; unless said otherwise dropped
+        with lemmatised, kept with the others. Dropped, a question of nothing else finds nothing
+    title: how often the words of a chunk's document's title are counted beside those of the chunk itself
+    expand: search words of like meaning, too
+    feedback: search words of the best chunks of a first search, too
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     k: Depth = 10
-    variant: Literal["okapi", "plus", "l"] = "okapi"
-    k1: Annotated[float, Field(gt=0)] = 1.5  # 0 would divide 0 by 0 for chunks without the word
+    variant: Variant = "okapi"
+    k1: Annotated[float, Field(gt=0, le=100)] = 1.5
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
-    epsilon: Annotated[float, Field(ge=0)] = 0.25
-    delta: Annotated[float, Field(ge=0)] | None = None
-    tokenizer: Literal["plain", "stemmed"] = "plain"
-    language: Literal["english", "german"] = "english"
+    epsilon: Annotated[float, Field(ge=0, le=1)] = 0.25
+    delta: Annotated[float, Field(ge=0, le=100)] | None = None
+    tokenizer: Tokenizer = "plain"
+    language: Language = "english"
+    function_words: Literal["keep", "drop"] | None = None
+    title: Annotated[int, Field(ge=0, le=10)] = 0
+    expand: Expand | None = None
+    feedback: Feedback | None = None
+
+    @property
+    def needs_vector(self) -> bool:
+        """When words are expanded by their embeddings."""
+        return self.expand is not None
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank the chunks that share at least one word with the question."""
+        """Rank the chunks that share at least one word with the question, or with what it was widened to."""
         if not len(index):
             return nothing()
-        key = ("bm25", self.model_dump_json(exclude={"k"}))
-        model = index.made(key, lambda: self._model(index))
-        words = [word for word in self._tokens([plain_tokens(query.text)])[0] if word in model.idf]
-        if not words:
-            return nothing()
-        scores = np.asarray(model.get_scores(words), np.float64)
-        # BM25+ gives every chunk a score, and a score may be below zero: what counts is a shared word.
-        matching = index.made(("postings", self.tokenizer, self.language), lambda: _postings(model))
-        rows = np.unique(np.concatenate([matching[word] for word in set(words)]))
-        rows = rows[query.permitted(rows)]
-        return Ranking.best(rows, scores[rows], self.k)
-
-    def _model(self, index: OpenIndex) -> BM25:
-        import rank_bm25
-
-        tokens = index.made(("tokens", self.tokenizer, self.language), lambda: self._tokens(_words(index)))
-        if not any(tokens):
-            return _NoWords()
-        if self.variant == "okapi":
-            return rank_bm25.BM25Okapi(tokens, k1=self.k1, b=self.b, epsilon=self.epsilon)
-        if self.variant == "plus":
-            return rank_bm25.BM25Plus(
-                tokens, k1=self.k1, b=self.b, delta=1.0 if self.delta is None else self.delta
+        model = self._model(index)
+        plain = plain_tokens(query.text)
+        words: Mapping[str, float] = Counter(self._wording.counted(plain))
+        if self.expand:
+            words = expanded(
+                words, plain, query, index, Vocabulary(model.lexical, self._wording), self.expand
             )
-        return rank_bm25.BM25L(tokens, k1=self.k1, b=self.b, delta=0.5 if self.delta is None else self.delta)
+        if self.feedback:
+            # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
+            first = Ranking.best(*model.score(words), self.feedback.chunks)
+            words = interpolated(words, first, self._words_of_chunks(index), self.feedback)
+        rows, scores = model.score(words)
+        if query.allowed is not None:
+            allowed = query.permitted(rows)
+            rows, scores = rows[allowed], scores[allowed]
+        return Ranking.best(rows, scores, self.k)
 
-    def _tokens(self, texts: list[list[str]]) -> list[list[str]]:
-        if self.tokenizer == "plain":
-            return texts
-        import Stemmer
+    @property
+    def _wording(self) -> Wording:
+        said = self.function_words
+        kept = self.tokenizer != "lemmatised" if said is None else said == "keep"
+        return Wording(self.tokenizer, self.language, kept)
 
-        stemmer = Stemmer.Stemmer(self.language)
-        return [stemmer.stemWords(words) for words in texts]
+    def _model(self, index: OpenIndex) -> Bm25Scores:
+        delta = DELTAS[self.variant] if self.delta is None else self.delta
+        parameters = Parameters(self.variant, self.k1, self.b, self.epsilon, delta)
+        key = ("bm25", parameters, self._wording, self.title)
+        return index.made(
+            key, lambda: Bm25Scores.of(lexical_in(index, self._wording, self.title), parameters)
+        )
 
-
-class _NoWords:
-    """Stands for the BM25 model of chunks without a single word, which rank-bm25 cannot build."""
-
-    idf: ClassVar[dict[str, float]] = {}
-
-
-def _words(index: OpenIndex) -> list[list[str]]:
-    return [plain_tokens(text) for text in index.chunks["text"]]
-
-
-def _postings(model: BM25) -> dict[str, np.ndarray]:
-    """Return word -> positions of the chunks that hold it."""
-    postings: dict[str, list[int]] = {}
-    for row, frequencies in enumerate(model.doc_freqs):
-        for word in frequencies:
-            postings.setdefault(word, []).append(row)
-    return {word: np.array(rows, np.int64) for word, rows in postings.items()}
+    def _words_of_chunks(self, index: OpenIndex) -> WordsOfChunks:
+        key = ("words of chunks", self._wording, self.title)
+        return index.made(key, lambda: WordsOfChunks.of(lexical_in(index, self._wording, self.title)))

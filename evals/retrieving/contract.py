@@ -1,11 +1,17 @@
-"""What every retriever keeps to; `tests/contracts/test_retrievers.py` holds each one to it."""
+"""What every retriever keeps to; `tests/contracts/test_retrievers.py` holds each one to it.
+
+A retriever returns its ranking by falling scores. A chain may end with steps that put passages into the order
+in which they are read (by document, best at both ends): from then on the order of the rows is the ranking,
+and the scores stay those by which the passages were found. Whatever reads a ranking goes by its order.
+"""
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +34,7 @@ class Ranking:
     """Rows of an index, best first, each once.
 
     rows: positions in the index, shape (n,)
-    scores: falling and finite, shape (n,); equal scores are ordered by chunk id
+    scores: finite, shape (n,); falling, equal ones ordered by chunk id, until a step sets a reading order
     stretches: characters (start, end) of each row's document that are delivered, shape (n, 2); None: each
         chunk's own context
     """
@@ -39,6 +45,15 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def take(self, positions: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Ranking:
+        """Return the ranking of these positions in it, in their order.
+
+        >>> Ranking(np.array([4, 2, 7]), np.array([3.0, 2.0, 1.0])).take(np.array([2, 0])).rows.tolist()
+        [7, 4]
+        """
+        stretches = None if self.stretches is None else self.stretches[positions]
+        return Ranking(self.rows[positions], self.scores[positions], stretches)
 
     @staticmethod
     def best(rows: Rows, scores: Scores, k: int) -> Ranking:
@@ -68,13 +83,56 @@ class Noted(NamedTuple):
 
 @dataclass
 class Trace:
-    """What each step of a retriever made of one question, in the order of the steps."""
+    """What each step of a retriever made of one question, in the order of the steps.
+
+    depth: rows that are kept of a step at most, the first ones
+    """
 
     steps: list[Noted] = field(default_factory=list)
+    depth: int = 100
 
     def note(self, step: str, kind: Kind, ranking: Ranking) -> None:
         """Keep the rows of a step's ranking."""
-        self.steps.append(Noted(step, kind, ranking.rows))
+        self.steps.append(Noted(step, kind, ranking.rows[: self.depth]))
+
+
+@dataclass
+class Clock:
+    """Seconds that a question would have taken, had nothing been at hand from a question or run before.
+
+    Whoever takes a ranking, a vector or an answer from a cache adds what computing it had taken, so that a
+    latency does not depend on what ran earlier.
+    """
+
+    saved: float = 0.0
+
+
+class Remembered(NamedTuple):
+    """A ranking of one question, the seconds that it took, and what its steps noted."""
+
+    ranking: Ranking
+    seconds: float
+    notes: tuple[Noted, ...]
+
+
+@dataclass
+class Memory:
+    """Rankings of one index and run, so that an arm that several combinations share ranks a question once.
+
+    limit: rows that are held at most; all are dropped when it is reached (16 bytes a row)
+    """
+
+    limit: int = 4_000_000
+    held: dict[object, Remembered] = field(default_factory=dict)
+    rows: int = 0
+
+    def keep(self, key: object, found: Remembered) -> None:
+        """Hold a ranking."""
+        if self.rows + len(found.ranking) > self.limit:
+            self.held.clear()
+            self.rows = 0
+        self.held[key] = found
+        self.rows += len(found.ranking)
 
 
 @dataclass(frozen=True)
@@ -98,11 +156,15 @@ class Kit:
     embed: texts -> unit vectors of the index's embedder (its query side), shape (texts, dimensions)
     made: things made once for all questions (a loaded cross-encoder, a gateway)
     home: where models and caches lie
+    memory: rankings of arms that combinations share; None: every arm ranks anew
+    clock: what was taken from caches says here what it had taken
     """
 
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None
     made: dict[object, Any] = field(default_factory=dict)
     home: Any = None
+    memory: Memory | None = None
+    clock: Clock = field(default_factory=Clock)
 
     def once(self, key: object, make: Callable[[], Any]) -> Any:
         """Return what ``make`` makes, made once for each key."""
@@ -134,6 +196,12 @@ class Query:
     kit: Kit = field(default_factory=Kit)
     trace: Trace | None = None
 
+    def key(self) -> tuple[object, ...]:
+        """Return what can change its ranking, to look it up by."""
+        vector = None if self.vector is None else self.vector.tobytes()
+        allowed = None if self.allowed is None else self.allowed.tobytes()
+        return self.text, vector, self.asked_at, self.conversation, self.entities, allowed, self.where
+
     def permitted(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Say which of ``rows`` may be found."""
         return np.ones(len(rows), np.bool_) if self.allowed is None else self.allowed[rows]
@@ -156,9 +224,38 @@ class Retriever(Recipe):
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank the chunks of ``index`` for ``query``, best first."""
 
+    def at_depth(self, k: int) -> Self:
+        """Return the same retriever with another `k`."""
+        return self.model_copy(update={"k": k})
+
+    def found(self, query: Query, index: OpenIndex) -> Ranking:
+        """Rank as one arm of several: from the kit's memory, where it has ranked this question before."""
+        memory, trace = query.kit.memory, query.trace
+        if memory is None:
+            return self.rank(query, index)
+        key = (type(self).__name__, self.model_dump_json(), query.key())
+        known = memory.held.get(key)
+        if known is None:
+            inner = Trace(depth=trace.depth) if trace else None
+            begin, saved = time.perf_counter(), query.kit.clock.saved
+            ranking = self.rank(replace(query, trace=inner), index)
+            seconds = time.perf_counter() - begin + query.kit.clock.saved - saved
+            known = Remembered(ranking, seconds, tuple(inner.steps) if inner else ())
+            memory.keep(key, known)
+        else:
+            query.kit.clock.saved += known.seconds
+        if trace:
+            trace.steps.extend(known.notes)
+        return known.ranking
+
 
 class Step(Recipe):
-    """What a chain does with a ranking after its retriever: re-orders, cuts or widens it."""
+    """What a chain does with a ranking after its retriever: re-orders, cuts or widens it.
+
+    role: what a trace calls it
+    """
+
+    role: ClassVar[Kind]
 
     @property
     def needs_vector(self) -> bool:
@@ -171,7 +268,11 @@ class Step(Recipe):
 
 
 class Understanding(Recipe):
-    """What a chain does with a question before its retriever: filters, rewrites, expands it."""
+    """What a chain does with a question before its retriever: filters, rewrites, expands it.
+
+    Whoever changes the text leaves `vector` as it is or None: it is embedded again where one is needed. A
+    vector that is no longer that of the question before is taken as meant.
+    """
 
     @property
     def needs_vector(self) -> bool:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
+from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, Scores, nothing
 from evals.retrieving.index import OpenIndex
 
 AHEAD = 50  # asked for beyond k, so that equal scores at the cut can be ordered by chunk id
+WORDS = 512  # of a question that are searched: the search takes seconds for tens of thousands
 
 
 class FullText(Retriever):
-    """BM25 as LanceDB computes it (its own tokenizer: lower-cased, stemmed, without English stop words)."""
+    """BM25 as LanceDB computes it (its own tokenizer: lower-cased, stemmed, without English stop words).
 
-    code_version: ClassVar[str] = "2"
+    The first 512 words of a question are searched.
+    """
+
+    code_version: ClassVar[str] = "3"
 
     k: Depth = 10
 
@@ -24,18 +27,31 @@ class FullText(Retriever):
         """Rank the chunks that match at least one word of the question."""
         if not len(index) or not query.text.strip():
             return nothing()
-        limit = self.k + AHEAD
-        rows, scores = _search(query.text, limit, index)
-        while len(rows) == limit < len(index) and scores.min() == np.partition(scores, -self.k)[-self.k]:
-            limit *= 4  # as many ties as rows: the first by chunk id may be among those that were left out
-            rows, scores = _search(query.text, limit, index)
-        return Ranking.best(rows, scores, self.k)
+        return matching(query, index, self.k)
 
 
-def _search(text: str, limit: int, index: OpenIndex) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def matching(query: Query, index: OpenIndex, k: int) -> Ranking:
+    """Return the k best matches that may be found, whatever the search itself leaves out.
+
+    It is asked for more and more, until k of what it returned may be found and the last of them is better
+    than what may have been left out, or until it has no more.
+    """
+    limit = k + AHEAD
+    while True:
+        rows, scores = _search(query.text, limit, index, query.where)
+        permitted = query.permitted(rows)
+        inside = scores[permitted]
+        complete = len(rows) < limit or limit >= len(index)
+        if complete or (len(inside) >= k and scores.min() < np.partition(inside, -k)[-k]):
+            return Ranking.best(rows[permitted], inside, k)
+        limit *= 4
+
+
+def _search(text: str, limit: int, index: OpenIndex, where: str | None) -> tuple[Rows, Scores]:
     from lancedb.query import MatchQuery
 
-    search = index.table.search(MatchQuery(text, "text"), query_type="fts")
-    found = search.select(["chunk_id", "_score"]).limit(limit).to_arrow()
+    match = MatchQuery(" ".join(text.split(maxsplit=WORDS)[:WORDS]), "text")
+    search = index.table.search(match, query_type="fts").select(["chunk_id", "_score"]).limit(limit)
+    found = (search.where(where, prefilter=True) if where else search).to_arrow()
     rows = np.array([index.positions[chunk_id] for chunk_id in found["chunk_id"].to_pylist()], np.int64)
     return rows, np.array(found["_score"].to_pylist(), np.float64)

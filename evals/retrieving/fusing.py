@@ -2,49 +2,88 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever
+from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows
 from evals.retrieving.index import OpenIndex
-from warehouse.recipe import Strict
+from evals.retrieving.methods import (
+    Arithmetic,
+    Floats,
+    Geometric,
+    Harmonic,
+    Max,
+    Method,
+    RelativeScore,
+    Rrf,
+    Weighted,
+)
+from warehouse.errors import InputError
 
 if TYPE_CHECKING:
     RetrieverRecipe = Any
 
-
-class Rrf(Strict):
-    """Reciprocal rank fusion: a chunk's score is the sum of weight / (k + rank) over the arms that hold it.
-
-    Cormack, Clarke and Büttcher, SIGIR 2009. Ranks count from 1; an arm that lacks the chunk adds nothing.
-
-    k: 60 in the paper; larger values level the ranks
-    """
-
-    k: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+METHODS = ("rrf", "weighted", "relative_score", "max", "arithmetic", "geometric", "harmonic")
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Fuse(Retriever):
-    """Fuse the rankings of several retrievers.
+    """Fuse the rankings of several retrievers, by one method; rrf unless another one is given.
 
+    rrf, weighted, relative_score, max, arithmetic, geometric, harmonic: see `methods.py`
     of: the arms, each a retriever with its own depth
-    weights: one an arm; all 1 unless said otherwise
+    weights: one an arm, 0 or more and not all 0; all 1 unless said otherwise; `tuned`: chosen on the train
+        questions of the study
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
-    rrf: Rrf = Rrf()
+    rrf: Rrf | None = None
+    weighted: Weighted | None = None
+    relative_score: RelativeScore | None = None
+    max: Max | None = None
+    arithmetic: Arithmetic | None = None
+    geometric: Geometric | None = None
+    harmonic: Harmonic | None = None
     of: Annotated[tuple[RetrieverRecipe, ...], Field(min_length=2)]
-    weights: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] | None = None
+    weights: tuple[Weight, ...] | Literal["tuned"] | None = None
     k: Depth = 10
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_rrf_unless_said_otherwise(cls, given: Any) -> Any:
+        if isinstance(given, dict) and all(given.get(name) is None for name in METHODS):
+            return {**given, "rrf": given.get("rrf") or {}}
+        return given
+
+    @model_validator(mode="after")
+    def _has_one_method(self) -> Self:
+        named = [name for name in METHODS if getattr(self, name) is not None]
+        if len(named) != 1:
+            raise ValueError(f"give exactly one method to fuse by, not {' and '.join(named)}")
+        return self
 
     @model_validator(mode="after")
     def _has_a_weight_an_arm(self) -> Self:
-        if self.weights is not None and len(self.weights) != len(self.of):
-            raise ValueError(f"{len(self.of)} arms need {len(self.of)} weights, not {len(self.weights)}")
+        if isinstance(self.weights, tuple):
+            if len(self.weights) != len(self.of):
+                raise ValueError(f"{len(self.of)} arms need {len(self.of)} weights, not {len(self.weights)}")
+            if not any(self.weights):
+                raise ValueError("at least one weight must be above 0")
         return self
+
+    @model_serializer(mode="wrap")
+    def _only_its_method(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A new method leaves the identity of the others alone.
+        return {key: value for key, value in handler(self).items() if key not in METHODS or value is not None}
+
+    @property
+    def method(self) -> Method:
+        """The method that is set."""
+        return next(found for name in METHODS if (found := getattr(self, name)) is not None)
 
     def versions(self) -> list[str]:
         """Return its own version and those of its arms."""
@@ -55,10 +94,57 @@ class Fuse(Retriever):
         """When one of its arms does."""
         return any(arm.recipe.needs_vector for arm in self.of)
 
+    def with_weights(self, weights: Sequence[float]) -> Fuse:
+        """Return the same fusion with these weights, one an arm."""
+        return Fuse.model_validate({**self.model_dump(), "weights": tuple(weights)})
+
+    def arms(self, query: Query, index: OpenIndex) -> list[Ranking]:
+        """Return each arm's ranking, as deep as the arm says: what weights are chosen on."""
+        return [arm.ranked(query, index) for arm in self.of]
+
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank with every arm, then fuse."""
-        rankings = [arm.recipe.rank(query, index) for arm in self.of]
-        return reciprocal_rank_fusion(rankings, self.weights or (1.0,) * len(rankings), self.rrf.k, self.k)
+        """Rank with every arm, then fuse.
+
+        Raises:
+            InputError: the weights are to be tuned, and have not been.
+        """
+        if self.weights == "tuned":
+            raise InputError(
+                "fuse: its weights are `tuned`, and none have been chosen. Tuning needs a train question "
+                "set: give one in the study, or write the weights."
+            )
+        weights = self.weights or (1.0,) * len(self.of)
+        ranking = fused(self.arms(query, index), weights, self.method, self.k)
+        if query.trace:
+            query.trace.note("fuse", "fuse", ranking)
+        return ranking
+
+
+def candidates(rankings: Sequence[Ranking], method: Method) -> tuple[Rows, Floats]:
+    """Return the rows that any arm holds, rising, and each one's points from each arm, shape (rows, arms)."""
+    rows, inverse = np.unique(np.concatenate([ranking.rows for ranking in rankings]), return_inverse=True)
+    points = np.empty((len(rows), len(rankings)))
+    begin = 0
+    for arm, ranking in enumerate(rankings):
+        own = method.points(ranking)
+        points[:, arm] = method.lacking(own)
+        points[inverse[begin : begin + len(ranking)], arm] = own
+        begin += len(ranking)
+    return rows, points
+
+
+def fused(rankings: Sequence[Ranking], weights: Sequence[float], method: Method, k: int) -> Ranking:
+    """Fuse rankings by a method; return the best k, equal scores by chunk id.
+
+    >>> a = Ranking(np.array([3, 5, 8]), np.array([9.0, 8.0, 5.0]))
+    >>> b = Ranking(np.array([5, 8]), np.array([0.7, 0.1]))
+    >>> best = fused([a, b], (0.4, 0.6), Weighted(), 10)
+    >>> best.rows.tolist(), best.scores.tolist()  # 5: 0.4 * 3/4 + 0.6 * 1; 3: 0.4 * 1; 8: last in both
+    ([5, 3, 8], [0.9, 0.4, 0.0])
+    """
+    rows, points = candidates(rankings, method)
+    scores = method.combined(points, np.array([weights], np.float64))[:, 0]
+    return Ranking.best(rows, scores, k)
 
 
 def reciprocal_rank_fusion(
@@ -68,18 +154,8 @@ def reciprocal_rank_fusion(
 
     >>> a = Ranking(np.array([3, 5]), np.array([9.0, 8.0]))
     >>> b = Ranking(np.array([5]), np.array([0.1]))
-    >>> fused = reciprocal_rank_fusion([a, b], (1.0, 1.0), 60, 10)
-    >>> fused.rows.tolist(), [round(float(s), 6) for s in fused.scores]  # 1/62 + 1/61, 1/61
+    >>> best = reciprocal_rank_fusion([a, b], (1.0, 1.0), 60, 10)
+    >>> best.rows.tolist(), [round(float(s), 6) for s in best.scores]  # 1/62 + 1/61, 1/61
     ([5, 3], [0.032522, 0.016393])
     """
-    rows = np.concatenate([ranking.rows for ranking in rankings])
-    points = np.concatenate(
-        [
-            weight / (constant + 1 + np.arange(len(r.rows)))
-            for r, weight in zip(rankings, weights, strict=True)
-        ]
-    )
-    distinct, inverse = np.unique(rows, return_inverse=True)
-    return Ranking.best(
-        distinct, np.bincount(inverse, weights=points, minlength=len(distinct)).astype(np.float64), k
-    )
+    return fused(rankings, weights, Rrf(k=constant), k)

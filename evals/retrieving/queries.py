@@ -31,8 +31,7 @@ def embed_queries(
     One at a time on purpose: a retriever's latency includes its query embedding, which a batch would hide.
     """
     texts = sorted(set(questions))
-    revision = digest([embedder.recipe.revision(), embedder.recipe.query_prefix])
-    path = embedder.home.cache("queries") / revision / f"{digest(texts)}.parquet"
+    path = embedder.home.cache("queries") / embedder.recipe.query_revision() / f"{digest(texts)}.parquet"
     if path.exists():
         try:
             rows = pl.read_parquet(path)
@@ -47,7 +46,7 @@ def embed_queries(
         embedder.embedder.embed(["warm up"])  # the first call pays for set-up that no question should
     for number, text in enumerate(texts, 1):
         begin = time.perf_counter()
-        vector = embedder.embedder.embed([embedder.recipe.query_prefix + text])[0]
+        vector = embedder.embedder.embed([embedder.query_prefix + text])[0]
         found[text] = QueryVector(vector, time.perf_counter() - begin)
         if progress:
             progress(number, len(texts))

@@ -4,8 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
+from assets.chunking import CHUNKERS
+from assets.chunking.structure import Structure
 from assets.chunks import Chunks
 from assets.documents import Documents
 from assets.embedding.embedder import EmbedderRecipe
@@ -80,6 +83,37 @@ def test_a_chunking_is_its_parameters_and_its_tokenizer() -> None:
         chunking(tokens={"size": 16}, tokenizer="all-mpnet-base-v2"),
     ]
     assert len({usual, *others}) == 5
+
+
+EVERY_CHUNKING = """
+tokens-128-42: {tokens: {size: 128, overlap: 42}}
+characters: {recursive: {size: 1000, overlap: 100}}
+paragraphs: {recursive: {unit: tokens, size: 256, overlap: 50, separators: ["\\n\\n", "\\n", ". ", " "]}}
+sentences: {sentences: {size: 256, overlap: 1}}
+articles: {structure: {limit: 256, prefix_heading: true}}
+small-articles: {structure: {limit: 256, overlap: 32, merge_below: 64}}
+topics: {semantic: {embedding_model: all-mpnet-base-v2, buffer: 2, breakpoint: percentile, amount: 90}}
+slopes: {semantic: {breakpoint: gradient}}
+whole: {document: {}}
+windows: {sentence_window: {neighbours: 3}}
+parents: {parent: {size: 128, overlap: 42, parent_size: 1024}}
+defaults: {parent: {}, tokenizer: all-mpnet-base-v2}
+"""
+
+
+def test_every_chunking_can_be_written() -> None:
+    chunkings = half(chunkings=yaml.safe_load(EVERY_CHUNKING)).chunkings
+    assert {one.kind for one in chunkings.values()} == set(CHUNKERS)
+    assert len({one.identity() for one in chunkings.values()}) == len(chunkings)
+    assert chunkings["articles"].chunker == Structure(limit=256, prefix_heading=True)
+    assert chunkings["topics"].chunker.embedding_model == "all-mpnet-base-v2"
+    assert chunkings["paragraphs"].chunker.separators == ("\n\n", "\n", ". ", " ")
+
+
+def test_the_model_of_a_semantic_chunking_is_part_of_it() -> None:
+    usual = chunking(semantic={})
+    assert chunking(semantic={"embedding_model": "all-MiniLM-L6-v2"}) == usual
+    assert chunking(semantic={"embedding_model": "all-mpnet-base-v2"}) != usual
 
 
 def test_code_that_changed_is_another_chunking(monkeypatch: pytest.MonkeyPatch) -> None:

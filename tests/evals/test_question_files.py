@@ -36,6 +36,7 @@ def test_a_question_with_all_of_its_parts(tmp_path: Path) -> None:
             tmp_path,
             "- id: a.1\n  type: yes_no\n  question: Fährt sie?\n  ground_truth: Ja.\n  needs: any\n"
             "  time_frame: {from: 2024-01-01, to: 2024-12-31}\n"
+            "  asked_at: 2024-06-01\n  conversation: ['Which one?', The ferry.]\n"
             "  evidence:\n  - {url: 'https://x', quote: um zwölf, grade: 3}\n  - {url: 'https://y'}\n",
         )
     )
@@ -51,11 +52,25 @@ def test_a_question_with_all_of_its_parts(tmp_path: Path) -> None:
         "gold": "spans",
         "time_from": "2024-01-01",
         "time_to": "2024-12-31",
+        "asked_at": "2024-06-01",
+        "conversation": ["Which one?", "The ferry."],
         "evidence": [
             {"url": "https://x", "quote": "um zwölf", "grade": 3},
             {"url": "https://y", "quote": None, "grade": 1},
         ],
     }
+
+
+def test_a_file_says_when_its_questions_are_asked_unless_they_do(tmp_path: Path) -> None:
+    head = HEAD.replace("questions:", "asked_at: 2024-06-01\nquestions:")
+    questions = (
+        "- {id: a, question: Was, ground_truth: x}\n"
+        "- {id: b, question: Was, ground_truth: x, asked_at: 2023-12-31}\n"
+    )
+    rows = read_yaml(written(tmp_path, questions, head))
+    assert [row["asked_at"] for row in rows] == ["2024-06-01", "2023-12-31"]
+    (bare,) = read_yaml(written(tmp_path, "- {id: a, question: Was, ground_truth: x}\n"))
+    assert (bare["asked_at"], bare["conversation"]) == (None, [])
 
 
 def test_an_unanswerable_question_has_the_refusal_as_its_truth(tmp_path: Path) -> None:
@@ -102,6 +117,16 @@ MISTAKES = [
         "- id: a\n  question: Was?\n  evidence:\n  - url: u\n    qoute: abc\n",
         8,
         "unknown key `qoute`; did you mean `quote`?",
+    ),
+    (
+        "- {id: a, question: Was, ground_truth: x, asked_at: gestern}",
+        4,
+        "asked_at: must be a date, as in 2024-05-31, not 'gestern'",
+    ),
+    (
+        "- {id: a, question: Was, ground_truth: x, conversation: Hallo}",
+        4,
+        "conversation: must be a list, as in [a, b]",
     ),
     ("- {id: a, question: Was, ground_truth: x, type: hard}", 4, "type: must be 'normal', 'yes_no',"),
     (

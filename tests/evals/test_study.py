@@ -56,6 +56,45 @@ def test_the_grid_of_two_studies_shares_what_is_built(tmp_path: Path) -> None:
     assert grid.index_key(grid.cells["other.t16.minilm.bm25.extractive"]) == "ferries.t16.minilm"
 
 
+def test_a_powerset_is_all_its_combinations(tmp_path: Path) -> None:
+    powerset = (
+        "bm25: {bm25: {k: 5}}\n  all: {powerset: [bm25, {recency: {decay: 0.5}}, bm25], fuse: rrf, k: 4}\n"
+    )
+    limit = {"seed: 7": "restrict: {extractive: {retrievers: [all-none, all-bm25+recency]}}"}
+    study = read_study(write_study(tmp_path, {"bm25: {bm25: {k: 5}}\n": powerset, **limit}))
+    combined = {name: recipe for name, recipe in study.retrievers.items() if name.startswith("all-")}
+    assert list(combined) == [
+        *("all-none", "all-bm25", "all-recency", "all-bm25-2", "all-bm25+recency", "all-bm25+bm25-2"),
+        *("all-recency+bm25-2", "all-bm25+recency+bm25-2"),
+    ]
+    assert combined["all-none"].kind == "nothing"
+    assert combined["all-bm25"].recipe.k == 4
+    both = combined["all-bm25+recency"].recipe
+    assert both.k == 4
+    assert [arm.recipe.k for arm in both.of] == [100, 100]
+    assert both.of[1].recipe.decay == 0.5
+    assert [cell.retriever for cell in study.cells()] == ["all-none", "all-bm25+recency"]
+    # A combination is what one would write by hand, and the study says the same when it is read again.
+    written = "{fuse: {rrf: {}, of: [{bm25: {k: 100}}, {recency: {k: 100, decay: 0.5}}], k: 4}}"
+    by_hand = read_study(write_study(tmp_path / "hand", {"{bm25: {k: 5}}": written}))
+    assert by_hand.retrievers["bm25"].identity() == combined["all-bm25+recency"].identity()
+    assert Study.model_validate(study.model_dump()).retrievers == study.retrievers
+
+
+def test_a_chain_is_a_list(tmp_path: Path) -> None:
+    chain = "[{keywords: {}}, {fuse: {of: [{bm25: {k: 50}}, {dense: {}}], k: 20}}, {neighbours: {n: 2}}]"
+    study = read_study(write_study(tmp_path, {"{bm25: {k: 5}}": chain}))
+    recipe = study.retrievers["bm25"]
+    assert recipe.kind == "chain"
+    assert [link.kind for link in recipe.recipe.steps] == ["keywords", "fuse", "neighbours"]
+    assert recipe.recipe.k == 20
+    assert recipe.recipe.at_depth(7).k == 7
+    assert recipe.recipe.needs_vector
+    assert len(recipe.recipe.versions()) == 6  # chain, keywords, fuse and its two arms, neighbours
+    other = read_study(write_study(tmp_path / "b", {"{bm25: {k: 5}}": chain.replace("n: 2", "n: 1")}))
+    assert other.retrievers["bm25"].identity() != recipe.identity()
+
+
 DENSE = "  dense: {dense: {k: 5}}\n"
 
 

@@ -69,7 +69,7 @@ UNKNOWN_NAMES = [
         "reader: csv",
         "reader: must be 'beir', 'folder', 'html', 'jsonl', 'pdf', 'table', 'text' or 'warc', not 'csv'",
     ),
-    ("{k: 5}", "{variant: okapy}", "variant: must be 'okapi', 'plus' or 'l', not 'okapy'"),
+    ("{k: 5}", "{variant: okapy}", "variant: must be 'okapi', 'plus', 'l' or 'lower_bounded', not 'okapy'"),
     ("ndcg@10", "ndgc@10", "metrics item 1: unknown metric 'ndgc@10'; did you mean ndcg@10?"),
     ("abstention", "abstension", "metrics item 3: unknown metric 'abstension'; did you mean abstention?"),
     ("all-MiniLM-L6-v2", "MiniLM", "unknown embedding model 'MiniLM'; known are all-MiniLM-L6-v2"),
@@ -104,20 +104,20 @@ IMPOSSIBLE_VALUES = [
     (
         "{tokens: {size: 16, overlap: 4}}",
         "{tokens: {size: 16}, document: {}}",
-        "exactly one of tokens, document",
+        "exactly one of tokens, ",
     ),
-    ("{tokens: {size: 16, overlap: 4}}", "{}", "chunkings.t16: give exactly one of tokens, document"),
+    ("{tokens: {size: 16, overlap: 4}}", "{}", "chunkings.t16: give exactly one of tokens, "),
     (
         "{tokens: {size: 16, overlap: 4}}",
         "16",
-        "must be a mapping with keys out of tokenizer, tokens, document",
+        "must be a mapping with keys out of tokenizer, ",
     ),
     ("  t16: {tokens: {size: 16, overlap: 4}}\n", "", "`chunkings` is empty"),
     ("sources: [docs]", "sources: []", "corpus.sources: needs at least 1, has 0"),
     (
         "corpus: {name: ferries, sources: [docs]}",
         "corpus: ferries",
-        "keys out of name, sources, near_duplicates, not 'ferries'",
+        "keys out of name, sources, near_duplicates, ",
     ),
     ("corpus: {name: ferries, sources: [docs]}\n", "", "`corpus` is missing"),
     ("[ndcg@10, evidence", "[ndcg@10, ndcg@10, evidence", "the metric ndcg@10 is named twice"),
@@ -174,7 +174,7 @@ RETRIEVER_MISTAKES = [
     ("{dense: {}}]", "{dens: {}}]", "unknown key `dens`; did you mean `dense`?"),
     ("{dense: {}}]", "{dense: {j: 1}}]", "unknown key `j`; known are k"),
     ("{dense: {}}]", "{dense: {}}]\n      weights: [1, 2, 3]", "2 arms need 2 weights, not 3"),
-    ("{dense: {}}]", "{dense: {}}]\n      weights: [1, -2]", "weights item 2: must be more than 0, not -2"),
+    ("{dense: {}}]", "{dense: {}}]\n      weights: [1, -2]", "weights item 2: must be at least 0, not -2"),
     ("{dense: {}}]", "{dense: {}}]\n      weights: [1, .inf]", "weights item 2: must be a finite number"),
     ("{dense: {}}]", "{dense: {}}]\n      rrf: {k: 0}", "rrf.k: must be more than 0, not 0"),
 ]
@@ -184,6 +184,60 @@ RETRIEVER_MISTAKES = [
 def test_a_mistake_inside_a_fusion(tmp_path: Path, old: str, new: str, told: str) -> None:
     found = findings(tmp_path, {"bm25: {bm25: {k: 5}}\n": FUSE}, {old: new})
     assert len(found) == 1
+    assert told in found[0]
+
+
+CHAIN = "bm25: {bm25: {k: 5}}\n  chain:\n    - keywords: {}\n    - bm25: {k: 50}\n    - neighbours: {n: 1}\n"
+CHAIN_MISTAKES = [
+    ("neighbours: {n", "neighbors: {n", 16, "unknown key `neighbors`; did you mean `neighbours`?"),
+    ("neighbours: {n: 1}", "neighbours: {m: 1}", 16, "unknown key `m`; known are n"),
+    (
+        "neighbours: {n: 1}",
+        "neighbours: {n: 0}",
+        16,
+        "retrievers.chain item 3.neighbours.n: must be at least 1",
+    ),
+    ("bm25: {k: 50}", "top: {k: 50}", 13, "a chain needs one retriever, as in [{bm25: {k: 100}}"),
+    ("- neighbours: {n: 1}", "- dense: {}", 16, "has one retriever, this one has bm25, dense; fuse them"),
+    ("- neighbours: {n: 1}", "- multi_query: {}", 16, "`multi_query` reads the question; it stands before"),
+    ("- keywords: {}", "- top: {}", 14, "`top` works on a ranking; it stands after `bm25`"),
+    ("- keywords: {}", "- bm25", 14, "must be a mapping with keys out of"),
+    ("- keywords: {}", "- {keywords: {}, entities: {}}", 14, "give exactly one of"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "told"), CHAIN_MISTAKES, ids=lambda value: str(value)[:40])
+def test_a_mistake_inside_a_chain(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
+    found = findings(tmp_path, {"bm25: {bm25: {k: 5}}\n": CHAIN}, {old: new})
+    assert len(found) == 1, found
+    assert found[0].startswith(f"tiny.yaml:{line}: ")
+    assert told in found[0]
+
+
+ALL = "bm25: {bm25: {k: 5}}\n  all:\n    powerset: [bm25, dense, recency]\n    fuse: rrf\n    k: 4\n"
+POWERSET_MISTAKES = [
+    ("[bm25, dense,", "[bm25, dens,", 14, "unknown key `dens`; did you mean `dense`?"),
+    ("[bm25, dense,", "[bm25, {dense: {k: 0}},", 14, "powerset item 2.dense.k: must be at least 1, not 0"),
+    ("[bm25, dense, recency]", "[]", 14, "needs at least 1, has 0"),
+    ("fuse: rrf", "fuse: rff", 15, "unknown method `rff`; known are rrf"),
+    ("k: 4", "k: 0", 16, "retrievers.all.k: must be at least 1, not 0"),
+    ("k: 4", "depht: 4", 16, "unknown key `depht`; did you mean `depth`?"),
+    (
+        "  all:",
+        f"  {'a' * 50}:",
+        13,
+        "characters, and a name has at most 60: give the powerset a shorter name",
+    ),
+    ("  all:", "  all-bm25: {bm25: {}}\n  all:", 14, "there is another retriever `all-bm25`; rename one"),
+    ("seed: 7", "restrict: {extractive: {retrievers: [all]}}", 3, "unknown retriever `all`"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "told"), POWERSET_MISTAKES, ids=lambda value: str(value)[:40])
+def test_a_mistake_inside_a_powerset(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
+    found = findings(tmp_path, {"bm25: {bm25: {k: 5}}\n": ALL}, {old: new})
+    assert len(found) == 1, found
+    assert found[0].startswith(f"tiny.yaml:{line}: ")
     assert told in found[0]
 
 

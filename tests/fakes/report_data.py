@@ -12,7 +12,7 @@ import polars as pl
 
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
 from warehouse.parquet import frame
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
 HOSTILE_TITLE = "<script>alert(1)</script> Förderrichtlinie"
 HOSTILE_ANSWER = '"><img src=https://evil.example/x.png onerror=alert(2)> </details></style>{{ 7*7 }}'
@@ -68,6 +68,8 @@ CHUNKINGS = ("tokens-128-42", "tokens-256-84", "articles", "sentences-6")
 RETRIEVERS = ("bm25", "dense", "bm25+dense", "bm25+dense+recency")
 GENERATORS = ("extractive", "small", "large")
 TYPES = ("fact", "multi-hop", "time frame", "definition")
+GONE = 13  # the question whose evidence is in no document
+CUTTING = {"tokens-128-42": 0.12, "tokens-256-84": 0.06}  # chunking -> share of the evidence that it cuts
 
 
 def report_data(
@@ -97,6 +99,7 @@ def report_data(
     scores: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
     hits: list[dict[str, Any]] = []
+    losses: list[dict[str, Any]] = []
     for cell in cells:
         asked = questions[:sample] if cell[2] == "small" else questions
         for row in asked:
@@ -104,6 +107,8 @@ def report_data(
             ranking = random.Random(f"{seed} {cell[0]} {cell[1]} {row['question_id']}")
             found = _hits(key_of(cell), row, documents, ranking, hard[row["question_id"]], cell)
             hits += found
+            if cell[2] == GENERATORS[0]:
+                losses += _losses(cell, row, found)
             answers.append(_answer(key_of(cell), row, rng))
             scores += _scores(cell, row, found, answers[-1], rng)
     score_frame = frame(scores, {**SCORES, "cell": pl.String})
@@ -124,6 +129,7 @@ def report_data(
         hits=frame(
             hits, {**HITS, "cell": pl.String, "text": pl.String, "url": pl.String, "title": pl.String}
         ),
+        losses=frame(losses, {**LOSSES, "cell": pl.String}),
         corpus=(
             SourceFacts("directives", 612, 588, {"too short": 14, "near duplicate": 10}, {"HTTP 404": 3}),
             SourceFacts("memos", 41, 41, {}, {}),
@@ -188,7 +194,7 @@ def _question(index: int, documents: Sequence[str]) -> dict[str, Any]:
     doc = index % len(documents)
     quote = SENTENCES[index % len(SENTENCES)]
     start = documents[doc].find(quote)
-    found = start >= 0
+    found = start >= 0 and index != GONE
     evidence = {
         "doc_id": f"doc{doc}" if found else None,
         "url": HOSTILE_URL if index == 3 else f"https://eur-lex.example/doc/{doc}?a=1&b=2",
@@ -280,14 +286,7 @@ def _scores(
     answer: dict[str, Any],
     rng: random.Random,
 ) -> list[dict[str, Any]]:
-    evidence = row["evidence"][0]
-    ranks = [
-        hit["rank"]
-        for hit in hits
-        if hit["doc_id"] == evidence["doc_id"]
-        and hit["start"] < evidence["end"]
-        and hit["end"] > evidence["start"]
-    ]
+    ranks = _ranks(row["evidence"][0], hits)
     values: dict[str, float | None] = {
         NDCG.name: 1 / min(ranks) if ranks else 0.0,
         HIT_RATE.name: 1.0 if ranks else 0.0,
@@ -296,8 +295,7 @@ def _scores(
     values[SIMILARITY.name] = rng.uniform(0.4, 0.95) if ok else None
     values[LATENCY.name] = answer["seconds"]
     values[TOKENS.name] = answer["prompt_tokens"] + answer["completion_tokens"] if ok else None
-    # One retriever lost its index for some questions: its cells have no rank.
-    lost = cell[:2] == ("articles", "dense") and int(row["question_id"][1:]) % 9 == 0
+    lost = _failed(cell, row)
     if lost:
         values[NDCG.name] = values[HIT_RATE.name] = None
     return [
@@ -315,6 +313,56 @@ def _scores(
         }
         for name, value in values.items()
     ]
+
+
+def _ranks(evidence: dict[str, Any], hits: list[dict[str, Any]]) -> list[int]:
+    """Return the ranks of the hits that hold any of the evidence."""
+    return [
+        hit["rank"]
+        for hit in hits
+        if hit["doc_id"] == evidence["doc_id"]
+        and hit["start"] < evidence["end"]
+        and hit["end"] > evidence["start"]
+    ]
+
+
+def _failed(cell: tuple[str, str, str], row: dict[str, Any]) -> bool:
+    """Say whether a ranking failed: one retriever lost its index for some questions."""
+    return cell[:2] == ("articles", "dense") and int(row["question_id"][1:]) % 9 == 0
+
+
+def _losses(
+    cell: tuple[str, str, str], row: dict[str, Any], hits: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    if _failed(cell, row):
+        return []
+    evidence = row["evidence"][0]
+    ranks = _ranks(evidence, hits)
+    lost_at = step = None
+    if evidence["reason"]:
+        lost_at = "corpus"
+    elif not ranks:
+        lost_at, step = _loss(cell, row["question_id"])
+    return [
+        {
+            "cell": key_of(cell),
+            "question_id": row["question_id"],
+            "evidence": 0,
+            "url": evidence["url"],
+            "lost_at": lost_at,
+            "step": step,
+            "found_at": min(ranks, default=None),
+        }
+    ]
+
+
+def _loss(cell: tuple[str, str, str], question_id: str) -> tuple[str, str | None]:
+    if random.Random(f"{cell[0]} {question_id}").random() < CUTTING.get(cell[0], 0):
+        return "chunking", None
+    kinds: list[tuple[str, str | None]] = [("candidates", None), ("cut", "top")]
+    kinds += [("fusion", "fuse")] if "+" in cell[1] else []
+    kinds += [("budget", "token_budget")] if "recency" in cell[1] else []
+    return random.Random(f"{cell} {question_id}").choice(kinds)
 
 
 def _board(

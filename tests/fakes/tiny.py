@@ -8,20 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from assets.chunks import Chunks
-from assets.documents import Documents
-from assets.embeddings import Embeddings
-from assets.indexes import Indexes
-from assets.pages import Pages
-from assets.stage import Outcome, Stage, Work, build_keys
-from evals.answers import Answers
+from assets.stage import Outcome, Work, build_keys
 from evals.grid import Grid
-from evals.leaderboard import Leaderboard
-from evals.questions import Questions
-from evals.rankings import Rankings
-from evals.scores import Scores
 from evals.study import Study
 from evals.study_file import read_study
+from orchestration.definitions import stages_of
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
@@ -133,20 +124,7 @@ class Bench:
         self.study: Study = read_study(path)
         self.home = home
         self.grid = Grid([self.study])
-        build, grid = self.grid.build, self.grid
-        made: list[Stage] = [
-            Pages(build),
-            Documents(build),
-            Chunks(build),
-            Embeddings(build),
-            Indexes(build),
-            Questions(grid),
-            Rankings(grid),
-            Answers(grid),
-            Scores(grid),
-            Leaderboard(grid),
-        ]
-        self.stages = {stage.name: stage for stage in made}
+        self.stages = stages_of(self.grid)
         self.store = ArtifactStore(home)
 
     def give(self, texts: Mapping[str, str], source: str = "docs") -> None:

@@ -13,7 +13,8 @@ ARROWS = {
     "pages": {"recipes"},
     "documents": {"pages", "recipes"},
     "chunks": {"documents", "recipes"},
-    "embeddings": {"chunks", "recipes"},
+    "enrichments": {"chunks", "documents", "recipes"},
+    "embeddings": {"chunks", "enrichments", "recipes"},
     "indexes": {"chunks", "embeddings", "recipes"},
     "questions": {"documents", "recipes"},
     "rankings": {"indexes", "questions", "recipes"},
@@ -23,7 +24,7 @@ ARROWS = {
 }
 GROUPS = {
     "studies": {"recipes"},
-    "corpus": {"pages", "documents", "chunks", "embeddings", "indexes"},
+    "corpus": {"pages", "documents", "chunks", "enrichments", "embeddings", "indexes"},
     "questions": {"questions"},
     "grid": {"rankings", "answers", "scores", "leaderboard"},
 }

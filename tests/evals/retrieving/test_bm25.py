@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ import Stemmer
 
 from assets.indexing.lexical import plain_tokens
 from evals.retrieving.bm25 import Bm25
+from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
 from tests.fakes.indexing import build_index, query
 
+SCIFACT = Path(__file__).resolve().parents[4] / "shared" / "data" / "scifact"
 WORDS = ["ferry", "noon", "quay", "harbour", "ticket", "tickets", "lamp", "keeper", "water", "the", "a", "of"]
 
 
@@ -82,3 +87,62 @@ def test_one_model_serves_every_depth(index: OpenIndex) -> None:
     assert len(index._made) == made
     Bm25(k=50, b=0.32).rank(query("noon"), index)
     assert len(index._made) == made + 1
+
+
+def test_a_lower_bound_is_for_chunks_that_hold_the_word(index: OpenIndex) -> None:
+    corpus = [plain_tokens(chunk) for chunk in index.chunks["text"]]
+    reference = rank_bm25.BM25Plus(corpus, delta=0)
+    found = Bm25(variant="lower_bounded", delta=0.7, k=10_000).rank(query("ferry lamp"), index)
+    expected = reference.get_scores(["ferry", "lamp"])
+    for word in ("ferry", "lamp"):
+        expected = expected + 0.7 * reference.idf[word] * np.array([word in chunk for chunk in corpus])
+    assert np.allclose(found.scores, expected[found.rows], rtol=0, atol=1e-9)
+
+
+def test_only_allowed_chunks_are_found(index: OpenIndex) -> None:
+    everything = Bm25(k=10_000).rank(query("ferry the"), index)
+    allowed = np.arange(len(index)) % 3 == 0
+    found = Bm25(k=4).rank(Query("ferry the", allowed=allowed), index)
+    kept = allowed[everything.rows]
+    assert found.rows.tolist() == everything.rows[kept][:4].tolist()
+    assert found.scores.tolist() == everything.scores[kept][:4].tolist()
+
+
+def test_a_question_of_function_words_finds_nothing_when_they_are_dropped(index: OpenIndex) -> None:
+    assert len(Bm25().rank(query("of the"), index))
+    assert not len(Bm25(function_words="drop").rank(query("of the"), index))
+    assert not len(Bm25(tokenizer="lemmatised").rank(query("of the"), index))
+    assert len(Bm25(tokenizer="lemmatised", function_words="keep").rank(query("of the"), index))
+
+
+@pytest.fixture(scope="module")
+def scifact(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    if not SCIFACT.is_dir():
+        pytest.skip("shared/data/scifact is not there")
+    with gzip.open(SCIFACT / "corpus.jsonl.gz") as file:
+        passages = [json.loads(line) for line in file]
+    texts = [f"{passage['title']}\n{passage['text']}" for passage in passages]
+    return build_index(tmp_path_factory.mktemp("scifact"), texts, [np.ones(2, np.float32)] * len(texts))
+
+
+@pytest.mark.parametrize("variant", REFERENCES)
+def test_scifact_is_ranked_as_rank_bm25_ranks_it(scifact: OpenIndex, variant: str) -> None:
+    """The same best ten, and their scores to 1e-6: of all 300 test questions, and of every fifth.
+
+    rank-bm25 is asked word by word, each once, for a question's score is the sum of those of its words.
+    """
+    graded = {line.split()[0] for line in (SCIFACT / "qrels" / "test.tsv").read_text().splitlines()[1:]}
+    lines = (SCIFACT / "queries.jsonl").read_text().splitlines()
+    questions = [entry["text"] for entry in map(json.loads, lines) if entry["_id"] in graded]
+    assert len(questions) == 300
+    questions = questions if variant == "okapi" else questions[::5]
+    made, parameters = REFERENCES[variant]
+    reference = made([plain_tokens(text) for text in scifact.chunks["text"]], **parameters)
+    recipe = Bm25.model_validate({"variant": variant})
+    of_word = cache(lambda word: reference.get_scores([word]))
+    for question in questions:
+        scores = np.sum([of_word(word) for word in plain_tokens(question)], axis=0)
+        best = np.argsort(-scores.round(9), kind="stable")[:10]
+        found = recipe.rank(query(question), scifact)
+        assert found.rows.tolist() == best.tolist(), question
+        assert np.allclose(found.scores, scores[best], rtol=0, atol=1e-6)

@@ -22,7 +22,9 @@ def test_ties_that_the_search_cut_off_are_fetched(tmp_path: Path, monkeypatch: p
     index = build_index(tmp_path, ["quay"] * 300)
     limits = []
 
-    def last_ones(text: str, limit: int, index: OpenIndex) -> tuple[np.ndarray, np.ndarray]:
+    def last_ones(
+        text: str, limit: int, index: OpenIndex, where: str | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         limits.append(limit)
         rows = np.arange(len(index))[-limit:]
         return rows, np.ones(len(rows))

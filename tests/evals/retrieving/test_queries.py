@@ -20,13 +20,13 @@ class CountingEmbedder:
     """Stands for a CachedEmbedder: writes down what it is asked."""
 
     home: Home
-    prefix: str = ""
+    query_prefix: str = ""
     revision: str = "r1"
     asked: list[list[str]] = field(default_factory=list)
 
     @property
     def recipe(self) -> Any:
-        return SimpleNamespace(query_prefix=self.prefix, revision=lambda: self.revision)
+        return SimpleNamespace(query_revision=lambda: f"{self.revision} {self.query_prefix}")
 
     @property
     def embedder(self) -> Any:
@@ -39,7 +39,7 @@ class CountingEmbedder:
 
 @pytest.fixture
 def embedder(tmp_path: Path) -> CountingEmbedder:
-    return CountingEmbedder(Home(tmp_path), prefix="query: ")
+    return CountingEmbedder(Home(tmp_path), query_prefix="query: ")
 
 
 def embed(questions: list[str], embedder: CountingEmbedder) -> dict[str, Any]:

@@ -1,0 +1,113 @@
+"""enrichments: what a language model says of documents and chunks, one partition a corpus and chunking."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from assets.enriching.by_model import Enrichment, Task, enrich
+from assets.merging import Build
+from assets.stage import Built, Check, Need, Stage, Work
+from warehouse.artifacts import Artifact
+from warehouse.gateway import Gateway
+from warehouse.identity import digest
+from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.schemas import ENRICHMENTS, RETRYABLE
+
+
+class Enrichments(Stage):
+    """Asks a model for summaries and questions, where a chunking says `enrich`; off by default."""
+
+    name = "enrichments"
+    group = "corpus"
+    description = (
+        "Summaries of documents and questions that chunks answer, by a language model; only for chunkings "
+        "that ask for it. Every call goes through the cache of calls: an unchanged text costs nothing twice."
+    )
+    upstream = ("chunks", "documents")
+    checks: ClassVar[dict[str, str]] = {"usable": "Every call gave something that can be used."}
+
+    def __init__(self, build: Build) -> None:
+        self.build_plan = build
+
+    def keys(self) -> list[str]:
+        """Return the `corpus.chunking` keys whose chunking asks for enrichment."""
+        return sorted(key for key in self.build_plan.chunk_sets if self._recipe(key) is not None)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return the chunks, and the documents that summaries are made of."""
+        corpus, _ = self.build_plan.chunk_sets[key]
+        sources = self.build_plan.corpora[corpus].sources
+        return [Need("chunks", key), *(Need("documents", source) for source in sources)]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digest of what is asked."""
+        recipe = self._recipe(key)
+        return {f"enrich.{key}": recipe.identity()} if recipe else {}
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Ask for all that is missing; what was answered before comes from the cache of calls."""
+        recipe = self._recipe(key)
+        if recipe is None:
+            raise ValueError(f"{key} asks for no enrichment")
+        chunks_of, *documents_of = self.inputs(key, work.store)
+        tasks = [*_summaries(recipe, chunks_of, documents_of, work), *_questions(recipe, chunks_of, work)]
+        label = f"asking {recipe.model} about {key}"
+        with Gateway(work.home, budget_usd=recipe.budget_usd) as gateway:
+            rows = list(enrich(recipe, tasks, gateway, lambda done: work.progress(label, done, len(tasks))))
+        write_parquet(frame(rows, ENRICHMENTS), folder / "enrichments.parquet")
+        return _built(rows)
+
+    def _recipe(self, key: str) -> Enrichment | None:
+        _, chunking = self.build_plan.chunk_sets[key]
+        return self.build_plan.chunkings[chunking].enrich
+
+
+def _summaries(recipe: Enrichment, chunks: Artifact, documents: list[Artifact], work: Work) -> Iterator[Task]:
+    """Yield a task for each document that has chunks (copies that the corpus leaves out have none)."""
+    if not recipe.summary:
+        return
+    known = set(_chunks(chunks, work, ["doc_id"])["doc_id"])
+    for artifact in documents:
+        path = work.store.folder(artifact.stage, artifact.identity) / "documents.parquet"
+        rows = read_parquet(path, ["doc_id", "text"]).filter(pl.col("doc_id").is_in(known)).sort("doc_id")
+        yield from (Task(doc_id, None, text) for doc_id, text in rows.iter_rows())
+
+
+def _questions(recipe: Enrichment, chunks: Artifact, work: Work) -> Iterator[Task]:
+    if recipe.questions:
+        columns = ["doc_id", "chunk_id", "text"]
+        yield from (Task(*row) for row in _chunks(chunks, work, columns).select(columns).iter_rows())
+
+
+def _chunks(artifact: Artifact, work: Work, columns: list[str]) -> pl.DataFrame:
+    return read_parquet(work.store.folder(artifact.stage, artifact.identity) / "chunks.parquet", columns)
+
+
+def _built(rows: list[dict[str, Any]]) -> Built:
+    statuses = Counter(str(row["status"]) for row in rows)
+    unusable = [row for row in rows if row["text"] is None]
+    again = [row for row in rows if row["status"] in RETRYABLE]
+    kinds = Counter(row["kind"] for row in rows if row["text"] is not None)
+    prices = [row["usd"] for row in rows if row["usd"] is not None]
+    meta: dict[str, Any] = {
+        "summaries": kinds["summary"],
+        "questions": kinds["question"],
+        "by_status": dict(statuses),
+        "usd": round(sum(prices), 6),
+        "prompt_tokens": sum(row["prompt_tokens"] or 0 for row in rows),
+        "completion_tokens": sum(row["completion_tokens"] or 0 for row in rows),
+    }
+    if again:
+        first = f"first: {again[0]['status']}: {again[0]['reason']}"
+        meta["incomplete"] = f"{len(again)} of {len(rows)} model calls failed, {first}"
+    reason = f", first: {unusable[0]['status']}: {unusable[0]['reason']}" if unusable else ""
+    check = Check(
+        "usable", not unusable, f"{len(unusable)} of {len(rows)} gave no text{reason}", severe=False
+    )
+    content = [[row["doc_id"], row["chunk_id"], row["kind"], row["ordinal"], row["text"]] for row in rows]
+    return Built(digest(content), meta, (check,), complete=not again)

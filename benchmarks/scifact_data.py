@@ -1,0 +1,126 @@
+"""SciFact in BEIR's layout as an index and two sets of questions, for `benchmarks/scifact.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from assets.cleaning.plain import clean_beir
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe
+from assets.indexing import table
+from assets.indexing.facts import read_facts
+from assets.indexing.rows import HeldRows
+from crawlers.reading import beir
+from evals.measuring.contract import Gold, Span
+from evals.measuring.ndcg import Ndcg
+from evals.question_files import read_beir
+from evals.retrieving.contract import Kit, Query, Ranking
+from evals.retrieving.index import OpenIndex
+from evals.retrieving.tuning import TrainQuestion
+from warehouse.errors import CorruptFileError
+from warehouse.parquet import frame
+from warehouse.paths import Home
+from warehouse.schemas import CHUNKS
+from warehouse.source import Source
+
+MINILM = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=256, overflow="truncate")
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of one split, as they are asked, and the grades of documents by their row.
+
+    documents: the id of each row's document
+    """
+
+    queries: list[Query]
+    grades: list[dict[int, int]]
+    documents: list[str]
+
+    def ndcg(self, rankings: Sequence[Ranking]) -> float:
+        """Return the mean nDCG@10, by the product's own metric."""
+        metric, ids = Ndcg(10), self.documents
+        values = [
+            metric.value(
+                Gold({ids[row]: grade for row, grade in grades.items()}),
+                [Span(ids[row], 0, 1) for row in ranking.rows[:10]],
+            )
+            for ranking, grades in zip(rankings, self.grades, strict=True)
+        ]
+        return float(np.mean(values))
+
+    def with_arms(self, arms: Sequence[Sequence[Ranking]]) -> list[TrainQuestion]:
+        """Join the rankings of several arms for `choose_weights`."""
+        return [
+            TrainQuestion(rankings, grades)
+            for rankings, grades in zip(zip(*arms, strict=True), self.grades, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class SciFact:
+    """The index of whole abstracts, its embedder, and the questions of both splits."""
+
+    index: OpenIndex
+    train: Questions
+    test: Questions
+
+
+def read(folder: Path, home: Home) -> SciFact:
+    """Open the index, and build it first where it is not there (some minutes of embedding)."""
+    place = home.root / "bench" / "scifact" / MINILM.revision()
+    embedder = CachedEmbedder(MINILM, home)
+    try:
+        read_facts(place)
+    except CorruptFileError:
+        _build(folder, place, embedder)
+    index = OpenIndex(place)
+    rows = {doc: row for row, doc in enumerate(index.chunks["doc_id"])}
+    return SciFact(index, *(_questions(folder, split, embedder, rows) for split in ("train", "test")))
+
+
+def _build(folder: Path, place: Path, embedder: CachedEmbedder) -> None:
+    pages = beir.read(Source.model_validate({"reader": "beir", "path": str(folder)}))
+    drafts = {page.url: clean_beir(page.body) for page in pages if page.body}
+    texts = [draft.text for draft in drafts.values()]
+    print(f"embedding {len(texts)} abstracts ...")
+    vectors = embedder.passages(texts).vectors
+    rows: list[dict[str, object]] = [
+        {
+            **{"chunk_id": url, "doc_id": url, "doc_version": "1", "ordinal": 0, "start": 0, "gap": ""},
+            **{
+                "end": len(draft.text),
+                "text": draft.text,
+                "context_start": 0,
+                "context_end": len(draft.text),
+            },
+            **{"prefix": "", "n_tokens": len(draft.text.split()), "title": draft.title, "url": url},
+        }
+        for url, draft in drafts.items()
+    ]
+    table.build(place, HeldRows(frame(rows, CHUNKS), vectors))
+
+
+def _questions(folder: Path, split: str, embedder: CachedEmbedder, rows: dict[str, int]) -> Questions:
+    found = read_beir(folder, split, "scifact")
+    vectors = embedder.queries([row["question"] for row in found]).vectors
+    kit = Kit(embed=lambda texts: _embedded(embedder, texts))
+    queries = [Query(row["question"], vector, kit=kit) for row, vector in zip(found, vectors, strict=True)]
+    grades = [{rows[e["url"]]: int(e["grade"]) for e in row["evidence"]} for row in found]
+    return Questions(queries, grades, list(rows))
+
+
+def _embedded(embedder: CachedEmbedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Embed words of questions once: the same words come again with every setting that is tried."""
+    missing = [text for text in dict.fromkeys(texts) if text not in _WORDS]
+    if missing:
+        _WORDS.update(zip(missing, embedder.queries(missing).vectors, strict=True))
+    return np.stack([_WORDS[text] for text in texts])
+
+
+_WORDS: dict[str, npt.NDArray[np.float32]] = {}

@@ -1,0 +1,246 @@
+"""Where questions were lost: how many each retriever finds, and which step lost the others."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evals.losses import Loss
+from evals.reporting import limits
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.display import count, listed, several, trimmed
+from evals.reporting.standings import Cell, subsets
+
+_ORDER = {loss: place for place, loss in enumerate(Loss)}
+_DEPTH = re.compile(r"@(\d+)$")
+FIRST = 10  # passages, where the primary metric has no depth of its own
+RANKING_AXES = ("chunking", "embedder", "retriever")
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """What became of the questions in one ranking; found, lost and failed add up to all of them."""
+
+    label: str
+    found: int
+    lost: Mapping[Loss, int]
+    failed: int
+
+    @property
+    def most(self) -> int:
+        """The largest count of a loss."""
+        return max(self.lost.values(), default=0)
+
+
+@dataclass(frozen=True)
+class Unfound:
+    """A question that no retriever finds.
+
+    lost: where, as a clause
+    number: its place among the hardest questions that are shown; None: not among them
+    """
+
+    question_id: str
+    text: str
+    language: str | None
+    lost: str
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The section; causes: those that lost any question, in the order of the way that a question takes."""
+
+    n: int
+    rankers: tuple[Ranker, ...]
+    left_out: int
+    causes: tuple[Loss, ...]
+    any_failed: bool
+    legend: tuple[tuple[str, str], ...]
+    introduction: str
+    summary: str
+    unfound: tuple[Unfound, ...]
+    unfound_left_out: int
+
+
+def lost(data: ReportData, hardest: Sequence[str]) -> Lost | None:
+    """Count where questions were lost, by ranking; None where no ranking has kept it.
+
+    hardest: ids of the questions that the section of the hardest ones shows, in its order
+    """
+    fates = _fates(data, depth(data.primary))
+    cells = _rankings(data, fates)
+    questions = [row for row in data.questions.iter_rows(named=True) if row["evidence"]]
+    if not cells or not questions:
+        return None
+    of = {cell.key: fates[cell.key] for cell in cells}
+    axes = [axis for axis in RANKING_AXES if len({getattr(cell, axis) for cell in cells}) > 1]
+    rankers = [
+        _ranker(cell.label(axes or ("chunking", "retriever")), of[cell.key], questions) for cell in cells
+    ]
+    rankers.sort(key=lambda ranker: (-ranker.found, ranker.label))
+    causes = tuple(loss for loss in Loss if any(ranker.lost.get(loss) for ranker in rankers))
+    failed = any(ranker.failed for ranker in rankers)
+    places = {question_id: number for number, question_id in enumerate(hardest, 1)}
+    unfound = [found for row in questions if (found := _unfound(row, of, places))]
+    k = depth(data.primary)
+    return Lost(
+        len(questions),
+        tuple(rankers[: limits.LEADERBOARD_ROWS]),
+        max(0, len(rankers) - limits.LEADERBOARD_ROWS),
+        causes,
+        failed,
+        legend(causes, k, failed=failed),
+        _introduction(k, causes),
+        _summary(questions, of, len(unfound)),
+        tuple(unfound[: limits.UNFOUND]),
+        max(0, len(unfound) - limits.UNFOUND),
+    )
+
+
+def depth(metric: MetricInfo) -> int:
+    """Return how many passages count: the metric's own depth, or 10.
+
+    >>> depth(MetricInfo("ndcg@5", "", "retrieval", True, (0, 1), "", ""))
+    5
+    >>> depth(MetricInfo("rouge_l", "", "answer", True, (0, 1), "", ""))
+    10
+    """
+    found = _DEPTH.search(metric.name)
+    return int(found[1]) if found else FIRST
+
+
+def fate_of(rows: Sequence[Mapping[str, Any]], needs: str | None, k: int) -> Loss | None:
+    """Say what lost a question, None when the first k delivered passages hold the evidence that it needs.
+
+    rows: of `schemas.LOSSES`, its pieces of evidence
+
+    One that needs all of it is lost at the earliest loss of any piece; one that needs any of it is lost only
+    when all of it is, at the latest.
+    """
+    fates = [_at(row, k) for row in rows]
+    missed = [loss for loss in fates if loss is not None]
+    if needs == "any":
+        return max(missed, key=_ORDER.__getitem__) if len(missed) == len(fates) else None
+    return min(missed, key=_ORDER.__getitem__, default=None)
+
+
+def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, str], ...]:
+    """Say what each column counts."""
+    said = {
+        Loss.CORPUS: "No document holds the evidence: the page was not fetched, or cleaning lost the text.",
+        Loss.CHUNKING: "No chunk holds the evidence whole, and its pieces were not found together.",
+        Loss.FILTER: "A filter kept out the chunks that hold it, or dropped them as doubles.",
+        Loss.CANDIDATES: "It is among the candidates of no arm, as far down as the study keeps them.",
+        Loss.FUSION: "An arm had it, the fused list has not.",
+        Loss.RERANKING: "The list had it before a re-ranking step, and not after.",
+        Loss.CUT: f"It was cut off the end of the list, or comes after the first {several(k, 'passage')}.",
+        Loss.BUDGET: "It did not fit into the token budget.",
+    }
+    first = (
+        f"The first {several(k, 'passage')} hold all of the evidence, or one piece where any of it suffices."
+    )
+    last = [("Failed", "The ranking ended with an error, so that nothing can be said.")] if failed else []
+    return (("Found", first), *((loss.capitalize(), said[loss]) for loss in causes), *last)
+
+
+def _at(row: Mapping[str, Any], k: int) -> Loss | None:
+    if row["lost_at"] is not None:
+        return Loss(row["lost_at"])
+    return Loss.CUT if row["found_at"] > k else None
+
+
+def _fates(data: ReportData, k: int) -> dict[str, dict[str, Loss | None]]:
+    """Return cell -> question -> what lost it."""
+    if data.losses is None:
+        return {}
+    needs = dict(data.questions.select("question_id", "needs").iter_rows())
+    pieces: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in data.losses.iter_rows(named=True):
+        if row["question_id"] in needs:
+            pieces.setdefault(row["cell"], {}).setdefault(row["question_id"], []).append(row)
+    return {
+        cell: {question: fate_of(rows, needs[question], k) for question, rows in asked.items()}
+        for cell, asked in pieces.items()
+    }
+
+
+def _rankings(data: ReportData, fates: Mapping[str, object]) -> list[Cell]:
+    """Return one cell of each ranking that has losses: a generator cannot change them."""
+    found: dict[tuple[str | None, ...], Cell] = {}
+    for subset in subsets(data):
+        for standing in subset.standings:
+            cell = standing.cell
+            if cell.key in fates:
+                found.setdefault((cell.chunking, cell.embedder, cell.retriever), cell)
+    return list(found.values())
+
+
+def _ranker(label: str, fates: Mapping[str, Loss | None], questions: Sequence[Mapping[str, Any]]) -> Ranker:
+    counts = Counter(fates.values())
+    found = counts.pop(None, 0)
+    lost_at = {loss: n for loss, n in counts.items() if loss is not None}
+    return Ranker(label, found, lost_at, len(questions) - found - sum(lost_at.values()))
+
+
+def _unfound(
+    question: Mapping[str, Any], of: Mapping[str, Mapping[str, Loss | None]], places: Mapping[str, int]
+) -> Unfound | None:
+    question_id = question["question_id"]
+    fates = [asked[question_id] for asked in of.values() if question_id in asked]
+    causes = Counter(str(loss) for loss in fates if loss is not None)
+    if not fates or causes.total() < len(fates):
+        return None
+    text = trimmed(question["question"], limits.UNFOUND_CHARACTERS)
+    return Unfound(question_id, text, question["language"], _where(causes), places.get(question_id))
+
+
+def _where(causes: Mapping[str, int]) -> str:
+    if len(causes) == 1:
+        return f"lost at {next(iter(causes))} in every ranking"
+    ordered = sorted(causes.items(), key=lambda item: (-item[1], item[0]))
+    parts = [f"{cause} in {several(n, 'ranking')}" for cause, n in ordered]
+    return f"lost at {listed(parts, len(parts))}"
+
+
+def _introduction(k: int, causes: Sequence[Loss]) -> str:
+    unused = [str(loss) for loss in Loss if loss not in causes]
+    said = (
+        f"A question is found when the first {several(k, 'passage')} that a retriever delivers hold the "
+        "evidence that it needs; every other question is counted once, at the step that lost it. A row's "
+        "largest loss is in bold."
+    )
+    return (
+        f"{said} Causes without a column lost no question: {listed(unused, len(unused))}." if unused else said
+    )
+
+
+def _summary(
+    questions: Sequence[Mapping[str, Any]], of: Mapping[str, Mapping[str, Loss | None]], unfound: int
+) -> str:
+    causes = [
+        {asked[row["question_id"]] for asked in of.values() if row["question_id"] in asked}
+        for row in questions
+    ]
+    nowhere = sum(cause == {Loss.CORPUS} for cause in causes)
+    early = {Loss.CORPUS, Loss.CHUNKING}
+    cut = sum(bool(cause) and cause <= early for cause in causes) - nowhere
+    why = {"no document holds the evidence": nowhere, "every chunking cuts it": cut}
+    said = [(clause, n) for clause, n in why.items() if n]
+    if len(said) == 1:
+        reasons = f", because {said[0][0]}"
+    else:
+        reasons = ": " + " and ".join(f"{count(n)} because {clause}" for clause, n in said) if said else ""
+    how_many = f"{count(nowhere + cut)} {_is(nowhere + cut)} lost" if said else "none is lost"
+    never = f"{several(unfound, 'question')} {_is(unfound)} found by no retriever."
+    return (
+        f"Of {several(len(questions), 'question')} with evidence, {how_many} before any retriever{reasons}."
+        f" {never if unfound else 'Every one is found by at least one retriever.'}"
+    )
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"

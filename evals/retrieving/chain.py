@@ -1,0 +1,136 @@
+"""Steps in a row: what is done with the question, one retriever, what is done with its ranking."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from evals.retrieving.contract import Query, Ranking, Retriever, Step, Understanding, nothing
+from evals.retrieving.index import OpenIndex
+
+if TYPE_CHECKING:
+    LinkRecipe = Any
+
+RRF = 60  # constant of the fusion of several queries (Cormack et al., 2009)
+
+
+class Chain(Retriever):
+    """What a study writes as a list: `[understanding …, one retriever, steps …]`.
+
+    An understanding step may make several queries of one: each is searched, and the rankings are fused by
+    reciprocal ranks. A chain returns as many passages as its retriever and the steps after it leave.
+    """
+
+    code_version: ClassVar[str] = "1"
+
+    steps: Annotated[tuple[LinkRecipe, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _has_its_steps_in_order(self) -> Self:
+        found = [number for number, link in enumerate(self.steps) if isinstance(link.recipe, Retriever)]
+        kinds = [link.kind for link in self.steps]
+        if not found:
+            raise ValueError(
+                "a chain needs one retriever, as in [{bm25: {k: 100}}, {neighbours: {n: 1}}]; "
+                f"this one has only {', '.join(kinds)}"
+            )
+        if len(found) > 1:
+            both = ", ".join(kinds[number] for number in found)
+            told = f"a chain has one retriever, this one has {both}; fuse them, as in {{fuse: {{of: [...]}}}}"
+            raise _at(found[1], told)
+        for number, link in enumerate(self.steps):
+            if number > found[0] and isinstance(link.recipe, Understanding):
+                raise _at(number, f"`{link.kind}` reads the question; it stands before `{kinds[found[0]]}`")
+            if number < found[0] and isinstance(link.recipe, Step):
+                raise _at(number, f"`{link.kind}` works on a ranking; it stands after `{kinds[found[0]]}`")
+        return self
+
+    def versions(self) -> list[str]:
+        """Return its own version and those of its steps."""
+        return [self.code_version, *(version for link in self.steps for version in link.recipe.versions())]
+
+    @property
+    def needs_vector(self) -> bool:
+        """When one of its steps does."""
+        return any(link.recipe.needs_vector for link in self.steps)
+
+    @cached_property
+    def _place(self) -> int:
+        return next(n for n, link in enumerate(self.steps) if isinstance(link.recipe, Retriever))
+
+    @property
+    def retriever(self) -> Any:
+        """The recipe of its retriever."""
+        return self.steps[self._place]
+
+    @property
+    def k(self) -> int:
+        """How many passages it returns at most: what its last step that has a `k` says, or its retriever.
+
+        What a step adds of its own accord (`graph: {add: …}`) comes on top.
+        """
+        return int(self.steps[self._sized()].recipe.k)
+
+    def at_depth(self, k: int) -> Self:
+        """Return the same chain with another `k` where its own is said."""
+        at = self._sized()
+        link = self.steps[at]
+        changed = link.model_copy(update={link.kind: _deep(link.recipe, k)})
+        return self.model_copy(update={"steps": (*self.steps[:at], changed, *self.steps[at + 1 :])})
+
+    def _sized(self) -> int:
+        sized = [n for n, link in enumerate(self.steps) if n >= self._place and hasattr(link.recipe, "k")]
+        return sized[-1]
+
+    def rank(self, query: Query, index: OpenIndex) -> Ranking:
+        """Read the question, search, and take the steps; each notes its candidates in the query's trace."""
+        if not len(index) or not query.text.strip():
+            return nothing()
+        queries = [query]
+        for link in self.steps[: self._place]:
+            queries = [_embedded(new, old, self) for old in queries for new in link.recipe.read(old, index)]
+        found = [self.retriever.ranked(one, index) for one in queries]
+        ranking = found[0] if len(found) == 1 else self._fused(found, query)
+        for link in self.steps[self._place + 1 :]:
+            ranking = link.recipe.apply(ranking, queries[0], index)
+            if query.trace:
+                query.trace.note(link.kind, link.recipe.role, ranking)
+        return ranking
+
+    def _fused(self, found: list[Ranking], query: Query) -> Ranking:
+        """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""
+        if not found:
+            return nothing()
+        rows = np.concatenate([ranking.rows for ranking in found])
+        points = np.concatenate([1 / (RRF + 1 + np.arange(len(ranking))) for ranking in found])
+        distinct, inverse = np.unique(rows, return_inverse=True)
+        sums = np.bincount(inverse, weights=points, minlength=len(distinct)).astype(np.float64)
+        ranking = Ranking.best(distinct, sums, int(self.retriever.recipe.k))
+        if query.trace:
+            query.trace.note("queries", "fuse", ranking)
+        return ranking
+
+
+def _deep(recipe: Any, k: int) -> Any:
+    return recipe.at_depth(k) if isinstance(recipe, Retriever) else recipe.model_copy(update={"k": k})
+
+
+def _embedded(new: Query, old: Query, chain: Chain) -> Query:
+    """Give a query whose text was changed a vector of its own, where one is needed."""
+    if not chain.needs_vector or not new.text.strip() or new.kit.embed is None:
+        return new
+    stale = new.vector is None or (new.text != old.text and new.vector is old.vector)
+    return replace(new, vector=new.kit.embed([new.text])[0]) if stale else new
+
+
+def _at(number: int, told: str) -> ValidationError:
+    """Return an error that stands at one item of the chain."""
+    details = InitErrorDetails(
+        type=PydanticCustomError("chain", "{told}", {"told": told}), loc=("steps", number), input={}
+    )
+    return ValidationError.from_exception_data("Chain", [details])

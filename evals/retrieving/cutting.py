@@ -1,0 +1,106 @@
+"""Where a ranking ends."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from evals.retrieving.contract import Depth, Kind, Query, Ranking, Scores, Step
+from evals.retrieving.index import OpenIndex
+
+
+class Top(Step):
+    """Keeps the first k."""
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "cut"
+
+    k: Depth = 10
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return the first k."""
+        return ranking.take(slice(self.k))
+
+
+class Threshold(Step):
+    """Keeps what reaches a score.
+
+    at_least: between 0 and 1
+    of: best (that share of the best score; where the best is not above 0, only what equals it is kept)
+        | absolute (the score itself: of use for cosines, shares and cross-encoders, not for BM25)
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "cut"
+
+    at_least: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    of: Literal["best", "absolute"] = "best"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return what reaches the score, in its order."""
+        if not len(ranking):
+            return ranking
+        best = float(ranking.scores.max())
+        bound = self.at_least if self.of == "absolute" else min(best, self.at_least * best)
+        if self.of == "best" and best <= 0:
+            bound = best
+        return ranking.take(ranking.scores >= bound)
+
+
+class Adaptive(Step):
+    """Ends a ranking where its scores say so: as many passages as the question has good ones.
+
+    method: steepest (before the largest drop from one score to the next) | curvature (before the point where
+        the curve of the scores, brought to 0..1 both ways, bends most from falling to flat)
+    min, max: at least and at most so many are kept
+
+    A ranking without a drop, or without a bend, is kept as it is, up to `max`. Equal scores stay together.
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "cut"
+
+    method: Literal["steepest", "curvature"] = "steepest"
+    min: Depth = 1
+    max: Depth = 100
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return the part before the drop or bend, by falling score."""
+        order = np.lexsort((ranking.rows, -ranking.scores))[: self.max]
+        falling = ranking.scores[order]
+        if len(falling) > self.min:
+            keep = steepest(falling) if self.method == "steepest" else bend(falling)
+            last = falling[max(self.min, keep) - 1]
+            order = order[falling >= last]
+        return ranking.take(np.sort(order))
+
+
+def steepest(scores: Scores) -> int:
+    """Return how many falling scores stand before the largest drop, the first of equal ones.
+
+    >>> steepest(np.array([10, 9.5, 9, 2, 1.8, 1.5])), steepest(np.array([1.0, 1.0]))
+    (3, 2)
+    """
+    drops = scores[:-1] - scores[1:]
+    return int(np.argmax(drops)) + 1 if len(drops) and drops.max() > 0 else len(scores)
+
+
+def bend(scores: Scores) -> int:
+    """Return how many falling scores stand before the point of the largest curvature y'' / (1 + y'^2)^1.5.
+
+    Derivatives are central differences of the scores over their places, both brought to 0..1.
+
+    >>> bend(np.array([10, 9.5, 9, 2, 1.8, 1.5])), bend(np.array([3.0, 2.0, 1.0])), bend(np.array([2.0, 1.0]))
+    (3, 3, 2)
+    """
+    spread = scores[0] - scores[-1] if len(scores) > 2 else 0.0
+    if spread <= 0:
+        return len(scores)
+    curve = (scores - scores[-1]) / spread
+    step = 1 / (len(curve) - 1)
+    first = (curve[2:] - curve[:-2]) / (2 * step)
+    second = (curve[2:] - 2 * curve[1:-1] + curve[:-2]) / step**2
+    curvature = np.round(second / (1 + first**2) ** 1.5, 9)
+    return int(np.argmax(curvature)) + 1 if curvature.max() > 0 else len(scores)

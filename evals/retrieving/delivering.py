@@ -1,0 +1,206 @@
+"""What is delivered of a ranking: more around a passage, none twice, no more than a budget."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from evals.retrieving.contract import Kind, Query, Ranking, Step
+from evals.retrieving.index import OpenIndex
+
+_WORD = re.compile(r"\w+")
+
+
+class Stretch(NamedTuple):
+    """Characters of a document."""
+
+    doc_id: str
+    start: int
+    end: int
+
+
+class _Chunks(NamedTuple):
+    """Facts of every chunk, in the order of the index."""
+
+    docs: list[str]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    contexts: npt.NDArray[np.int64]  # (chunks, 2)
+    tokens: npt.NDArray[np.int64]
+    rows: dict[str, npt.NDArray[np.int64]]  # of each document, in the order of its text
+
+
+def _chunks(index: OpenIndex) -> _Chunks:
+    def read() -> _Chunks:
+        chunks = index.chunks
+        docs = chunks["doc_id"].to_list()
+        rows: dict[str, list[int]] = {}
+        for row in np.argsort(chunks["ordinal"].to_numpy(), kind="stable"):
+            rows.setdefault(docs[row], []).append(int(row))
+        return _Chunks(
+            docs,
+            chunks["start"].to_numpy(),
+            chunks["end"].to_numpy(),
+            chunks.select("context_start", "context_end").to_numpy().astype(np.int64),
+            chunks["n_tokens"].to_numpy(),
+            {doc: np.array(own, np.int64) for doc, own in rows.items()},
+        )
+
+    chunks: _Chunks = index.made("chunk facts of delivering", read)
+    return chunks
+
+
+def delivered(ranking: Ranking, index: OpenIndex) -> list[Stretch]:
+    """Return what is delivered for each row: its stretch, or the chunk's own context."""
+    chunks = _chunks(index)
+    spans = chunks.contexts[ranking.rows] if ranking.stretches is None else ranking.stretches
+    return [
+        Stretch(chunks.docs[row], int(a), int(b)) for row, (a, b) in zip(ranking.rows, spans, strict=True)
+    ]
+
+
+def passages(ranking: Ranking, index: OpenIndex) -> list[str]:
+    """Return the text that is delivered for each row."""
+    return [index.passage(*stretch) for stretch in delivered(ranking, index)]
+
+
+class Neighbours(Step):
+    """Delivers each chunk with those around it, and characters that several passages would hold once.
+
+    n: chunks before and after it, of the same document
+
+    Passages of a document that overlap or touch (but for white space) become one, at the place and with the
+    score of the best of them.
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "deliver"
+
+    n: Annotated[int, Field(ge=1, le=100)] = 1
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return fewer and longer passages, in the order of the ranking."""
+        chunks = _chunks(index)
+        wide = [
+            self._widened(row, stretch, chunks)
+            for row, stretch in zip(ranking.rows.tolist(), delivered(ranking, index), strict=True)
+        ]
+        kept = merged(wide, index)
+        stretches = np.array([[start, end] for _, start, end in kept.values()], np.int64).reshape(-1, 2)
+        places = np.array(list(kept), np.int64)
+        return Ranking(ranking.rows[places], ranking.scores[places], stretches)
+
+    def _widened(self, row: int, stretch: Stretch, chunks: _Chunks) -> Stretch:
+        own = chunks.rows[stretch.doc_id]
+        at = int(np.flatnonzero(own == row)[0])
+        around = own[max(0, at - self.n) : at + self.n + 1]
+        start, end = int(chunks.contexts[around, 0].min()), int(chunks.contexts[around, 1].max())
+        return Stretch(stretch.doc_id, min(stretch.start, start), max(stretch.end, end))
+
+
+def merged(stretches: list[Stretch], index: OpenIndex) -> dict[int, Stretch]:
+    """Join stretches that overlap or touch; return the first place of each -> what it became, by place."""
+    found: list[tuple[int, Stretch]] = []
+    for place, stretch in sorted(enumerate(stretches), key=lambda item: item[1]):
+        if found and _meet(found[-1][1], stretch, index):
+            first, known = found[-1]
+            found[-1] = (
+                min(first, place),
+                Stretch(known.doc_id, known.start, max(known.end, stretch.end)),
+            )
+        else:
+            found.append((place, stretch))
+    return dict(sorted(found))
+
+
+def _meet(left: Stretch, right: Stretch, index: OpenIndex) -> bool:
+    if left.doc_id != right.doc_id:
+        return False
+    return right.start <= left.end or not index.passage(left.doc_id, left.end, right.start).strip()
+
+
+class Deduplicate(Step):
+    """Drops a passage whose text came before, case, punctuation and white space aside.
+
+    jaccard: drop also a passage that shares at least this part of its distinct words with an earlier one
+        (words of both / words of either); only equal texts unless it is given
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "filter"
+
+    jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return the passages that say something new, in the order of the ranking."""
+        seen: set[str] = set()
+        holders: dict[str, list[int]] = {}  # word -> kept passages that hold it
+        sizes: list[int] = []
+        keep = []
+        for place, text in enumerate(passages(ranking, index)):
+            words = _WORD.findall(text.casefold())
+            plain = " ".join(words) or text
+            if plain in seen or (self.jaccard is not None and self._is_near(set(words), holders, sizes)):
+                continue
+            seen.add(plain)
+            for word in set(words):
+                holders.setdefault(word, []).append(len(sizes))
+            sizes.append(len(set(words)))
+            keep.append(place)
+        return ranking.take(np.array(keep, np.int64))
+
+    def _is_near(self, words: set[str], holders: dict[str, list[int]], sizes: list[int]) -> bool:
+        common = Counter(other for word in words for other in holders.get(word, ()))
+        return any(
+            shared >= (self.jaccard or 1) * (len(words) + sizes[other] - shared)
+            for other, shared in common.items()
+        )
+
+
+class TokenBudget(Step):
+    """Keeps passages from the first on while their tokens fit into a budget; a passage is never cut.
+
+    skip: a passage that does not fit is left out and the next one tried; otherwise it ends the ranking
+
+    Tokens are those of the chunking's tokenizer. A passage that is more or less than one chunk counts its
+    characters times the tokens a character that the chunks in it have, rounded up.
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "budget"
+
+    tokens: Annotated[int, Field(ge=1, le=10_000_000)]
+    skip: bool = False
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return what fits, in the order of the ranking."""
+        left = self.tokens
+        keep = []
+        for place, stretch in enumerate(delivered(ranking, index)):
+            needed = tokens_of(stretch, index)
+            if needed <= left:
+                left -= needed
+                keep.append(place)
+            elif not self.skip:
+                break
+        return ranking.take(np.array(keep, np.int64))
+
+
+def tokens_of(stretch: Stretch, index: OpenIndex) -> int:
+    """Return the tokens of a stretch: those of the chunk that it is, else an estimate from those it meets."""
+    chunks = _chunks(index)
+    rows = chunks.rows[stretch.doc_id]
+    rows = rows[(chunks.starts[rows] < stretch.end) & (chunks.ends[rows] > stretch.start)]
+    same = rows[(chunks.starts[rows] == stretch.start) & (chunks.ends[rows] == stretch.end)]
+    if len(same):
+        return int(chunks.tokens[same[0]])
+    characters = int((chunks.ends[rows] - chunks.starts[rows]).sum())
+    if not characters:
+        return 0
+    exact = (stretch.end - stretch.start) * int(chunks.tokens[rows].sum()) / characters
+    return int(np.ceil(round(exact, 9)))

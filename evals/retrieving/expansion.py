@@ -1,0 +1,140 @@
+"""Words of like meaning for those of a question: the nearest, by embedding, of the corpus' words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from assets.indexing.lexical import Lexical
+from evals.retrieving.contract import Query
+from evals.retrieving.function_words import FUNCTION_WORDS
+from evals.retrieving.index import OpenIndex
+from evals.retrieving.words import Wording
+from warehouse.recipe import Strict
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Expand(Strict):
+    """Search, beside each word of the question, the corpus' words that are nearest to it by embedding.
+
+    words: how many for each word
+    weight: what a found word counts, times its cosine; a word of the question itself counts 1
+    similarity: the least cosine at which a word is taken
+    only_unknown: only for words that the corpus lacks, which would otherwise find nothing
+    vocabulary: how many of the corpus' words are candidates, the most frequent first, of those that stand in
+        two chunks at least; each is embedded once for each embedder
+    """
+
+    most: ClassVar[int] = 200_000
+
+    words: Annotated[int, Field(ge=1, le=50)] = 3
+    weight: Annotated[float, Field(gt=0, le=1)] = 0.3
+    similarity: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    only_unknown: bool = False
+    vocabulary: Annotated[int, Field(ge=1, le=most)] = 20_000
+
+
+class Vocabulary(NamedTuple):
+    """What a retriever searches: postings, and the wording that they are counted by."""
+
+    lexical: Lexical
+    wording: Wording
+
+
+def expanded(
+    words: Mapping[str, float],
+    plain: Sequence[str],
+    query: Query,
+    index: OpenIndex,
+    vocabulary: Vocabulary,
+    recipe: Expand,
+) -> dict[str, float]:
+    """Add words of like meaning to the words that are searched.
+
+    words: form -> weight, as the question says them
+    plain: the question's words as they stand
+    A word that two words of the question lead to gets the larger weight; one that the question says itself
+    keeps its own.
+
+    Raises:
+        ValueError: the query brings no embedder.
+    """
+    asked = _to_expand(plain, vocabulary, recipe)
+    known, vectors = candidates(query, index, vocabulary.wording.language, recipe.vocabulary)
+    if not asked or not known:
+        return dict(words)
+    assert query.kit.embed is not None  # noqa: S101 -- candidates() has said so
+    found: dict[str, float] = {}
+    cosines = query.kit.embed(asked) @ vectors.T
+    for word, row in zip(asked, cosines, strict=True):
+        for neighbour, cosine in _nearest(word, row, known, recipe, vocabulary):
+            found[neighbour] = max(found.get(neighbour, 0.0), recipe.weight * cosine)
+    return {**found, **words}
+
+
+def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
+    ignored = FUNCTION_WORDS[vocabulary.wording.language]
+    asked = [word for word in dict.fromkeys(plain) if word not in ignored]
+    if not recipe.only_unknown:
+        return asked
+    forms = vocabulary.wording.forms(asked)
+    return [
+        word
+        for word, form in zip(asked, forms, strict=True)
+        if form is not None and form not in vocabulary.lexical.numbers
+    ]
+
+
+def _nearest(
+    word: str, cosines: Vectors, known: Sequence[str], recipe: Expand, vocabulary: Vocabulary
+) -> list[tuple[str, float]]:
+    """Return the forms nearest to a word, with their cosines; its own form is none of them."""
+    own = vocabulary.wording.forms([word])[0]
+    # A lexicon holds several words of one form (study, studies), so that more are looked at than are kept.
+    looked_at = min(8 * recipe.words + 8, len(known))
+    near = np.flatnonzero(cosines >= np.partition(cosines, len(known) - looked_at)[len(known) - looked_at])
+    order = near[np.argsort(-cosines[near], kind="stable")]
+    found: dict[str, float] = {}
+    for at in order:
+        if cosines[at] < recipe.similarity or len(found) == recipe.words:
+            break
+        form = vocabulary.wording.forms([known[at]])[0]
+        if form is not None and form != own and known[at] != word:
+            found.setdefault(form, float(cosines[at]))
+    return list(found.items())
+
+
+def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> tuple[list[str], Vectors]:
+    """Return the corpus' words that may be added, with their vectors: made once for each index.
+
+    Raises:
+        ValueError: the query brings no embedder.
+    """
+    embed = query.kit.embed
+    if embed is None:
+        raise ValueError("`expand` needs an embedder for the words of the question")
+
+    def make() -> tuple[list[str], Vectors]:
+        words = _candidates(index.lexical, FUNCTION_WORDS[language], limit)
+        return words, embed(words) if words else np.zeros((0, 0), np.float32)
+
+    return index.made(("expansion", language, limit), make)
+
+
+def _candidates(lexical: Lexical, ignored: frozenset[str], limit: int) -> list[str]:
+    """Return words that stand in two chunks or more and hold a letter, most frequent first.
+
+    >>> from assets.indexing.lexical import lexical_of
+    >>> _candidates(lexical_of(["the ferry 1987 quay", "the ferry 1987 noon"]), frozenset({"the"}), 10)
+    ['ferry']
+    """
+    holding = np.diff(lexical.begins)
+    order = np.argsort(-holding, kind="stable")
+    often = (lexical.words[at] for at in order[: int((holding >= 2).sum())])
+    words = (word for word in often if word not in ignored and not word.isnumeric())
+    return [word for word, _ in zip(words, range(limit), strict=False)]

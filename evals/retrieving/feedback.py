@@ -1,0 +1,96 @@
+"""Pseudo-relevance feedback: what the best chunks of a first search say makes the second question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from assets.indexing.lexical import Lexical
+from evals.retrieving.contract import Ranking
+from warehouse.recipe import Strict
+
+
+class Feedback(Strict):
+    """RM3 (Abdul-Jaleel et al., TREC 2004): the question mixed with a relevance model of its best chunks
+    (Lavrenko and Croft, SIGIR 2001).
+
+    chunks: how many of the first search's best chunks are believed to be relevant
+    words: how many of their words are added
+    original: share of the question's own words in the second question; the rest are the added ones
+    common: a word in a larger share of the chunks than this, and in more than ten, is not added
+    """
+
+    chunks: Annotated[int, Field(ge=1, le=100)] = 10
+    words: Annotated[int, Field(ge=1, le=200)] = 10
+    original: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    common: Annotated[float, Field(gt=0, le=1)] = 0.1
+
+
+@dataclass(frozen=True)
+class WordsOfChunks:
+    """The words of each chunk: a lexical index the other way round.
+
+    begins: where each chunk's words begin, shape (chunks + 1,)
+    numbers: word numbers, shape (postings,)
+    shares: count / length of the chunk, shape (postings,)
+    holding: in how many chunks each word stands, shape (words,)
+    """
+
+    lexical: Lexical
+    begins: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
+    shares: npt.NDArray[np.float64]
+    holding: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lexical: Lexical) -> WordsOfChunks:
+        """Turn postings round."""
+        holding = np.diff(lexical.begins)
+        order = np.argsort(lexical.rows, kind="stable")
+        rows = lexical.rows[order]
+        numbers = np.repeat(np.arange(len(lexical.words), dtype=np.int32), holding)[order]
+        shares = lexical.counts[order] / lexical.lengths[rows]
+        begins = np.searchsorted(rows, np.arange(len(lexical.lengths) + 1)).astype(np.int64)
+        return cls(lexical, begins, numbers, shares, holding)
+
+    def chunk(self, row: int) -> slice:
+        """Where a chunk's words stand."""
+        return slice(int(self.begins[row]), int(self.begins[row + 1]))
+
+
+def interpolated(
+    words: Mapping[str, float], ranking: Ranking, corpus: WordsOfChunks, recipe: Feedback
+) -> dict[str, float]:
+    """Mix the question with the relevance model of the best chunks; the weights add up to the question's own.
+
+    Each chunk speaks by its share of the scores: P(word) = sum of score / total * count / length.
+    """
+    best = ranking.rows[: recipe.chunks]
+    scores = np.maximum(ranking.scores[: recipe.chunks], 0.0)
+    total = float(scores.sum())
+    if total <= 0:
+        return dict(words)
+    parts = [corpus.chunk(int(row)) for row in best]
+    numbers = np.concatenate([corpus.numbers[part] for part in parts])
+    said = np.concatenate(
+        [corpus.shares[part] * (score / total) for part, score in zip(parts, scores, strict=True)]
+    )
+    limit = max(recipe.common * len(corpus.lexical.lengths), 10.0)
+    distinct, inverse = np.unique(numbers, return_inverse=True)
+    model = np.bincount(inverse, weights=said, minlength=len(distinct))
+    rare = corpus.holding[distinct] <= limit
+    distinct, model = distinct[rare], model[rare]
+    order = np.lexsort((distinct, -model))[: recipe.words]
+    mass, own = float(model[order].sum()), sum(words.values())
+    if not mass:
+        return dict(words)
+    mixed = {word: recipe.original * weight for word, weight in words.items()}
+    for at in order:
+        word = corpus.lexical.words[distinct[at]]
+        mixed[word] = mixed.get(word, 0.0) + (1 - recipe.original) * own * float(model[at]) / mass
+    return mixed

@@ -1,0 +1,112 @@
+"""The order in which passages are read. Rows keep their scores; their order is the ranking from then on."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from evals.retrieving.contract import Kind, Query, Ranking, Step
+from evals.retrieving.delivering import delivered
+from evals.retrieving.index import OpenIndex
+
+
+class GroupByDocument(Step):
+    """Puts the passages of a document together; documents by the sum of their passages' scores.
+
+    Equal sums: the document whose first passage stood earlier. Within a document the order stays.
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "rerank"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return all passages, in groups."""
+        sums: dict[str, float] = {}
+        docs = _docs(ranking, index)
+        for doc, score in zip(docs, ranking.scores.tolist(), strict=True):
+            sums[doc] = sums.get(doc, 0.0) + score
+        place = {doc: at for at, doc in enumerate(sorted(sums, key=lambda doc: -sums[doc]))}
+        return ranking.take(_order([place[doc] for doc in docs]))
+
+
+class RecentFirst(Step):
+    """Among passages whose documents have nearly equal titles, the newer document comes first.
+
+    ratio: how alike titles are, in percent (rapidfuzz' ratio: 100 * (1 - edits / length of both)); 90 sees
+        the yearly editions of one report as one
+
+    A title belongs to the first one before it that is so like it. The passages of such titles change places
+    among each other only; documents without a date come last there, those without a title stay.
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "rerank"
+
+    ratio: Annotated[float, Field(gt=0, le=100)] = 90.0
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return all passages, the places of like titles taken by falling date."""
+        titles = index.made("titles", lambda: [title or "" for title in index.chunks["title"].to_list()])
+        published = index.published[ranking.rows]
+        leaders = self._leaders([titles[row].casefold().strip() for row in ranking.rows])
+        order = np.arange(len(ranking))
+        for leader in set(leaders) - {-1}:
+            places = np.flatnonzero(np.array(leaders) == leader)
+            unknown = np.isnat(published[places])
+            ages = np.where(unknown, 0, -published[places].astype("datetime64[us]").astype(np.int64))
+            order[places] = places[np.lexsort((places, ages, unknown))]
+        return ranking.take(order)
+
+    def _leaders(self, titles: list[str]) -> list[int]:
+        """Return for each title the number of the first one that it is like; -1 for none at all."""
+        from rapidfuzz import process
+        from rapidfuzz.fuzz import ratio
+
+        known: list[str] = []
+        found: dict[str, int] = {"": -1}
+        for title in titles:
+            if title not in found:
+                like = process.extract(title, known, scorer=ratio, score_cutoff=self.ratio, limit=None)
+                found[title] = min((number for _, _, number in like), default=len(known))
+                if found[title] == len(known):
+                    known.append(title)
+        return [found[title] for title in titles]
+
+
+class DocumentOrder(Step):
+    """Puts the passages of a document together in the order of its text; documents by their best passage."""
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "deliver"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return all passages as one would read them."""
+        stretches = delivered(ranking, index)
+        place = {doc: at for at, doc in enumerate(dict.fromkeys(stretch.doc_id for stretch in stretches))}
+        return ranking.take(_order([(place[s.doc_id], s.start, s.end) for s in stretches]))
+
+
+class LostInTheMiddle(Step):
+    """Puts the best passages at both ends, where language models read them best: 1, 3, 5, …, 6, 4, 2.
+
+    Liu et al., Lost in the Middle, TACL 2024.
+    """
+
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "deliver"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return all passages, the last ones in the middle."""
+        places = np.arange(len(ranking))
+        return ranking.take(np.concatenate([places[::2], places[1::2][::-1]]))
+
+
+def _docs(ranking: Ranking, index: OpenIndex) -> list[str]:
+    return [stretch.doc_id for stretch in delivered(ranking, index)]
+
+
+def _order(keys: list[int] | list[tuple[int, int, int]]) -> npt.NDArray[np.int64]:
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)

@@ -1,0 +1,5 @@
+"""Understanding the question: one step a file, which filters, rewrites or expands it before the search."""
+
+from evals.understanding.registry import UNDERSTANDING
+
+__all__ = ["UNDERSTANDING"]

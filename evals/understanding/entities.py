@@ -1,0 +1,202 @@
+"""What a question names - dates, seasons, clubs, other keywords - and prefilters made of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from evals.retrieving.contract import Entity, Query
+from evals.retrieving.index import OpenIndex
+from evals.understanding.asking import ByModel, quoted
+from evals.understanding.dates import day_of, find_dates
+from evals.understanding.gazetteer import Gazetteer, entity, learnt
+from evals.understanding.narrowing import IfEmpty, Narrowing, in_window, narrowed, text_literal
+from evals.understanding.notes import note
+from evals.understanding.tagging import tagged
+from evals.understanding.windows import relation
+from warehouse.recipe import Strict
+
+MOST = 16  # entities that a model may name
+_Text = Annotated[str, Field(max_length=120)]
+
+
+class _Named(Strict):
+    kind: Annotated[str, Field(max_length=40)]
+    text: _Text
+
+
+class _Said(Strict):
+    entities: Annotated[tuple[_Named, ...], Field(max_length=MOST)]
+
+
+class Entities(ByModel):
+    """Finds entities and keeps the question to documents that fit them.
+
+    Dates are read by dateparser, seasons ("2021/22") are the year from 1 July; names come from the keywords
+    of the corpus. Keywords filter by the list that a document carries.
+
+    dates: on_or_after (published on the earliest date of the question, or later) | same_day (within a date's
+        own day, month or year) | none; a date after the day of asking, or after "before", filters nothing
+    seasons: during (published from 1 July to 30 June) | on_or_after | none
+    days: with on_or_after, published at most so many days after the date; None: ever after
+    keywords: any (a document carries one of the names) | all | none
+    names: further names by type, for what no keyword says: `{stadium: [Waldstadion]}`
+    specific: a single word ("Kohlenbach") stands for a longer keyword ("SV Kohlenbach 07") where at least
+        this share of the documents that hold the word carry the keyword
+    typos: how alike (0 to 1) a misspelt name must be; 1: none is forgiven
+    tagger, tagger_model: none | spacy | gliner, for further types, where that package is installed
+    if_empty: relax (drop the keywords, else the dates, else both; with a note) | keep (find nothing)
+    """
+
+    code_version: ClassVar[str] = "1"
+    kind: ClassVar[str] = "entities"
+    prompt: ClassVar[str] = (
+        "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
+        "Copy each as it stands in the question, with its type in one word. An empty list is fine."
+    )
+
+    dates: Literal["on_or_after", "same_day", "none"] = "on_or_after"
+    seasons: Literal["during", "on_or_after", "none"] = "during"
+    days: Annotated[int, Field(ge=0, le=36_500)] | None = None
+    keywords: Literal["any", "all", "none"] = "any"
+    names: dict[
+        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")],
+        Annotated[tuple[_Text, ...], Field(max_length=100_000)],
+    ] = Field(default={})
+    specific: Annotated[float, Field(ge=0, le=1)] = 0.2
+    typos: Annotated[float, Field(ge=0.7, le=1)] = 0.88
+    tagger: Literal["none", "spacy", "gliner"] = "none"
+    tagger_model: Annotated[str, Field(min_length=1)] | None = None
+    if_empty: IfEmpty = "relax"
+
+    def read(self, query: Query, index: OpenIndex) -> list[Query]:
+        """Return the query with its entities, kept to the documents that fit them."""
+        if not len(index) or not query.text.strip():
+            return [query]
+        gazetteer = learnt(index, self.names, self.specific)
+        found = [*self._dated(query), *self._named(query, gazetteer)]
+        known = dict.fromkeys((*query.entities, *found))
+        query = replace(query, entities=tuple(known))
+        days = self._by_days(query, index)
+        names = self._by_names(found, gazetteer, index)
+        if days and names:
+            return [narrowed(query, self.kind, [days & names, days, names], self.if_empty)]
+        return [narrowed(query, self.kind, [one for one in (days, names) if one], self.if_empty)]
+
+    def _dated(self, query: Query) -> list[Entity]:
+        found = []
+        for one in find_dates(query.text, query.asked_at):
+            if one.first is None:
+                note(query, self.kind, "not_a_date", one.reason or f"{one.text} is not a date")
+            elif one.kind == "season":
+                found.append(Entity("season", one.text, f"{one.first.year}/{(one.first.year + 1) % 100:02}"))
+            else:
+                found.append(Entity("date", one.text, one.first.isoformat()))
+        return found
+
+    def _named(self, query: Query, gazetteer: Gazetteer) -> list[Entity]:
+        text = query.text
+        spans: list[tuple[str, str]] = []
+        if self.by == "llm":
+            said = self._said(query)
+            if said is not None:
+                return self._known(query, said, gazetteer)
+        if self.tagger != "none":
+            spans = tagged(self.tagger, self.tagger_model, text, query.kit)
+        found = [
+            entity(one, text, value, gazetteer)
+            for one in gazetteer.find(text, self.typos)
+            for value in one.values
+        ]
+        return [*found, *self._known(query, spans, gazetteer)]
+
+    def _said(self, query: Query) -> list[tuple[str, str]] | None:
+        item: dict[str, Any] = {
+            "type": "object",
+            "properties": {
+                "kind": {"type": "string", "maxLength": 40},
+                "text": {"type": "string", "maxLength": 120},
+            },
+            "required": ["kind", "text"],
+            "additionalProperties": False,
+        }
+        schema = {"entities": {"type": "array", "items": item, "maxItems": MOST}}
+        said = self.ask(query, _Said, schema, quoted(query.text), 400)
+        if said is None:
+            return None
+        # A model also names what the question does not: only its own words count.
+        return [(one.kind, one.text) for one in said.entities if one.text.casefold() in query.text.casefold()]
+
+    def _known(self, query: Query, spans: list[tuple[str, str]], gazetteer: Gazetteer) -> list[Entity]:
+        """Return spans as the corpus calls them; what it does not know is noted, and filters nothing."""
+        found: dict[Entity, None] = {}
+        for kind, text in spans:
+            values = [value for one in gazetteer.find(text, self.typos) for value in one.values]
+            for value in values:
+                found.setdefault(Entity(gazetteer.kinds.get(value, kind), text, value))
+            if not values and not find_dates(text, query.asked_at):
+                found.setdefault(Entity(kind.lower(), text, text))
+                note(query, self.kind, "unknown", f"no document of the corpus carries {text!r} as a keyword")
+        return list(found)
+
+    def _by_days(self, query: Query, index: OpenIndex) -> Narrowing | None:
+        parts = []
+        now = day_of(query.asked_at)
+        for one in find_dates(query.text, query.asked_at):
+            mode = self.seasons if one.kind == "season" else self.dates
+            if one.first is None or one.last is None or mode == "none" or (now and one.first > now):
+                continue  # nothing was published after the day of asking
+            if relation(query.text, one) not in {"before", "until"}:
+                parts.append((one.first, self._last(one.last) if mode == "on_or_after" else one.last))
+        if not parts:
+            return None
+        first = min(first for first, _ in parts)
+        last = None if any(last is None for _, last in parts) else max(last or date.min for _, last in parts)
+        return in_window(index, first, last, undated=False)
+
+    def _last(self, day: date) -> date | None:
+        if self.days is None:
+            return None
+        return date.fromordinal(min(day.toordinal() + self.days, date.max.toordinal()))
+
+    def _by_names(self, found: list[Entity], gazetteer: Gazetteer, index: OpenIndex) -> Narrowing | None:
+        if self.keywords == "none":
+            return None
+        groups: dict[str, list[str]] = {}  # words of the question -> what they may mean: any of it will do
+        for one in found:
+            if one.kind not in {"date", "season"} and one.value in _carried(index):
+                groups.setdefault(one.text.casefold(), []).append(one.value)
+        parts = [_carrying(index, values) for values in groups.values()]
+        if not parts:
+            return None
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole & part if self.keywords == "all" else whole | part
+        return whole
+
+
+def _carried(index: OpenIndex) -> dict[str, Any]:
+    """Return keyword -> positions of the rows whose documents carry it."""
+
+    def make() -> dict[str, Any]:
+        rows: dict[str, list[int]] = {}
+        for row, keywords in enumerate(index.chunks["keywords"]):
+            for keyword in keywords if keywords is not None else ():
+                rows.setdefault(keyword, []).append(row)
+        return {keyword: np.array(sorted(set(those)), np.int64) for keyword, those in rows.items()}
+
+    found: dict[str, Any] = index.made("rows by keyword", make)
+    return found
+
+
+def _carrying(index: OpenIndex, values: list[str]) -> Narrowing:
+    mask = np.zeros(len(index), np.bool_)
+    for value in values:
+        mask[_carried(index)[value]] = True
+    listed = ", ".join(text_literal(value) for value in values)
+    where = f"(keywords IS NOT NULL AND array_has_any(keywords, make_array({listed})))"
+    return Narrowing(mask, where, f"about {' or '.join(values)}")

@@ -1,0 +1,90 @@
+"""Searches with the words that carry a question, and with one or two synonyms of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from evals.retrieving.contract import Query
+from evals.retrieving.index import OpenIndex
+from evals.understanding.asking import READ, ByModel, quoted
+from evals.understanding.rewriting import rewritten
+from evals.understanding.synonyms import Source, nearest, synonyms
+from evals.understanding.words import content, language
+from warehouse.recipe import Strict
+
+MOST = 24  # keywords of one question
+_Word = Annotated[str, Field(max_length=60)]
+
+
+class _Keyword(Strict):
+    word: _Word
+    synonyms: Annotated[tuple[_Word, ...], Field(max_length=2)]
+
+
+class _Said(Strict):
+    keywords: Annotated[tuple[_Keyword, ...], Field(min_length=1, max_length=MOST)]
+
+
+class Keywords(ByModel):
+    """Rewrites a question as its keywords.
+
+    By rules, keywords are the words that are no stop words, and synonyms words of the corpus itself.
+
+    synonyms: how many of each keyword, 0 to 2
+    source: vocabulary (corpus words of the same stem, and compounds with the word) | vectors (the corpus
+        words that the index's embedder puts nearest, at a cosine of 0.6 or more; embeds the vocabulary once)
+    style: keywords (they take the question's place) | append (synonyms are put behind the question)
+    """
+
+    code_version: ClassVar[str] = "1"
+    kind: ClassVar[str] = "keywords"
+    prompt: ClassVar[str] = (
+        "List the keywords of a question for a search engine, in the question's language, each with up to "
+        "two synonyms that a document might use instead. Leave out words that carry no content."
+    )
+
+    synonyms: Annotated[int, Field(ge=0, le=2)] = 1
+    source: Source = "vocabulary"
+    style: Literal["keywords", "append"] = "keywords"
+
+    def read(self, query: Query, index: OpenIndex) -> list[Query]:
+        """Return the query with its keywords as its text."""
+        if not query.text.strip():
+            return [query]
+        found = self._keywords(query, index)
+        if not found:
+            return [query]
+        added = [word for words in found.values() for word in words[: self.synonyms]]
+        text = query.text if self.style == "append" else " ".join(found)
+        known = {word.casefold() for word in text.split()}
+        new = [word for word in dict.fromkeys(added) if word.casefold() not in known]
+        return [rewritten(query, " ".join([text, *new]))]
+
+    def _keywords(self, query: Query, index: OpenIndex) -> dict[str, list[str]]:
+        if self.by == "llm":
+            said = self._said(query)
+            if said is not None:
+                return said
+        plain = [word.text for word in content(query.text[:READ])][:MOST]
+        if not self.synonyms or not len(index):
+            return {word: [] for word in plain}
+        if self.source == "vectors":
+            return nearest(plain, self.synonyms, query, index)
+        tongue = language(query.text[:READ])
+        return {word: synonyms(word, tongue, self.synonyms, index) for word in plain}
+
+    def _said(self, query: Query) -> dict[str, list[str]] | None:
+        word = {"type": "string", "maxLength": 60}
+        item: dict[str, Any] = {
+            "type": "object",
+            "properties": {"word": word, "synonyms": {"type": "array", "items": word, "maxItems": 2}},
+            "required": ["word", "synonyms"],
+            "additionalProperties": False,
+        }
+        schema = {"keywords": {"type": "array", "items": item, "minItems": 1, "maxItems": MOST}}
+        said = self.ask(query, _Said, schema, quoted(query.text), 600)
+        if said is None:
+            return None
+        return {one.word: list(one.synonyms) for one in said.keywords if one.word.strip()}

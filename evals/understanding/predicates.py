@@ -1,0 +1,155 @@
+"""A checked expression, compiled twice: to a mask over the rows of an index, and to a LanceDB predicate."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from datetime import date
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from evals.retrieving.index import OpenIndex
+from evals.understanding.expressions import FIELDS, Expression, Scalar
+from evals.understanding.narrowing import Narrowing, date_literal, published, text_literal
+from warehouse.errors import InputError
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_SQL_OPS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "text": pl.String,
+    "list": pl.List(pl.String),
+    "date": pl.Date,
+    "number": pl.Float64,
+}
+
+
+def narrowing(expression: Expression, index: OpenIndex) -> Narrowing:
+    """Compile an expression for an index.
+
+    Raises:
+        InputError: the index has no such column.
+    """
+    names = sorted(set(fields(expression)))
+    there = index.chunks.columns
+    missing = [name for name in names if name not in there and name != "published_on"]
+    if missing:
+        known = ", ".join(name for name in FIELDS if name in there or name == "published_on")
+        raise InputError(f"filter: the index has no column `{missing[0]}`; it has {known}")
+    frame = pl.DataFrame(
+        [
+            published(index).alias(name)
+            if name == "published_on"
+            else index.chunks[name].cast(_TYPES[FIELDS[name]])
+            for name in names
+        ]
+    )
+    mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
+    sayable = "published_on" in there or "published_on" not in names
+    return Narrowing(mask, sql(expression) if sayable else None, words(expression))
+
+
+def fields(expression: Expression) -> Iterable[str]:
+    """Yield the fields that an expression reads."""
+    if expression.field is not None:
+        yield expression.field
+    for part in children(expression):
+        yield from fields(part)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """Return the parts of `and`, `or` and `not`."""
+    return expression.and_ or expression.or_ or ((expression.not_,) if expression.not_ else ())
+
+
+def mask_of(expression: Expression) -> pl.Expr:
+    """Return the expression for polars; never NULL."""
+    parts = [mask_of(part) for part in children(expression)]
+    if expression.and_:
+        return reduce(lambda a, b: a & b, parts)
+    if expression.or_:
+        return reduce(lambda a, b: a | b, parts)
+    if expression.not_:
+        return ~parts[0]
+    column = pl.col(expression.field or "")
+    if expression.op == "known":
+        return column.is_not_null() == pl.lit(expression.value)
+    return _condition(column, expression).fill_null(value=False)
+
+
+def _condition(column: pl.Expr, expression: Expression) -> pl.Expr:
+    values = [_literal(value) for value in expression.values()]
+    op = expression.op or ""
+    if op in _COMPARE:
+        return cast("pl.Expr", _COMPARE[op](column, values[0]))
+    if op == "in":
+        return pl.any_horizontal(*[column == value for value in values])
+    if op == "contains":
+        return column.str.contains(values[0], literal=True)
+    joined = pl.any_horizontal if op == "any" else pl.all_horizontal
+    return joined(*[column.list.contains(value) for value in values])
+
+
+def _literal(value: Scalar) -> pl.Expr:
+    if isinstance(value, date):
+        return pl.lit(value, pl.Date)
+    return pl.lit(value, pl.String) if isinstance(value, str) else pl.lit(float(value), pl.Float64)
+
+
+def sql(expression: Expression) -> str:
+    """Return the expression as a LanceDB predicate: column names and operators from fixed lists, values as
+    literals that cannot end themselves."""
+    parts = [sql(part) for part in children(expression)]
+    if expression.and_:
+        return "(" + " AND ".join(parts) + ")"
+    if expression.or_:
+        return "(" + " OR ".join(parts) + ")"
+    if expression.not_:
+        return f"(NOT {parts[0]})"
+    column = expression.field or ""
+    if expression.op == "known":
+        return f"({column} IS {'NOT NULL' if expression.value else 'NULL'})"
+    # Two-valued on purpose: `NOT NULL` would be NULL, and lose rows that the mask keeps.
+    return f"({column} IS NOT NULL AND {_sql_condition(column, expression)})"
+
+
+def _sql_condition(column: str, expression: Expression) -> str:
+    values = [_sql_literal(value) for value in expression.values()]
+    op = expression.op or ""
+    if op in _SQL_OPS:
+        return f"{column} {_SQL_OPS[op]} {values[0]}"
+    if op == "in":
+        return f"{column} IN ({', '.join(values)})"
+    if op == "contains":
+        return f"strpos({column}, {values[0]}) > 0"
+    joiner = " OR " if op == "any" else " AND "
+    return "(" + joiner.join(f"array_has({column}, {value})" for value in values) + ")"
+
+
+def _sql_literal(value: Scalar) -> str:
+    if isinstance(value, date):
+        return date_literal(value)
+    return (
+        text_literal(value)
+        if isinstance(value, str)
+        else f"CAST({text_literal(repr(float(value)))} AS DOUBLE)"
+    )
+
+
+def words(expression: Expression) -> str:
+    """Write an expression for a note."""
+    parts = [words(part) for part in children(expression)]
+    if expression.not_:
+        return f"not {parts[0]}"
+    if parts:
+        return "(" + (" and " if expression.and_ else " or ").join(parts) + ")"
+    return f"{expression.field} {expression.op} {expression.value}"

@@ -1,0 +1,44 @@
+"""Named entities by spaCy or GLiNER, where one of them and its weights are installed; none is needed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from evals.retrieving.contract import Kit
+from evals.understanding.asking import READ
+from warehouse.errors import InputError
+
+DEFAULTS = {"spacy": "de_core_news_sm", "gliner": "urchade/gliner_multi-v2.1"}
+LABELS = ("person", "organisation", "club", "place", "event", "law", "product")
+
+
+def tagged(name: str, model: str | None, text: str, kit: Kit) -> list[tuple[str, str]]:
+    """Return (type, text) of the named entities of a text.
+
+    Raises:
+        InputError: the package or its weights are not there.
+    """
+    weights = model or DEFAULTS[name]
+    loaded = kit.once(("tagger", name, weights), lambda: _load(name, weights))
+    if name == "spacy":
+        return [(span.label_.lower(), span.text) for span in loaded(text[:READ]).ents]
+    return [(span["label"], span["text"]) for span in loaded.predict_entities(text[:READ], list(LABELS))]
+
+
+def _load(name: str, weights: str) -> Any:
+    if find_spec(name) is None:
+        raise InputError(
+            f"`tagger: {name}` needs the Python package {name}, which is not installed; "
+            "without `tagger`, names are found by the corpus' own keywords"
+        )
+    try:
+        if name == "spacy":
+            import spacy  # type: ignore[import-not-found,unused-ignore]
+
+            return spacy.load(weights)
+        from gliner import GLiNER  # type: ignore[import-not-found,unused-ignore]
+
+        return GLiNER.from_pretrained(weights, local_files_only=True)
+    except OSError as error:
+        raise InputError(f"`tagger: {name}` cannot load the weights {weights} ({error})") from error

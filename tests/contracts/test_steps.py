@@ -1,0 +1,201 @@
+"""Every step of a chain is held to one contract, which is itself proved against steps that break it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evals.retrieving import STEPS
+from evals.retrieving.contract import Query, Ranking, Step
+from evals.retrieving.delivering import delivered
+from evals.retrieving.index import OpenIndex
+from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
+from tests.fakes.indexing import build_index, query
+
+TEXTS = (
+    *("The ferry leaves at noon.", "Tickets are sold on the quay.", "Dogs travel free.", "The quay is old."),
+    *("the ferry leaves at noon", "A lighthouse keeper.", "Lamps burn oil.", "Oil is sold by the litre."),
+    *("Winter closes the harbour.", "Ice stays until March.", "Der Hafen schließt.", "漢字 🛳️"),
+)
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "cross_encoder": {"n": 8, "max_length": POSITIONS},
+    "graph": {"similarity": 0.1, "percentile": 50, "add": 3},
+    "top": {"k": 5},
+    "token_budget": {"tokens": 12},
+    "deduplicate": {"jaccard": 0.3},
+}
+
+Check = Callable[[Step, OpenIndex], None]
+
+
+def rankings(index: OpenIndex) -> list[Ranking]:
+    """Return full, single, tied, negative and widened rankings."""
+    chance = np.random.default_rng(5)
+    n = len(index)
+    rows = chance.permutation(n)
+    falling = np.sort(chance.normal(size=n))[::-1].copy()
+    widened = np.array([[s.start, s.end] for s in delivered(Ranking(rows, falling), index)], np.int64)
+    widened[:3, 1] -= 2
+    return [
+        Ranking.best(rows, falling, n),
+        Ranking.best(rows[:1], falling[:1], n),
+        Ranking.best(rows[:6], np.zeros(6), n),
+        Ranking.best(rows[:4], np.array([-1.0, -2, -3, -4]), n),
+        Ranking(rows, falling, widened),
+    ]
+
+
+def asked(index: OpenIndex) -> Query:
+    return replace(query("ferry quay"), allowed=np.arange(len(index)) % 5 != 4)
+
+
+def permitted(ranking: Ranking, question: Query) -> Ranking:
+    return ranking.take(question.permitted(ranking.rows))
+
+
+def rows_stay_what_they_are(step: Step, index: OpenIndex) -> None:
+    question = asked(index)
+    adds = getattr(step, "add", 0)
+    for ranking in rankings(index):
+        given = permitted(ranking, question)
+        found = step.apply(given, question, index)
+        assert len(found.rows) == len(found.scores) <= len(given) + adds
+        assert len(set(found.rows.tolist())) == len(found), "a chunk comes twice"
+        assert question.permitted(found.rows).all(), "a forbidden chunk"
+        assert len(set(found.rows.tolist()) - set(given.rows.tolist())) <= adds, "a chunk out of nowhere"
+        assert np.isfinite(found.scores).all()
+
+
+def stretches_are_in_their_documents(step: Step, index: OpenIndex) -> None:
+    for ranking in rankings(index):
+        found = step.apply(ranking, query("ferry quay"), index)
+        if found.stretches is not None:
+            assert found.stretches.shape == (len(found), 2)
+        for stretch in delivered(found, index):
+            assert 0 <= stretch.start < stretch.end
+            assert index.passage(*stretch).strip(), "no text is delivered"
+
+
+def the_same_ranking_gives_the_same(step: Step, index: OpenIndex) -> None:
+    for ranking in rankings(index):
+        before = ranking.rows.tolist(), ranking.scores.tolist()
+        first, second = (step.apply(ranking, query("ferry quay"), index) for _ in range(2))
+        assert first.rows.tolist() == second.rows.tolist()
+        assert first.scores.tolist() == second.scores.tolist()
+        assert (ranking.rows.tolist(), ranking.scores.tolist()) == before, "the ranking was changed in place"
+
+
+def nothing_stays_nothing(step: Step, index: OpenIndex) -> None:
+    empty = Ranking(np.zeros(0, np.int64), np.zeros(0, np.float64))
+    for nothing in (empty, replace(empty, stretches=np.zeros((0, 2), np.int64))):
+        assert not len(step.apply(nothing, query("ferry"), index))
+
+
+CHECKS: tuple[Check, ...] = (
+    rows_stay_what_they_are,
+    stretches_are_in_their_documents,
+    the_same_ranking_gives_the_same,
+    nothing_stays_nothing,
+)
+
+
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    dates = [f"2024-01-{number + 1:02}" if number % 3 else None for number in range(len(TEXTS))]
+    titles = ["Yearly report 2023" if number % 2 else "Yearly report 2024" for number in range(len(TEXTS))]
+    # Six documents of two chunks that stand one after the other, a space between them.
+    starts, ends = [], []
+    for number, text in enumerate(TEXTS):
+        starts.append(0 if number % 2 == 0 else ends[-1] + 1)
+        ends.append(starts[-1] + len(text))
+    columns = {
+        "published_at": dates,
+        "title": titles,
+        "gap": [" " if number % 2 == 0 else "" for number in range(len(TEXTS))],
+        "start": starts,
+        "end": ends,
+        "context_start": starts,
+        "context_end": ends,
+    }
+    return build_index(tmp_path_factory.mktemp("index"), TEXTS, columns=columns)
+
+
+@pytest.fixture(scope="session")
+def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_cross_encoder(tmp_path_factory.mktemp("cross-encoder"), TEXTS)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("kind", STEPS)
+def test_contract(kind: str, check: Check, index: OpenIndex, cross_encoder: Path) -> None:
+    given = PARAMETERS.get(kind, {}) | ({"model": str(cross_encoder)} if kind == "cross_encoder" else {})
+    step = STEPS[kind].model_validate(given)
+    assert step.role
+    check(step, index)
+
+
+class _Broken(Step):
+    role = "deliver"
+
+
+class Repeats(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        return ranking.take(np.zeros(len(ranking), np.int64))
+
+
+class Adds(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        rows = np.setdiff1d(np.arange(len(index)), ranking.rows)[: len(ranking)]
+        return Ranking(rows, np.ones(len(rows)))
+
+
+class AnswersNothing(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        return ranking if len(ranking) else Ranking(np.zeros(1, np.int64), np.zeros(1))
+
+
+class LosesStretches(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        stretches = None if ranking.stretches is None else ranking.stretches[:-1]
+        return replace(ranking, stretches=stretches)
+
+
+class RunsOver(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        beyond = np.full((len(ranking), 2), 10**6, np.int64)
+        beyond[:, 1] += 5
+        return replace(ranking, stretches=beyond)
+
+
+class SortsInPlace(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        ranking.rows.sort()
+        return ranking
+
+
+class Shuffles(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        return ranking.take(np.random.default_rng().permutation(len(ranking)))
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (Repeats, rows_stay_what_they_are),
+        (Adds, rows_stay_what_they_are),
+        (AnswersNothing, nothing_stays_nothing),
+        (LosesStretches, stretches_are_in_their_documents),
+        (RunsOver, stretches_are_in_their_documents),
+        (SortsInPlace, the_same_ranking_gives_the_same),
+        (Shuffles, the_same_ranking_gives_the_same),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_the_suite_notices(broken: type[Step], check: Check, index: OpenIndex) -> None:
+    with pytest.raises((AssertionError, ValueError)):
+        check(broken(), index)

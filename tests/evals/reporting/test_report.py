@@ -1,0 +1,87 @@
+"""The rows of a real small study on their way into its report and its run files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evals.report import report_data, trec_runs
+from evals.reporting.view import view
+from tests.fakes.tiny import TEXTS, Bench
+from warehouse.connection import connect
+from warehouse.errors import InputError
+from warehouse.identity import digest
+from warehouse.parquet import frame, write_parquet
+from warehouse.schemas import LOSSES
+from warehouse.tables import rebuild
+
+MakeBench = Callable[..., Bench]
+WIDER = {"  bm25: {bm25: {k: 5}}": "  bm25: [{bm25: {k: 2}}, {neighbours: {n: 1}}]"}
+BEFORE = ("chunks", "embeddings", "indexes", "questions", "rankings")
+
+pytestmark = pytest.mark.models
+
+
+def lose(bench: Bench, ranking: str) -> None:
+    """Store what a ranking would have found of the evidence: noon at rank 2, tickets in no document."""
+    rows: list[dict[str, object]] = [
+        {"question_id": "noon", "evidence": 0, "url": "https://x.example/ferry", "found_at": 2},
+        {"question_id": "tickets", "evidence": 0, "url": "https://x.example/tickets", "lost_at": "fusion"},
+        {"question_id": "tickets", "evidence": 1, "url": "https://x.example/gone", "lost_at": "corpus"},
+    ]
+    artifact = bench.artifact("rankings", ranking)
+    write_parquet(frame(rows, LOSSES), bench.store.folder("rankings", artifact.identity) / "losses.parquet")
+    bench.store.commit(artifact)
+
+
+def test_a_report_shows_what_was_delivered_and_where_questions_were_lost(make_bench: MakeBench) -> None:
+    bench = make_bench(WIDER)
+    bench.build(*BEFORE)
+    lose(bench, "tiny.t16.minilm.bm25")
+    lose(bench, "tiny.t16.minilm.dense")
+    bench.build("answers", "scores", "leaderboard")
+    rebuild(bench.home)
+    data = report_data(bench.study, bench.home)
+
+    texts = {digest(["docs", name]): text for name, text in TEXTS.items()}
+    assert len(data.hits)
+    chunks = pl.read_parquet(bench.folder("chunks", "ferries.t16") / "chunks.parquet")["text"]
+    assert any(text not in set(chunks) for text in data.hits["text"]), "no passage is wider than a chunk"
+    for doc_id, start, end, text in data.hits.select("doc_id", "start", "end", "text").iter_rows():
+        assert text == texts[doc_id][start:end]
+
+    assert data.losses is not None
+    assert set(data.losses["cell"]) == {f"tiny.t16.minilm.{name}.extractive" for name in ("bm25", "dense")}
+    lost = view(data).lost
+    assert lost is not None
+    assert [(one.label, one.found, one.lost) for one in lost.rankers] == [
+        ("bm25", 1, {"fusion": 1}),
+        ("dense", 1, {"fusion": 1}),
+    ]
+
+
+def test_run_files_are_written_of_the_rankings_that_were_run(make_bench: MakeBench, tmp_path: Path) -> None:
+    bench = make_bench()
+    with pytest.raises(InputError, match="the study tiny has no rankings yet; run `assay run"):
+        trec_runs(bench.study, bench.home, tmp_path / "runs")
+    bench.build()
+    rebuild(bench.home)
+    assert trec_runs(bench.study, bench.home, tmp_path / "runs").missing == []
+    with connect(bench.home.database) as connection:
+        connection.execute("DELETE FROM pointers WHERE key = 'tiny.t16.minilm.dense'")
+    runs = trec_runs(bench.study, bench.home, tmp_path / "some")
+    assert [path.name for path in runs.written] == ["tiny.t16.minilm.bm25.trec"]
+    assert runs.missing == ["tiny.t16.minilm.dense"]
+    assert "\nnoon Q0 " in runs.written[0].read_text()
+
+
+def test_a_ranking_that_found_nothing_is_an_empty_run_file(make_bench: MakeBench, tmp_path: Path) -> None:
+    bench = make_bench({"  bm25: {bm25: {k: 5}}": "  bm25: {nothing: {}}"})
+    bench.build()
+    rebuild(bench.home)
+    runs = trec_runs(bench.study, bench.home, tmp_path / "runs")
+    assert runs.missing == []
+    assert [path.stat().st_size > 0 for path in sorted(runs.written)] == [False, True]

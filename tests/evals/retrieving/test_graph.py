@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evals.retrieving.contract import Ranking
+from evals.retrieving.graph import Graph
+from tests.fakes.indexing import build_index, query
+
+
+def at(*degrees: float) -> list[np.ndarray]:
+    return [np.array([np.cos(np.radians(d)), np.sin(np.radians(d))], np.float32) for d in degrees]
+
+
+def test_a_walk_by_hand(tmp_path: Path) -> None:
+    """1 and 2 are neighbours, 0 stands alone: r1 = (1-s) p1 + s r2, r2 = (1-s) p2 + s r1, r0 = p0."""
+    index = build_index(tmp_path, ["a", "b", "c"], at(90, 0, 1))
+    step = Graph(similarity=0.9, percentile=0, spread=0.5)
+    given = Ranking(np.array([0, 1, 2]), np.array([5.0, 4.0, 1.0]))
+    found = step.apply(given, query("?"), index)
+    assert found.rows.tolist() == [0, 1, 2]
+    assert found.scores == pytest.approx([0.5, (0.4 + 0.5 * 0.1) / 1.5, (0.1 + 0.5 * 0.4) / 1.5])
+
+
+def test_neighbours_lift_each_other_over_one_that_stands_alone(tmp_path: Path) -> None:
+    index = build_index(tmp_path, list("abcd"), at(0, 90, 91, 89.5))
+    given = Ranking(np.arange(4), np.array([3.0, 2.9, 0.5, 0.5]))
+    found = Graph(percentile=0, spread=0.8).apply(given, query("?"), index)
+    assert found.rows.tolist() != [0, 1, 2, 3]
+    assert set(found.rows.tolist()) == {0, 1, 2, 3}
+    assert found.scores.sum() == pytest.approx(1)
+
+
+def test_only_the_upper_part_of_the_pairs_are_neighbours(tmp_path: Path) -> None:
+    """Of six pairs the nearest one is above the 90th percentile; without it all would be."""
+    index = build_index(tmp_path, list("abcd"), at(0, 4, 9, 10))
+    given = Ranking(np.arange(4), np.array([4.0, 1.0, 3.0, 0.0]))
+    shares = np.array([0.5, 0.125, 0.375, 0.0])
+    found = Graph(spread=0.5).apply(given, query("?"), index)
+    scores = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+    assert scores[0] == pytest.approx(shares[0])
+    assert scores[1] == pytest.approx(shares[1])
+    assert scores[2] == pytest.approx(shares[2] / 1.5)
+    assert scores[3] == pytest.approx(shares[2] * 0.5 / 1.5)
+
+
+def test_near_chunks_are_added_as_far_as_they_are_allowed(tmp_path: Path) -> None:
+    index = build_index(tmp_path, list("abcde"), at(0, 2, 3, 60, 4))
+    given = Ranking(np.array([0, 3]), np.array([2.0, 1.0]))
+    step = Graph(percentile=0, add=2)
+    assert set(step.apply(given, query("?"), index).rows.tolist()) == {0, 3, 1, 2}
+    from dataclasses import replace
+
+    some = replace(query("?"), allowed=np.array([True, False, False, True, True]))
+    assert set(step.apply(given, some, index).rows.tolist()) == {0, 3, 4}
+    assert len(Graph(percentile=0, add=2, similarity=0.99999).apply(given, query("?"), index)) == 2

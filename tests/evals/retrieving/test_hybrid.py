@@ -1,0 +1,60 @@
+"""The ranking is the one that LanceDB's own hybrid search gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evals.retrieving.hybrid import Hybrid
+from evals.retrieving.index import OpenIndex
+from tests.fakes.indexing import build_index, query
+
+WORDS = ("ferry", "quay", "noon", "ticket", "lamp", "keeper", "storm", "harbour", "winter", "oil")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    chance = np.random.default_rng(3)  # texts of many lengths, so that hardly any scores tie
+    texts = [" ".join(chance.choice(WORDS, size=n % 37 + 3)) for n in range(60)]
+    return build_index(tmp_path_factory.mktemp("index"), texts)
+
+
+def lancedb_says(index: OpenIndex, text: str, reranker: Any) -> dict[str, float]:
+    search = index.table.search(query_type="hybrid", vector_column_name="vector", fts_columns="text")
+    search = search.vector(query(text).vector).text(text).distance_type("cosine").rerank(reranker)
+    found = search.limit(100).to_arrow()
+    return dict(zip(found["chunk_id"].to_pylist(), found["_relevance_score"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("text", ["ferry quay", "winter storm lamp", "oil"])
+def test_rrf_is_lancedbs(index: OpenIndex, text: str) -> None:
+    from lancedb.rerankers import RRFReranker
+
+    found = Hybrid(k=100).rank(query(text), index)
+    expected = lancedb_says(index, text, RRFReranker(K=60, return_score="all"))
+    ids = index.chunks["chunk_id"].gather(found.rows).to_list()
+    assert set(ids) == set(expected)
+    # A tie that LanceDB orders otherwise moves a rank by one: 1/61 - 1/62 is 0.00026.
+    assert found.scores == pytest.approx([expected[chunk] for chunk in ids], abs=3e-4)
+    assert [abs(a - expected[c]) < 1e-6 for a, c in zip(found.scores, ids, strict=True)].count(True) > 45
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_the_linear_combination_is_lancedbs(index: OpenIndex, weight: float) -> None:
+    from lancedb.rerankers import LinearCombinationReranker
+
+    found = Hybrid(k=100, reranker="linear", weight=weight).rank(query("winter storm lamp"), index)
+    reranker = LinearCombinationReranker(weight=weight, return_score="all")
+    expected = lancedb_says(index, "winter storm lamp", reranker)
+    ids = index.chunks["chunk_id"].gather(found.rows).to_list()
+    assert set(ids) == set(expected)
+    assert found.scores == pytest.approx([expected[chunk] for chunk in ids], abs=1e-5)
+
+
+def test_a_question_without_its_vector_is_an_error(index: OpenIndex) -> None:
+    from evals.retrieving.contract import Query
+
+    with pytest.raises(ValueError, match="needs the question's vector"):
+        Hybrid().rank(Query("ferry"), index)

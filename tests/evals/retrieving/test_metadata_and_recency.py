@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evals.retrieving.contract import Entity
+from evals.retrieving.index import OpenIndex
+from evals.retrieving.metadata import Metadata
+from evals.retrieving.recency import Recency
+from tests.fakes.indexing import build_index, query
+
+KEYWORDS = [
+    ["Hertha BSC", "Bundesliga"],
+    ["Union Berlin"],
+    ["Bundesliga", "VfL Bochum", "hertha bsc", "Pokal"],
+    [],
+]
+DATES = ["2024-05-01", "2024-05-02T12:00:00", None, "2024-06-01"]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> OpenIndex:
+    return build_index(tmp_path, ["a", "b", "c", "d"], columns={"keywords": KEYWORDS, "published_at": DATES})
+
+
+def test_a_keyword_says_more_where_there_are_few(index: OpenIndex) -> None:
+    asked = replace(query("?"), entities=(Entity("club", "the BSC", "HERTHA BSC"),))
+    found = Metadata().rank(asked, index)
+    assert found.rows.tolist() == [0, 2]
+    assert found.scores.tolist() == [1 / 2, 1 / 4]
+    two = replace(asked, entities=(*asked.entities, Entity("league", "", "Bundesliga")))
+    assert Metadata().rank(two, index).scores.tolist() == [1 / 2, 1 / 4]
+
+
+def test_keywords_are_whole_words_of_the_question(index: OpenIndex) -> None:
+    assert Metadata().rank(query("How did UNION  Berlin play?"), index).rows.tolist() == [1]
+    assert not len(Metadata().rank(query("Which trade union is in Berlin?"), index))
+    assert not len(Metadata().rank(query("Pokale"), index))
+
+
+def test_entities_go_before_words_but_dates_are_none(index: OpenIndex) -> None:
+    pokal = replace(query("Bundesliga"), entities=(Entity("cup", "", "Pokal"),))
+    assert Metadata().rank(pokal, index).rows.tolist() == [2]
+    day = replace(query("Pokal"), entities=(Entity("date", "today", "2024-05-01"),))
+    assert Metadata().rank(day, index).rows.tolist() == [2]
+    unknown = replace(query("Pokal"), entities=(Entity("club", "FC Nowhere", "FC Nowhere"),))
+    assert not len(Metadata().rank(unknown, index))
+
+
+def test_hours_by_hand(index: OpenIndex) -> None:
+    found = Recency(decay=0.5).rank(replace(query("?"), asked_at="2024-05-02T14:00:00"), index)
+    assert found.rows.tolist() == [1, 0]  # 2 and 38 hours; the other two are undated, or not written yet
+    assert found.scores == pytest.approx([0.25, 0.5**38])
+    assert Recency().rank(replace(query("?"), asked_at="2024-05-02T14:00:00"), index).scores[
+        0
+    ] == pytest.approx(0.81)
+
+
+def test_a_day_without_a_time_ends_with_its_last_hour(index: OpenIndex) -> None:
+    assert Recency().rank(replace(query("?"), asked_at="2024-05-02"), index).rows.tolist() == [1, 0]
+    assert Recency().rank(replace(query("?"), asked_at="2024-05-01"), index).rows.tolist() == [0]
+    assert not len(Recency().rank(replace(query("?"), asked_at="2024-04-30"), index))
+
+
+def test_without_a_date_the_newest_document_is_of_now(index: OpenIndex) -> None:
+    found = Recency(decay=0.001).rank(query("?"), index)
+    assert found.rows.tolist() == [3, 1, 0]
+    assert found.scores[0] == 1
+
+
+def test_without_decay_all_are_equal(index: OpenIndex) -> None:
+    found = Recency(decay=0).rank(query("?"), index)
+    assert found.rows.tolist() == [0, 1, 3]
+    assert found.scores.tolist() == [1, 1, 1]
+
+
+def test_a_date_that_is_none_is_an_error(index: OpenIndex) -> None:
+    with pytest.raises(ValueError, match="'31 February' is not one; write it as in 2024-05-31"):
+        Recency().rank(replace(query("?"), asked_at="31 February"), index)
+    with pytest.raises(ValueError, match="is not one"):
+        Recency().rank(replace(query("?"), asked_at="2024-02-31"), index)

@@ -1,0 +1,79 @@
+"""The sample sites' acts and football reports, crawled, cleaned, cut, embedded and indexed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.embedding.cached import CachedEmbedder
+from assets.stage import Work, build_keys
+from evals.grid import Grid
+from evals.retrieving.contract import Vector
+from evals.retrieving.index import OpenIndex
+from evals.study_file import BUNDLED, read_study
+from orchestration.definitions import stages_of
+from tests.fakes.crawling import crawling
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.pages import manifest_digest, read_manifest
+from warehouse.parquet import read_parquet
+
+CHUNKING = "tokens-256-85"
+SOURCES = ("acts", "reports")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An index of both sites, the demo's question sets with resolved evidence, and their vectors by text."""
+
+    index: OpenIndex
+    questions: dict[str, list[dict[str, Any]]]
+    vectors: dict[str, Vector]
+
+
+@pytest.fixture(scope="session")
+def sample(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """Build what the demo builds of two of its sites."""
+    weights("all-MiniLM-L6-v2")
+    folder = tmp_path_factory.mktemp("sample")
+    demo = read_study(BUNDLED / "demo.yaml")
+    study = demo.model_copy(
+        update={
+            "sources": {name: demo.sources[name] for name in SOURCES},
+            "corpus": demo.corpus.model_copy(update={"sources": SOURCES}),
+            "chunkings": {CHUNKING: demo.chunkings[CHUNKING]},
+            "questions": tuple(one for one in demo.questions if "blog" not in (one.file or "")),
+        }
+    )
+    stages = stages_of(Grid([study]))
+    homes = [crawling(folder, name, **study.sources[name].model_dump(mode="json")) for name in SOURCES]
+    home = homes[0].home
+    store = ArtifactStore(home)
+    for name, crawl in zip(SOURCES, homes, strict=True):
+        crawl.run()
+        content = manifest_digest(read_manifest(home, name))
+        store.commit(Artifact("pages", name, stages["pages"].identity(name, store), content))
+    work = Work(home)
+    until = list(stages).index("questions")
+    for stage in list(stages.values())[1 : until + 1]:
+        for outcome in build_keys(stage, stage.keys(), work):
+            assert outcome.error is None, outcome
+    work.close()
+
+    def built(stage: str, key: str) -> Path:
+        artifact = store.current(stage, key)
+        assert artifact is not None
+        return store.folder(stage, artifact.identity)
+
+    (index_key,) = stages["indexes"].keys()
+    questions = {
+        key.split(".")[-1]: read_parquet(built("questions", key) / "questions.parquet").to_dicts()
+        for key in stages["questions"].keys()
+    }
+    texts = [one["question"] for those in questions.values() for one in those]
+    vectors = CachedEmbedder(study.embedders["minilm"], home).queries(texts).vectors
+    index = OpenIndex(built("indexes", index_key))
+    return Sample(index, questions, dict(zip(texts, vectors, strict=True)))

@@ -1,0 +1,174 @@
+"""Questions rewritten by rules: follow-ups, keywords with synonyms, several forms, hypothetical passages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import yaml
+
+from evals.retrieving.contract import Kit, Query
+from evals.retrieving.index import OpenIndex
+from evals.study_file import BUNDLED
+from evals.understanding import UNDERSTANDING
+from evals.understanding.follow_up import FollowUp, depends, standalone
+from evals.understanding.hyde import Hyde
+from evals.understanding.keywords import Keywords
+from evals.understanding.multi_query import MultiQuery
+from evals.understanding.statements import statement
+from tests.fakes.indexing import build_index, vector_of
+
+LEAGUE = ("Wer trainiert Rot-Weiß Zechenau?", "Ralf Dünnwald ist seit Dezember der Trainer.")
+ACT = ("What is the target for 2030?", "55 %.", "Who set it?", "The Council did.")
+FOLLOW_UPS = [
+    ("Und Hammerlohe?", LEAGUE, "Wer trainiert Hammerlohe?"),
+    ("Was ist mit dem TuS Hammerlohe?", LEAGUE, "Wer trainiert TuS Hammerlohe?"),
+    ("Wie alt ist er?", LEAGUE, "Wie alt ist er? (Rot-Weiß Zechenau, Ralf Dünnwald, Dezember, Trainer)"),
+    ("Wie lange gilt sein Vertrag?", LEAGUE,
+     "Wie lange gilt sein Vertrag? (Rot-Weiß Zechenau, Ralf Dünnwald, Dezember, Trainer)"),
+    ("Warum?", LEAGUE, "Warum? (Rot-Weiß Zechenau, Ralf Dünnwald, Dezember, Trainer)"),
+    ("And in 2022/23?", ("Who won in 2021/22?", "Steelbrück."), "Who won in 2022/23?"),
+    ("Und 2022/23?", ("Wer wurde 2021/22 Meister?", "Steelbrück."), "Wer wurde 2022/23 Meister?"),
+    ("Is it binding?", ACT, "Is it binding? (2030, set, target, Council)"),  # through both questions
+    ("How long does it last?", ("When was the Skerry Sea tender opened?",),
+     "How long does it last? (Skerry Sea, tender, opened)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "conversation", "wanted"), FOLLOW_UPS)
+def test_a_follow_up_is_made_to_stand_alone(text: str, conversation: tuple[str, ...], wanted: str) -> None:
+    assert standalone(text, conversation) == wanted
+    (query,) = FollowUp().read(Query(text, conversation=conversation), None)  # type: ignore[arg-type]
+    assert (query.text, query.conversation) == (wanted, ())
+
+
+STANDING = [
+    "Wie viele Tore schoss Brockhoff?",
+    "Wie hoch ist der Turm, und wem gehört er?",
+    "When does it become impossible to put an oil burner into a new house?",
+    "Ist es möglich, Karten zurückzugeben, wenn das Spiel ausfällt?",
+    "Did companies disclose whether they were audited?",
+    "What portion of its yearly use must a country with no caverns keep?",
+    "Which tickets are sold on the quay?",
+]
+
+
+@pytest.mark.parametrize("text", STANDING)
+def test_a_question_that_stands_alone_is_left_alone(text: str) -> None:
+    assert standalone(text, LEAGUE) == text
+
+
+@pytest.mark.parametrize("name", ["energy", "football", "blog"])
+def test_at_most_one_in_twenty_of_the_demo_questions_is_taken_for_a_follow_up(name: str) -> None:
+    path = BUNDLED / "demo" / f"{name}.questions.yaml"
+    questions = [one["question"] for one in yaml.safe_load(path.read_text("utf-8"))["questions"]]
+    assert sum(depends(text) for text in questions) <= len(questions) / 20, [
+        t for t in questions if depends(t)
+    ]
+
+
+def test_without_a_conversation_nothing_is_rewritten() -> None:
+    asked = Query("Und dann?")
+    assert FollowUp().read(asked, None) == [asked]  # type: ignore[arg-type]
+
+
+TEXTS = (
+    "The tariffs of the ferry.",
+    "A tariff for ferry boats, ferryboat tickets.",
+    "Ferryboats rest at night.",
+)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    return build_index(tmp_path_factory.mktemp("rewriting"), TEXTS)
+
+
+def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    return np.stack([vector_of(text) for text in texts])
+
+
+def asked(text: str, **fields: Any) -> Query:
+    return Query(text, vector_of(text), kit=Kit(embed), **fields)
+
+
+def text_of(step: Any, text: str, index: OpenIndex) -> str:
+    (query,) = step.read(asked(text), index)
+    return query.text  # type: ignore[no-any-return]
+
+
+def test_keywords_and_synonyms_are_words_of_the_corpus(index: OpenIndex) -> None:
+    question = "What is the tariff of the ferry?"
+    assert text_of(Keywords(synonyms=0), question, index) == "tariff ferry"
+    assert text_of(Keywords(synonyms=1), question, index) == "tariff ferry tariffs ferryboat"
+    assert text_of(Keywords(synonyms=2), question, index) == "tariff ferry tariffs ferryboat ferryboats"
+    assert text_of(Keywords(style="append"), question, index) == f"{question} tariffs ferryboat"
+
+
+def test_synonyms_by_vectors_are_the_nearest_corpus_words(index: OpenIndex) -> None:
+    near = {"boat": vector_of("ferry") + np.float32(0.01) * vector_of("boat")}
+
+    def like(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return np.stack(
+            [near[text] / np.linalg.norm(near[text]) if text in near else vector_of(text) for text in texts]
+        )
+
+    query = Query("boat", vector_of("boat"), kit=Kit(like))
+    (found,) = Keywords(source="vectors").read(query, index)
+    assert found.text == "boat ferry"
+
+
+def test_a_rewritten_question_has_the_vector_of_its_new_text(index: OpenIndex) -> None:
+    (query,) = Keywords(synonyms=0).read(asked("What is the tariff of the ferry?"), index)
+    assert np.allclose(query.vector, vector_of("tariff ferry"))  # type: ignore[arg-type]
+    (query,) = Keywords(synonyms=0).read(replace(asked("What is the tariff?"), vector=None), index)
+    assert query.vector is None
+    with pytest.raises(ValueError, match="the kit has no embedder"):
+        Keywords(synonyms=0).read(replace(asked("What is the tariff?"), kit=Kit()), index)
+
+
+def test_three_forms_of_a_question(index: OpenIndex) -> None:
+    found = MultiQuery().read(asked("When does the ferry leave the harbour?"), index)
+    assert [query.text for query in found] == [
+        "When does the ferry leave the harbour?",
+        "ferry leave harbour",
+        "The ferry leave the harbour.",
+    ]
+    for query in found:
+        assert np.allclose(query.vector, vector_of(query.text))  # type: ignore[arg-type]
+    assert len(MultiQuery(n=2).read(asked("When does the ferry leave?"), index)) == 2
+    assert [q.text for q in MultiQuery().read(asked("ferry"), index)] == ["ferry", "Ferry."]
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("Wie viele Karten wurden verkauft?", "Karten wurden verkauft."),
+        ("How much is the fee?", "The fee."),
+        ("Under which law is it sold?", "Law is it sold."),
+        ("???", ""),
+    ],
+)
+def test_statements(question: str, wanted: str) -> None:
+    assert statement(question) == wanted
+
+
+def test_hyde_embeds_the_mean_of_question_and_passage(index: OpenIndex) -> None:
+    question = "When does the ferry leave?"
+    passage = "The ferry leave. ferry leave"
+    mean = (vector_of(question) + vector_of(passage)) / 2
+    (query,) = Hyde().read(asked(question), index)
+    assert query.text == question
+    assert np.allclose(query.vector, mean / np.linalg.norm(mean), atol=1e-6)  # type: ignore[arg-type]
+    (query,) = Hyde(text="passage").read(asked(question), index)
+    assert query.text == passage
+
+
+def test_kinds() -> None:
+    assert sorted(UNDERSTANDING) == [
+        *("entities", "filter", "follow_up", "hyde", "keywords", "multi_query", "time_frame")
+    ]

@@ -1,0 +1,35 @@
+"""A real cross-encoder, tiny and untrained: its weights are seeded, so that its scores stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from assets.indexing.lexical import plain_tokens
+
+POSITIONS = 128
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def build_cross_encoder(folder: Path, texts: Iterable[str], outputs: int = 1, seed: int = 7) -> Path:
+    """Write a BERT of one layer that knows the words of ``texts``, as sentence-transformers loads it."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    words = sorted({word for text in texts for word in plain_tokens(text)})
+    vocabulary = {word: number for number, word in enumerate((*SPECIAL, *words))}
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=POSITIONS,
+        num_labels=outputs,
+        initializer_range=0.5,  # large, so that scores differ
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    BertTokenizerFast(vocab=vocabulary).save_pretrained(folder)
+    return folder
