@@ -17,12 +17,14 @@ class QuestionSet:
 
     path: the YAML file, or the BEIR folder
     beir: what to read of a BEIR folder; None for a YAML file
+    use: test | train
     """
 
     name: str
     corpus: str
     path: Path
     beir: BeirQuestions | None = None
+    use: str = "test"
 
     @property
     def key(self) -> str:
@@ -45,8 +47,12 @@ class Grid:
         return f"{self.studies[cell.study].corpus.name}.{cell.chunking}.{cell.embedder}"
 
     def set_keys(self, study: str) -> list[str]:
-        """Return the keys of a study's question sets, in the order of the file."""
-        return [question_set.key for question_set in question_sets(self.studies[study])]
+        """Return the keys of the question sets that a study asks, in the order of the file."""
+        return [one.key for one in question_sets(self.studies[study]) if one.use == "test"]
+
+    def train_keys(self, study: str) -> list[str]:
+        """Return the keys of the question sets that a study tunes on, in the order of the file."""
+        return [one.key for one in question_sets(self.studies[study]) if one.use == "train"]
 
     def answered(self) -> list[str]:
         """Return the keys of the cells that have a generator."""
@@ -54,14 +60,20 @@ class Grid:
 
 
 def read_questions_of(study: Study) -> list[dict[str, Any]]:
-    """Read all question sets of a study: rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
+    """Read the questions that a study asks: rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
 
     Raises:
-        InputError: all errors of all files, or a question id that two sets share.
+        InputError: all errors of all files, those of train questions too, or a question id that two sets
+            share: so no test question is tuned on.
     """
-    return read_sets(
-        (one.path, one.beir.split if one.beir else None, one.name) for one in question_sets(study)
-    )
+    sets = question_sets(study)
+    rows = _read(sets)
+    asked = [one for one in sets if one.use == "test"]
+    return rows if len(asked) == len(sets) else _read(asked)
+
+
+def _read(sets: list[QuestionSet]) -> list[dict[str, Any]]:
+    return read_sets((one.path, one.beir.split if one.beir else None, one.name) for one in sets)
 
 
 def question_sets(study: Study) -> list[QuestionSet]:
@@ -73,5 +85,5 @@ def question_sets(study: Study) -> list[QuestionSet]:
         else:
             path = study.resolve(source.file or "")
             name = set_name(path)
-        found.append(QuestionSet(name, study.corpus.name, path, source.beir))
+        found.append(QuestionSet(name, study.corpus.name, path, source.beir, source.use))
     return found

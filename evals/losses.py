@@ -138,7 +138,7 @@ def _passages(evidence: dict[str, Any], step: Noted, near: Rows, index: OpenInde
     """Return the passages of a step that may hold the evidence."""
     places = _places(index)
     # Where a step noted what it delivers of each row, that; else the rows' own contexts.
-    stretches = getattr(step, "stretches", None)
+    stretches = step.stretches
     if stretches is None:
         return [places.spans[row] for row in near[np.isin(near, step.rows)]]
     doc_id = evidence["doc_id"]

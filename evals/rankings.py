@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from assets.embedding.cached import CachedEmbedder
 from assets.stage import Built, Need, Stage, Work
+from evals.gold import gold_of
 from evals.grid import Grid
-from evals.retrieving.contract import Clock, Kit, Memory, Query, Ranking, Trace
+from evals.losses import losses_of
+from evals.measuring.contract import Span
+from evals.retrieving.asking import Asked, Asker, warm_up
+from evals.retrieving.contract import Clock, Kit, Memory, Query, TrainCase
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
+from evals.retrieving.tuning import TUNED
+from evals.study import Cell
 from evals.understanding.notes import NOTES
 from warehouse.artifacts import Artifact
+from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import HITS, RANKED, TRACES, Status
+from warehouse.schemas import HITS, LOSSES, RANKED, TRACES, Status
 
 
 class Rankings(Stage):
@@ -31,10 +36,10 @@ class Rankings(Stage):
     group = "grid"
     description = (
         "The ranked chunks of every question, for one chunking, embedder and retriever; with the seconds "
-        "that each question took, and the candidates of each step of the retriever. A question that fails is "
-        "a row with its status and reason."
+        "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
+        "A question that fails is a row with its status and reason."
     )
-    code_version = "2"
+    code_version = "3"
     upstream = ("indexes", "questions")
 
     def __init__(self, grid: Grid) -> None:
@@ -45,10 +50,17 @@ class Rankings(Stage):
         return sorted(self.grid.rankings)
 
     def needs(self, key: str) -> list[Need]:
-        """Return the index and the study's question sets."""
+        """Return the index, the study's question sets and, where something is tuned, its train sets."""
         cell = self.grid.rankings[key]
-        sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
-        return [Need("indexes", self.grid.index_key(cell)), *sets]
+        return [
+            Need("indexes", self.grid.index_key(cell)),
+            *(Need("questions", name) for name in self.grid.set_keys(cell.study)),
+            *(Need("questions", name) for name in self._train_keys(cell)),
+        ]
+
+    def _train_keys(self, cell: Cell) -> list[str]:
+        recipe = self.grid.studies[cell.study].retrievers[cell.retriever].recipe
+        return self.grid.train_keys(cell.study) if recipe.needs_tuning else []
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the retriever and, where it embeds questions, of how."""
@@ -61,7 +73,9 @@ class Rankings(Stage):
         }
         if recipe.recipe.needs_vector:
             embedder = study.embedders[cell.embedder]
-            found[f"queries.{cell.embedder}"] = digest([embedder.revision(), embedder.query_prefix])
+            found[f"queries.{cell.embedder}"] = embedder.query_revision()
+        if recipe.recipe.needs_tuning:
+            found[f"tuning.{cell.study}"] = digest(study.tuning_metric)
         return found
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
@@ -70,11 +84,18 @@ class Rankings(Stage):
         study = self.grid.studies[cell.study]
         recipe = study.retrievers[cell.retriever]
         index_artifact, *set_artifacts = self.inputs(key, work.store)
-        questions = read_questions(set_artifacts, work)
+        n_train = len(self._train_keys(cell))
+        asked_sets = set_artifacts[: len(set_artifacts) - n_train]
+        questions = read_questions(asked_sets, work)
         index = open_index(index_artifact, work)
         embedder = CachedEmbedder(study.embedders[cell.embedder], work.home)
         vectors = _vectors(questions, embedder, work) if recipe.recipe.needs_vector else {}
-        asker = Asker(recipe, index, vectors, _kit(index_artifact, embedder, work), study.trace)
+        kit = _kit(index_artifact, embedder, work)
+        if n_train:
+            train = read_questions(set_artifacts[len(asked_sets) :], work)
+            work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
+            recipe = recipe.tuned(_cases(recipe, train, embedder, kit), index, study.tuning_metric)
+        asker = Asker(recipe, index, vectors, kit, study.trace)
         len(index)  # opened before the clock runs
         warm_up(asker, questions)
         asker.kit.made.pop(NOTES, None)  # what was said before is not of this retriever
@@ -89,7 +110,11 @@ class Rankings(Stage):
         write_parquet(frame(ranked, RANKED), folder / "ranked.parquet")
         steps = frame([step for one in asked for step in one.steps], TRACES)
         write_parquet(steps, folder / "trace.parquet")
+        write_parquet(frame(_losses(questions, asked, index), LOSSES), folder / "losses.parquet")
         built = _built(hits, ranked)
+        chosen = kit.made.pop(TUNED, ())
+        if chosen:
+            built.meta["tuned"] = [one._asdict() for one in chosen]
         noted = asker.kit.made.pop(NOTES, ())
         if noted:
             counts = Counter(f"{note.kind}: {note.status}" for note in noted)
@@ -97,70 +122,40 @@ class Rankings(Stage):
         return built
 
 
-class Asked(NamedTuple):
-    """What one question came to: its row, its hits, and the candidates of each step."""
-
-    ranked: dict[str, Any]
-    hits: list[dict[str, Any]]
-    steps: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Asker:
-    """Asks one retriever questions, one by one.
-
-    recipe: a retriever as its study writes it
-    vectors: of the questions, where it needs them
-    depth: how many candidates of each step are kept
-    """
-
-    recipe: Any
-    index: OpenIndex
-    vectors: dict[str, QueryVector]
-    kit: Kit
-    depth: int
-
-    def ask(self, question: dict[str, Any]) -> Asked:
-        """Rank for a question, a row of `schemas.QUESTIONS`.
-
-        Its seconds are those of understanding, embedding and searching it by itself: what another retriever
-        or question of the run had computed before is counted as if it were computed now.
-        """
-        vector = self.vectors.get(question["question"])
-        trace = Trace(depth=self.depth)
-        query = Query(
-            question["question"],
-            vector.vector if vector else None,
-            question.get("asked_at"),
-            tuple(question.get("conversation") or ()),
-            kit=self.kit,
-            trace=trace,
+def _cases(recipe: Any, questions: pl.DataFrame, embedder: CachedEmbedder, kit: Kit) -> list[TrainCase]:
+    """Return the train questions that have evidence, each with what it should find."""
+    answerable = questions.filter(pl.col("gold") != "none")
+    if not len(answerable):
+        raise InputError("no train question has evidence: there is nothing to tune on")
+    texts = answerable["question"].to_list()
+    vectors = embedder.queries(texts).vectors if recipe.recipe.needs_vector else [None] * len(texts)
+    return [
+        TrainCase(
+            Query(
+                row["question"],
+                vector,
+                row["asked_at"],
+                tuple(row["conversation"] or ()),
+                kit=kit,
+            ),
+            gold_of(row).documents,
         )
-        own = {"question_id": question["question_id"]}
-        saved, begin = self.kit.clock.saved, time.perf_counter()
-        try:
-            ranking = self.recipe.ranked(query, self.index)
-        except Exception as error:  # one question's failure is a row; the others go on
-            reason = f"{type(error).__name__}: {error}"
-            failed = {"status": Status.ERROR, "reason": reason, "seconds": None, "n_hits": None}
-            return Asked({**own, **failed}, [], [])
-        seconds = time.perf_counter() - begin + self.kit.clock.saved - saved
-        seconds += vector.seconds if vector else 0.0
-        hits = [{**own, **hit} for hit in _hits(ranking, self.index)]
-        row = {"status": Status.OK, "reason": None, "seconds": seconds, "n_hits": len(hits)}
-        ids = self.index.chunks["chunk_id"]
-        steps = [
-            {**own, "step": note.step, "kind": note.kind, "chunk_ids": ids.gather(note.rows).to_list()}
-            for note in trace.steps
-        ]
-        return Asked({**own, **row}, hits, steps)
+        for row, vector in zip(answerable.iter_rows(named=True), vectors, strict=True)
+    ]
 
 
-def warm_up(asker: Asker, questions: pl.DataFrame) -> None:
-    """Rank one question without a clock: what an index makes at first use is no question's latency."""
-    cold = replace(asker, kit=replace(asker.kit, memory=None))
-    for question in questions.head(1).iter_rows(named=True):
-        cold.ask(question)
+def _losses(questions: pl.DataFrame, asked: list[Asked], index: OpenIndex) -> list[dict[str, Any]]:
+    """Say of each piece of evidence where it was lost (schemas.LOSSES)."""
+    ranked = [one for one in asked if one.ranked["status"] == Status.OK]
+    ids = [one.ranked["question_id"] for one in ranked]
+    passages = [[Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits] for one in ranked]
+    return losses_of(
+        questions,
+        dict(zip(ids, (one.trace for one in ranked), strict=True)),
+        dict(zip(ids, passages, strict=True)),
+        index,
+        dict(zip(ids, (one.trace.allowed for one in ranked), strict=True)),
+    )
 
 
 def _kit(index: Artifact, embedder: CachedEmbedder, work: Work) -> Kit:
@@ -173,20 +168,6 @@ def _kit(index: Artifact, embedder: CachedEmbedder, work: Work) -> Kit:
         work.once(("arms", index.identity), Memory),
         clock,
     )
-
-
-def _hits(ranking: Ranking, index: OpenIndex) -> list[dict[str, Any]]:
-    """Return what is delivered, best first; a stretch that two chunks share is delivered once."""
-    columns = ("chunk_id", "doc_id", "context_start", "context_end")
-    places = index.made("places", lambda: index.chunks.select(columns).rows())
-    found: dict[tuple[str, int, int], dict[str, Any]] = {}
-    for position, (row, score) in enumerate(zip(ranking.rows, ranking.scores, strict=True)):
-        chunk_id, doc_id, start, end = places[row]
-        if ranking.stretches is not None:
-            start, end = (int(at) for at in ranking.stretches[position])
-        hit = {"chunk_id": chunk_id, "doc_id": doc_id, "start": start, "end": end, "score": float(score)}
-        found.setdefault((doc_id, start, end), hit)
-    return [{"rank": rank, **hit} for rank, hit in enumerate(found.values(), 1)]
 
 
 def _built(hits: list[dict[str, Any]], ranked: list[dict[str, Any]]) -> Built:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import yaml
@@ -100,7 +98,7 @@ def report_data(
         hits=hits,
         corpus=tuple(_source_facts(store, name) for name in study.corpus.sources),
         chunkings=tuple(_chunking_facts(study, store)),
-        recipes=_recipes(study),
+        recipes=_recipes(study, grid, store),
         versions=_versions(study),
         notes=(*_warnings(study, grid, store), *notes),
         interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
@@ -239,14 +237,27 @@ def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
     return found
 
 
-def _recipes(study: Study) -> dict[str, str]:
+def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
     recipes = {
         name: _yaml(recipe.model_dump(mode="json", exclude_defaults=True))
         for name, recipe in study.embedders.items()
     }
     for name, recipe in {**study.retrievers, **study.generators}.items():
         recipes[name] = _yaml(recipe.model_dump(mode="json", exclude_none=True))
+    for ranking, cell in grid.rankings.items():
+        for tuned in _meta(store.current("rankings", ranking)).get("tuned", ()):
+            recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {_tuned(tuned)}"
     return recipes
+
+
+def _tuned(chosen: dict[str, Any]) -> str:
+    """Say what was chosen on train questions (`evals.retrieving.tuning.Chosen`)."""
+    weights = " : ".join(f"{weight:.3f}" for weight in chosen["weights"])
+    arms = " : ".join(chosen["arms"])
+    return (
+        f"weights {weights} ({arms}) were chosen on {chosen['questions']} train questions, "
+        f"by {chosen['metric']} {chosen['value']:.4f} there"
+    )
 
 
 def _yaml(value: object) -> str:
@@ -277,74 +288,3 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
             checks = _meta(store.current(stage, name)).get("checks", ())
             found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
     return found
-
-
-class TrecRuns(NamedTuple):
-    """The run files that were written, and the rankings without one: they have not been run."""
-
-    written: list[Path]
-    missing: list[str]
-
-
-def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
-    """Write a TREC run file a ranking (`query Q0 document rank score tag`), documents at their best chunk.
-
-    A ranking that found nothing for any question is an empty file.
-
-    Raises:
-        InputError: none of the study's rankings has been run.
-    """
-    grid = Grid([study])
-    runs = TrecRuns([], [])
-    with connect(home.database) as connection:
-        known = connection.execute("SELECT key FROM pointers WHERE stage = 'rankings'").fetchall()
-        run = {key for (key,) in known}
-        for ranking in study.rankings():
-            if ranking not in run:
-                runs.missing.append(ranking)
-                continue
-            rows = connection.execute(
-                "SELECT question_id, doc_id, max(score) AS score, min(rank) AS best "
-                "FROM current_hits WHERE ranking = ? "
-                "GROUP BY question_id, doc_id ORDER BY question_id, best",
-                [ranking],
-            ).fetchall()
-            path = folder / f"{ranking}.trec"
-            folder.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(_trec_lines(rows, grid.rankings[ranking].retriever)))
-            runs.written.append(path)
-    if not runs.written:
-        raise InputError(f"the study {study.study} has no rankings yet; run `assay run {study.path}` first")
-    return runs
-
-
-def _trec_lines(rows: list[tuple[str, str, float, int]], tag: str) -> list[str]:
-    lines, rank, before = [], 0, None
-    for question, doc, score, _best in rows:
-        rank = rank + 1 if question == before else 1
-        before = question
-        lines.append(f"{question} Q0 {doc} {rank} {score:.6f} {tag}\n")
-    return lines
-
-
-def json_rows(study: Study, home: Home) -> str:
-    """Return the leaderboard as JSON, a list of objects."""
-    columns = [
-        "subset",
-        "cell",
-        "cell_id",
-        "chunking",
-        "embedder",
-        "retriever",
-        "generator",
-        "metric",
-        "value",
-        "n",
-        "coverage",
-        "low",
-        "high",
-        "worst",
-        "best",
-        "rank",
-    ]
-    return json.dumps(leaderboard_rows(study, home).select(columns).to_dicts(), indent=1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -88,10 +88,15 @@ class BeirQuestions(Strict):
 
 
 class QuestionSource(Strict):
-    """Where questions come from: one of our YAML files, or a BEIR folder."""
+    """Where questions come from: one of our YAML files, or a BEIR folder.
+
+    use: what they are for: `test` questions are asked and measured; on `train` questions, what a retriever
+        says is `tuned` is chosen, and nothing is reported of them
+    """
 
     file: str | None = None
     beir: BeirQuestions | None = None
+    use: Literal["test", "train"] = "test"
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
@@ -199,6 +204,12 @@ class Study(BuildHalf):
             for generator in self.generators or (NO_GENERATOR,)
             if self._allowed(generator, chunking, embedder, retriever)
         ]
+
+    @property
+    def tuning_metric(self) -> str:
+        """By what weights are chosen: the primary metric, where it is one of a ranking of documents."""
+        stem = self.metrics[0].partition("@")[0]
+        return self.metrics[0] if stem in {"ndcg", "mrr", "recall", "hit_rate"} else "ndcg@10"
 
     def rankings(self) -> list[str]:
         """Return the keys of the rankings that the cells need, each once."""
@@ -321,6 +332,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
         found += _unknown("generator", name, generators, ("restrict", name))
         if isinstance(restriction, dict):
             found += _restricted(name, restriction, known)
+    found += _unfit_questions(data.get("questions"), data.get("retrievers"))
     return found + _unfit_metrics(_strings(data.get("metrics")), generators)
 
 
@@ -336,6 +348,27 @@ def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[st
         for number, value in enumerate(_strings(values)):
             found += _unknown(axis[:-1], value, known[axis], (*place, number))
     return found
+
+
+def _unfit_questions(sources: Any, retrievers: Any) -> list[Finding]:
+    """Say where train questions are lacking, or questions to ask."""
+    if not isinstance(sources, list | tuple):
+        return []
+    uses = [one.get("use", "test") for one in sources if isinstance(one, dict)]
+    if uses and "test" not in uses:
+        return [(("questions", 0), "all questions are for training; a study asks at least one set of others")]
+    tuned = [name for name, one in retrievers.items() if _is_tuned(one)] if _names(retrievers) else []
+    if tuned and "train" not in uses:
+        told = "`weights: tuned` needs train questions: add a set with `use: train` to `questions`"
+        return [(("retrievers", tuned[0]), told)]
+    return []
+
+
+def _is_tuned(part: Any) -> bool:
+    """Say whether a retriever, as it is written, has something that is to be tuned."""
+    if isinstance(part, dict):
+        return part.get("weights") == "tuned" or any(_is_tuned(one) for one in part.values())
+    return isinstance(part, list | tuple) and any(_is_tuned(one) for one in part)
 
 
 def _unfit_metrics(metrics: list[str], generators: list[str] | None) -> list[Finding]:

@@ -156,7 +156,8 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a study that was run, or print its leaderboard."""
-    from evals.report import json_rows, report_data, trec_runs
+    from evals.exports import json_rows, trec_runs
+    from evals.report import report_data
 
     found = _study(study)
     where = _home()

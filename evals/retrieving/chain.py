@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from evals.retrieving.contract import Query, Ranking, Retriever, Step, Understanding, nothing
+from evals.retrieving.contract import Query, Ranking, Retriever, Step, TrainCase, Understanding, nothing
 from evals.retrieving.index import OpenIndex
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class Chain(Retriever):
         at = self._sized()
         link = self.steps[at]
         changed = link.model_copy(update={link.kind: _deep(link.recipe, k)})
-        return self.model_copy(update={"steps": (*self.steps[:at], changed, *self.steps[at + 1 :])})
+        return self.model_copy(update={"steps": replaced(self.steps, at, changed)})
 
     def _sized(self) -> int:
         sized = [n for n, link in enumerate(self.steps) if n >= self._place and hasattr(link.recipe, "k")]
@@ -91,9 +93,9 @@ class Chain(Retriever):
         """Read the question, search, and take the steps; each notes its candidates in the query's trace."""
         if not len(index) or not query.text.strip():
             return nothing()
-        queries = [query]
-        for link in self.steps[: self._place]:
-            queries = [_embedded(new, old, self) for old in queries for new in link.recipe.read(old, index)]
+        queries = self._read(query, index)
+        if query.trace:
+            query.trace.allowed = _allowed(queries)
         found = [self.retriever.ranked(one, index) for one in queries]
         ranking = found[0] if len(found) == 1 else self._fused(found, query)
         for link in self.steps[self._place + 1 :]:
@@ -101,6 +103,26 @@ class Chain(Retriever):
             if query.trace:
                 query.trace.note(link.kind, link.recipe.role, ranking)
         return ranking
+
+    def _read(self, query: Query, index: OpenIndex) -> list[Query]:
+        """Return the queries that the understanding steps make of one."""
+        queries = [query]
+        for link in self.steps[: self._place]:
+            queries = [_embedded(new, old, self) for old in queries for new in link.recipe.read(old, index)]
+        return queries
+
+    @property
+    def needs_tuning(self) -> bool:
+        """When its retriever does."""
+        return bool(self.retriever.recipe.needs_tuning)
+
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
+        """Tune its retriever on the train questions as its understanding steps read them."""
+        if not self.needs_tuning:
+            return self
+        read = [TrainCase(one, case.grades) for case in cases for one in self._read(case.query, index)]
+        link = self.retriever.tuned(read, index, metric)
+        return self.model_copy(update={"steps": replaced(self.steps, self._place, link)})
 
     def _fused(self, found: list[Ranking], query: Query) -> Ranking:
         """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""
@@ -114,6 +136,21 @@ class Chain(Retriever):
         if query.trace:
             query.trace.note("queries", "fuse", ranking)
         return ranking
+
+
+def replaced(items: tuple[Any, ...], at: int, item: Any) -> tuple[Any, ...]:
+    """Return a tuple with another item at a place.
+
+    >>> replaced((1, 2, 3), 1, 0)
+    (1, 0, 3)
+    """
+    return (*items[:at], item, *items[at + 1 :])
+
+
+def _allowed(queries: list[Query]) -> npt.NDArray[np.bool_] | None:
+    """Return the rows that some query may find; None: all."""
+    masks = [query.allowed for query in queries if query.allowed is not None]
+    return np.logical_or.reduce(masks) if masks and len(masks) == len(queries) else None
 
 
 def _deep(recipe: Any, k: int) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -73,12 +73,14 @@ class Ranking:
 class Noted(NamedTuple):
     """The candidates after one step.
 
-    step: its name, with that of the steps around it (`fuse/bm25`)
+    step: the kind of the retriever or step that they are of
+    stretches: what is delivered of each row, shape (n, 2); None: each chunk's own context
     """
 
     step: str
     kind: Kind
     rows: Rows
+    stretches: npt.NDArray[np.int64] | None = None
 
 
 @dataclass
@@ -86,14 +88,17 @@ class Trace:
     """What each step of a retriever made of one question, in the order of the steps.
 
     depth: rows that are kept of a step at most, the first ones
+    allowed: which rows the filters of the question let through, shape (chunks,); None: all
     """
 
     steps: list[Noted] = field(default_factory=list)
     depth: int = 100
+    allowed: npt.NDArray[np.bool_] | None = None
 
     def note(self, step: str, kind: Kind, ranking: Ranking) -> None:
         """Keep the rows of a step's ranking."""
-        self.steps.append(Noted(step, kind, ranking.rows[: self.depth]))
+        stretches = None if ranking.stretches is None else ranking.stretches[: self.depth]
+        self.steps.append(Noted(step, kind, ranking.rows[: self.depth], stretches))
 
 
 @dataclass
@@ -108,11 +113,12 @@ class Clock:
 
 
 class Remembered(NamedTuple):
-    """A ranking of one question, the seconds that it took, and what its steps noted."""
+    """A ranking of one question, the seconds that it took, what its steps noted, and what was allowed."""
 
     ranking: Ranking
     seconds: float
     notes: tuple[Noted, ...]
+    allowed: npt.NDArray[np.bool_] | None
 
 
 @dataclass
@@ -207,6 +213,13 @@ class Query:
         return np.ones(len(rows), np.bool_) if self.allowed is None else self.allowed[rows]
 
 
+class TrainCase(NamedTuple):
+    """A train question on its way through a retriever, and document id -> grade of what it should find."""
+
+    query: Query
+    grades: Mapping[str, float]
+
+
 class Retriever(Recipe):
     """A way to rank the chunks of an index for a question.
 
@@ -220,9 +233,18 @@ class Retriever(Recipe):
         """Whether the question must be embedded for it."""
         return False
 
+    @property
+    def needs_tuning(self) -> bool:
+        """Whether something of it is chosen on the train questions of the study."""
+        return False
+
     @abstractmethod
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank the chunks of ``index`` for ``query``, best first."""
+
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
+        """Return the same retriever with what is to be tuned chosen on train questions, by a metric."""
+        return self
 
     def at_depth(self, k: int) -> Self:
         """Return the same retriever with another `k`."""
@@ -240,12 +262,14 @@ class Retriever(Recipe):
             begin, saved = time.perf_counter(), query.kit.clock.saved
             ranking = self.rank(replace(query, trace=inner), index)
             seconds = time.perf_counter() - begin + query.kit.clock.saved - saved
-            known = Remembered(ranking, seconds, tuple(inner.steps) if inner else ())
+            notes, allowed = (tuple(inner.steps), inner.allowed) if inner else ((), None)
+            known = Remembered(ranking, seconds, notes, allowed)
             memory.keep(key, known)
         else:
             query.kit.clock.saved += known.seconds
         if trace:
             trace.steps.extend(known.notes)
+            trace.allowed = known.allowed
         return known.ranking
 
 

@@ -12,12 +12,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from assets.chunking.sentence_splitter import sentences
+from evals.retrieving.around import Around
 from evals.retrieving.contract import (
-    Depth,
     Kind,
     Query,
     Ranking,
-    Retriever,
     Scores,
     Step,
     nothing,
@@ -132,7 +131,7 @@ class CrossEncoder(_Reading, Step):
         return self.read(ranking, query, index)
 
 
-class CrossEncoded(_Reading, Retriever):
+class CrossEncoded(_Reading, Around):
     """Another retriever's first n passages, re-ranked by a cross-encoder.
 
     of: the retriever; its `k` should be at least `n`
@@ -140,17 +139,9 @@ class CrossEncoded(_Reading, Retriever):
 
     code_version: ClassVar[str] = "1"
 
-    of: RetrieverRecipe
-    k: Depth = 10
-
     def versions(self) -> list[str]:
         """Return its code version, the digest of its weights and the versions of the retriever."""
         return [self.code_version, self.weights(), *self.of.recipe.versions()]
-
-    @property
-    def needs_vector(self) -> bool:
-        """When the retriever does."""
-        return bool(self.of.recipe.needs_vector)
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank with the retriever, then by the cross-encoder."""

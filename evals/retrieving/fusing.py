@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows
+from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, TrainCase
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import (
     Arithmetic,
@@ -94,13 +94,35 @@ class Fuse(Retriever):
         """When one of its arms does."""
         return any(arm.recipe.needs_vector for arm in self.of)
 
+    @property
+    def needs_tuning(self) -> bool:
+        """When its weights are `tuned`, or something of an arm is."""
+        return self.weights == "tuned" or any(arm.recipe.needs_tuning for arm in self.of)
+
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Fuse:
+        """Tune its arms, then choose its weights; what was chosen is noted in the kit of the queries."""
+        from evals.retrieving.tuning import tune
+
+        arms = tuple(arm.tuned(cases, index, metric) if arm.recipe.needs_tuning else arm for arm in self.of)
+        ready = self.model_copy(update={"of": arms})
+        return tune(ready, cases, index, metric) if self.weights == "tuned" else ready
+
     def with_weights(self, weights: Sequence[float]) -> Fuse:
         """Return the same fusion with these weights, one an arm."""
         return Fuse.model_validate({**self.model_dump(), "weights": tuple(weights)})
 
     def arms(self, query: Query, index: OpenIndex) -> list[Ranking]:
         """Return each arm's ranking, as deep as the arm says: what weights are chosen on."""
-        return [arm.ranked(query, index) for arm in self.of]
+        masks: list[Any] = []
+        rankings = []
+        for arm in self.of:
+            if query.trace:
+                query.trace.allowed = None
+            rankings.append(arm.ranked(query, index))
+            masks.append(query.trace.allowed if query.trace else None)
+        if query.trace:  # what any arm was allowed to find
+            query.trace.allowed = None if any(m is None for m in masks) else np.logical_or.reduce(masks)
+        return rankings
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank with every arm, then fuse.

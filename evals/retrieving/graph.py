@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evals.retrieving.contract import Depth, Kind, Query, Ranking, Retriever, Rows, Scores, Step, nothing
+from evals.retrieving.around import Around
+from evals.retrieving.contract import Kind, Query, Ranking, Rows, Scores, Step, nothing
 from evals.retrieving.index import OpenIndex
 from warehouse.recipe import Strict
 
@@ -121,25 +122,13 @@ class Graph(_Spreading, Step):
         return self.walk(ranking, query, index)
 
 
-class GraphRanked(_Spreading, Retriever):
+class GraphRanked(_Spreading, Around):
     """Another retriever's candidates, with their scores spread over their neighbour graph.
 
     of: the retriever
     """
 
     code_version: ClassVar[str] = "1"
-
-    of: RetrieverRecipe
-    k: Depth = 10
-
-    def versions(self) -> list[str]:
-        """Return its own version and those of the retriever."""
-        return [self.code_version, *self.of.recipe.versions()]
-
-    @property
-    def needs_vector(self) -> bool:
-        """When the retriever does: the graph itself is made of the chunks' vectors."""
-        return bool(self.of.recipe.needs_vector)
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank with the retriever, then spread."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from assets.recipes import OneKind, one_of
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.chain import Chain
-from evals.retrieving.contract import Query, Ranking, Retriever, Step
+from evals.retrieving.contract import Query, Ranking, Retriever, Step, TrainCase
 from evals.retrieving.cross_encoder import CrossEncoded, CrossEncoder
 from evals.retrieving.cutting import Adaptive, Threshold, Top
 from evals.retrieving.delivering import Deduplicate, Neighbours, TokenBudget
@@ -79,6 +80,10 @@ class _RetrieverRecipe(_Written):
         if query.trace and len(query.trace.steps) == before:  # else its own parts have said what they found
             query.trace.note(self.kind, "arm", ranking)
         return ranking
+
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
+        """Return the same recipe with what is to be tuned chosen on train questions."""
+        return self.model_copy(update={self.kind: self.recipe.tuned(cases, index, metric)})
 
 
 class _StudyRetriever(_RetrieverRecipe):

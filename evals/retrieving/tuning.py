@@ -8,18 +8,22 @@ number of documents above it, so that one comparison of all candidates with it, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, TypeAdapter
 
-from evals.retrieving.contract import Ranking
+from evals.retrieving.contract import Ranking, TrainCase
 from evals.retrieving.fusing import candidates
+from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import Floats, Method
 from warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from evals.retrieving.fusing import Fuse
 
 POINTS = 178
 SAME = 1e-12  # means of the same values differ by rounding errors
@@ -54,6 +58,51 @@ class Tuned:
     tried: Floats
     values: Floats
     questions: int
+
+
+class Chosen(NamedTuple):
+    """Weights as they were chosen for one fusion: what is told of it.
+
+    arms: the kind of each arm
+    """
+
+    arms: tuple[str, ...]
+    weights: tuple[float, ...]
+    metric: str
+    value: float
+    questions: int
+
+
+TUNED = "tuned weights"
+"""Where `kit.made` keeps the list of what was chosen."""
+
+
+def tune(fuse: Fuse, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Fuse:
+    """Choose the weights of a fusion on train questions; note them in the kit of the queries.
+
+    Raises:
+        InputError: no train question has evidence in a document.
+    """
+    numbers, documents = index.made("document numbers", lambda: _numbered(index))
+    questions = []
+    for case in cases:
+        # A document that the index lacks is found by no arm; it counts all the same.
+        grades = {numbers.get(doc, -1 - n): grade for n, (doc, grade) in enumerate(case.grades.items())}
+        if grades:
+            alone = replace(case.query, kit=replace(case.query.kit, memory=None), trace=None)
+            questions.append(TrainQuestion(fuse.arms(alone, index), grades))
+    found = choose_weights(questions, documents, fuse.method, metric)
+    arms = tuple(str(arm.kind) for arm in fuse.of)
+    chosen = Chosen(arms, found.weights, metric, found.value, found.questions)
+    cases[0].query.kit.made.setdefault(TUNED, []).append(chosen)
+    return fuse.with_weights(found.weights)
+
+
+def _numbered(index: OpenIndex) -> tuple[dict[str, int], Ints]:
+    """Return document id -> number, and the document number of each row."""
+    column = index.chunks["doc_id"]
+    numbers = {doc: number for number, doc in enumerate(column.unique().sort())}
+    return numbers, np.array([numbers[doc] for doc in column], np.int64)
 
 
 def choose_weights(

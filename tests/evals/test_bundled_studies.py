@@ -12,7 +12,7 @@ from evals.grid import read_questions_of
 from evals.study_file import BUNDLED, read_book, read_study
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-energy" / "html"
-STUDIES = sorted(path for path in BUNDLED.glob("*.yaml") if path.stem != "beir")
+STUDIES = sorted(path for path in BUNDLED.glob("*.yaml") if not path.stem.startswith("beir"))
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.report import json_rows, report_data
+from evals.exports import json_rows
+from evals.report import report_data
 from evals.reporting.page import render_html
 from evals.study import Study
 from evals.study_file import BUNDLED, read_study

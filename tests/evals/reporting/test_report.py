@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.report import report_data, trec_runs
+from evals.exports import trec_runs
+from evals.report import report_data
 from evals.reporting.view import view
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse.connection import connect

@@ -1,0 +1,40 @@
+"""Retrievers that do something with what another retriever found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from evals.retrieving.contract import Depth, Retriever, TrainCase
+from evals.retrieving.index import OpenIndex
+
+if TYPE_CHECKING:
+    RetrieverRecipe = Any
+
+
+class Around(Retriever):
+    """A retriever around another one.
+
+    of: the retriever
+    """
+
+    of: RetrieverRecipe
+    k: Depth = 10
+
+    def versions(self) -> list[str]:
+        """Return its own version and those of the retriever."""
+        return [self.code_version, *self.of.recipe.versions()]
+
+    @property
+    def needs_vector(self) -> bool:
+        """When the retriever does."""
+        return bool(self.of.recipe.needs_vector)
+
+    @property
+    def needs_tuning(self) -> bool:
+        """When the retriever does."""
+        return bool(self.of.recipe.needs_tuning)
+
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
+        """Tune the retriever."""
+        return self.model_copy(update={"of": self.of.tuned(cases, index, metric)})

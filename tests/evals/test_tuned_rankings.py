@@ -1,0 +1,122 @@
+"""Weights chosen on the train questions of a study, through the real stages of a tiny corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evals.grid import Grid, read_questions_of
+from evals.report import report_data
+from evals.study_file import read_study
+from tests.evals.conftest import MakeBench
+from tests.fakes.tiny import Bench, write_study
+from warehouse.connection import connect
+from warehouse.errors import InputError
+from warehouse.parquet import read_parquet
+from warehouse.tables import sync
+
+KEY = "tiny.t16.minilm.tuned"
+TUNED = "{fuse: {rrf: {}, of: [{bm25: {k: 20}}, {dense: {k: 20}}], weights: tuned, k: 5}}"
+BM25, SETS = "  bm25: {bm25: {k: 5}}\n", "  - file: ferry.questions.yaml\n"
+RETRIEVERS = {
+    BM25: f"  tuned: {TUNED}\n",
+    SETS: f"{SETS}  - {{file: train.questions.yaml, use: train}}\n",
+}
+# The words of these questions stand in no document: only the dense arm can find what they ask for.
+TRAIN = """\
+question_set: train
+language: en
+questions:
+  - id: train-1
+    question: Whence comes heating for workplaces beside boats?
+    evidence: [{url: "https://x.example/heat", quote: "heated by a pump that draws warmth"}]
+  - id: train-2
+    question: Who switches on illumination at dusk?
+    evidence: [{url: "https://x.example/lamp", quote: "The lamp is lit at sunset"}]
+  - id: train-3
+    question: Nobody knows what?
+    answerable: false
+"""
+
+
+def tuned_bench(make_bench: MakeBench, tmp_path: Path, train: str = TRAIN) -> Bench:
+    (tmp_path / "study").mkdir(exist_ok=True)
+    (tmp_path / "study" / "train.questions.yaml").write_text(train)
+    return make_bench(RETRIEVERS)
+
+
+@pytest.mark.models
+def test_weights_are_chosen_on_train_questions_and_test_questions_alone_are_measured(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = tuned_bench(make_bench, tmp_path)
+    built = bench.build()
+    assert all(outcome.ok for outcomes in built.values() for outcome in outcomes)
+    (chosen,) = bench.artifact("rankings", KEY).meta["tuned"]
+    assert chosen["questions"] == 2, "the one without evidence tells nothing"
+    assert chosen["arms"] == ["bm25", "dense"]
+    assert sum(chosen["weights"]) == pytest.approx(1)
+    assert chosen["weights"][1] > chosen["weights"][0], "only the dense arm found anything"
+    assert chosen["metric"] == "ndcg@10"
+    ranked = read_parquet(bench.folder("rankings", KEY) / "ranked.parquet")
+    asked = {row["question_id"] for row in read_questions_of(bench.study)}
+    assert set(ranked["question_id"]) == asked
+    assert not any(question.startswith("train") for question in asked)
+    scores = read_parquet(bench.folder("scores", f"{KEY}.extractive") / "scores.parquet")
+    assert set(scores["question_id"]) <= asked
+    with connect(bench.home.database) as connection:
+        for stage in ("questions", "rankings", "answers", "scores", "leaderboard"):
+            sync(connection, bench.store, stage, bench.stages[stage].keys())
+    data = report_data(bench.study, bench.home)
+    assert "were chosen on 2 train questions, by ndcg@10" in (data.recipes or {})["tuned"]
+    assert data.losses is not None
+    assert set(data.losses["question_id"]) <= asked
+
+
+@pytest.mark.models
+def test_another_train_question_makes_just_the_tuned_ranking_stale(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = tuned_bench(make_bench, tmp_path)
+    bench.build()
+    again = tuned_bench(make_bench, tmp_path, TRAIN.replace("at dusk", "in the evening"))
+    built = again.build("chunks", "embeddings", "indexes", "questions", "rankings")
+    assert {o.key for o in built["rankings"] if o.computed} == {KEY}
+
+
+@pytest.mark.models
+def test_losses_are_stored_for_every_piece_of_evidence(make_bench: MakeBench, tmp_path: Path) -> None:
+    bench = make_bench()
+    bench.build()
+    losses = read_parquet(bench.folder("rankings", "tiny.t16.minilm.dense") / "losses.parquet")
+    by_question = dict(losses.group_by("question_id").agg(pl.col("lost_at")).iter_rows())
+    assert by_question["noon"] == [None], "found"
+    assert sorted(map(str, by_question["tickets"])) == ["None", "corpus"], "the other page was never there"
+    assert "captain" not in by_question, "nothing to lose"
+
+
+def test_tuning_needs_train_questions(tmp_path: Path) -> None:
+    changes = {BM25: RETRIEVERS[BM25]}
+    with pytest.raises(InputError, match=r"tuned.*needs train questions: add a set with `use: train`"):
+        read_study(write_study(tmp_path, changes))
+
+
+def test_a_study_asks_at_least_one_set(tmp_path: Path) -> None:
+    changes = {"  - file: ferry.questions.yaml": "  - {file: ferry.questions.yaml, use: train}"}
+    with pytest.raises(InputError, match="all questions are for training"):
+        read_study(write_study(tmp_path, changes))
+
+
+def test_a_question_is_asked_or_trained_on(tmp_path: Path) -> None:
+    path = write_study(tmp_path, RETRIEVERS)
+    (tmp_path / "train.questions.yaml").write_text(TRAIN.replace("train-1", "noon"))
+    with pytest.raises(InputError, match="the question id noon stands in"):
+        read_questions_of(read_study(path))
+    (tmp_path / "train.questions.yaml").write_text(TRAIN)
+    study = read_study(path)
+    assert len(read_questions_of(study)) == 3
+    grid = Grid([study])
+    assert grid.set_keys("tiny") == ["ferries.ferry"]
+    assert grid.train_keys("tiny") == ["ferries.train"]
