@@ -20,6 +20,9 @@ from warehouse.errors import AssayError
 from warehouse.identity import digest
 
 
+TOLD = 20_000  # chunks from which on a build takes so long that each of its steps is told
+
+
 class Indexes(Stage):
     """Writes a LanceDB table and the lexical index beside it; where few chunks changed, by an upsert."""
 
@@ -74,7 +77,7 @@ class Indexes(Stage):
             recipe=recipe,
             tag=version,
             previous=work.store.folder(self.name, previous.identity) if previous else None,
-            note=lambda text: work.progress(f"{text} of {key}", 0, 0),
+            note=lambda text: work.progress(f"{text} of {key}", 0, 0) if rows.count >= TOLD else None,
         )
         questions = work.store.folder("embeddings", embedding_artifact.identity) / QUESTIONS
         if questions.exists():

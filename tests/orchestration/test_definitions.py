@@ -62,7 +62,7 @@ def test_demo_partitions(definitions: dg.Definitions) -> None:
         )
         for name in ("indexes", "rankings", "answers")
     }
-    assert sizes == {"indexes": 3, "rankings": 12, "answers": 14}
+    assert sizes == {"indexes": 4, "rankings": 20, "answers": 22}
 
 
 def test_each_source_has_a_schedule_that_is_off(definitions: dg.Definitions) -> None:
