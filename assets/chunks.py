@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from assets.chunking import Tools
-from assets.chunking.run import chunk_batches
+from assets.chunking.run import Earlier, chunk_batches
 from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
@@ -81,7 +81,13 @@ class Chunks(Stage):
         if threshold is not None:
             documents = documents.join(duplicates, on="doc_id", how="anti")
         tally = _Tally(documents)
-        batches = chunk_batches(documents, recipe.chunker, _tools(recipe, work))
+        cut_by = digest([self.code_version, recipe.identity()])
+        batches = chunk_batches(
+            documents,
+            recipe.chunker,
+            _tools(recipe, work),
+            _earlier(work.store.current(self.name, key), cut_by, work),
+        )
         write_batches(
             tally.counted(batches, lambda done, of: work.progress(f"chunking {key}", done, of)),
             CHUNKS,
@@ -91,6 +97,7 @@ class Chunks(Stage):
             raise AssayError(f"chunks of {key}: the corpus has no text to cut")
         tokens = np.concatenate(tally.tokens)
         meta = {
+            "cut_by": cut_by,
             "chunks": tally.chunks,
             "documents": len(documents),
             "duplicates": {
@@ -108,6 +115,16 @@ class Chunks(Stage):
             f"{tally.wrong} of {tally.chunks} chunks differ from their document",
         )
         return Built(digest_strings(pl.concat(tally.versions)), meta, (check,))
+
+
+def _earlier(before: Artifact | None, cut_by: str, work: Work) -> Earlier | None:
+    """Return the chunks of the run before, where the same chunking cut them and they can be read."""
+    if before is None or before.meta.get("cut_by") != cut_by:
+        return None
+    try:
+        return Earlier(work.store.folder(before.stage, before.identity) / "chunks.parquet")
+    except CorruptFileError:
+        return None
 
 
 @dataclass

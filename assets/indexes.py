@@ -19,7 +19,6 @@ from assets.stage import Built, Check, Need, Stage, Work
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 
-
 TOLD = 20_000  # chunks from which on a build takes so long that each of its steps is told
 
 

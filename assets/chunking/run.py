@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ from assets.chunking.contract import Chunker, Material, Section, Span, Tools
 from assets.chunking.sections import Outline
 from assets.enriching.facts import document_facts, facts_of
 from warehouse.identity import digest
-from warehouse.parquet import frame
+from warehouse.parquet import frame, read_parquet
 from warehouse.schemas import CHUNKS
 
 BATCH_CHARACTERS = 2_000_000  # of documents that are cut together: some 50 MB while they are
@@ -23,17 +24,49 @@ def chunk_documents(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> 
     return pl.concat([pl.DataFrame(schema=CHUNKS), *chunk_batches(documents, chunker, tools)])
 
 
-def chunk_batches(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> Iterator[pl.DataFrame]:
-    """Cut documents as `chunk_documents` does, and yield the chunks of some of them at a time."""
+def chunk_batches(
+    documents: pl.DataFrame, chunker: Chunker, tools: Tools, earlier: Earlier | None = None
+) -> Iterator[pl.DataFrame]:
+    """Cut documents as `chunk_documents` does, and yield the chunks of some of them at a time.
+
+    earlier: chunks of the same chunking; those of documents that are as they were are taken from there
+    """
     for batch in document_batches(documents):
-        rows: list[dict[str, object]] = []
-        texts = list(batch.iter_rows(named=True))
-        materials = [material_of(document) for document in texts]
-        for document, material, spans in zip(
-            texts, materials, chunker.split_many(materials, tools), strict=True
-        ):
-            rows += _rows(document, material, spans)
-        yield frame(rows, CHUNKS)
+        known = earlier.of(batch) if earlier else pl.DataFrame(schema=CHUNKS)
+        fresh = batch.filter(~pl.col("doc_id").is_in(known["doc_id"].unique().implode()))
+        yield pl.concat([known, _cut(fresh, chunker, tools)]).sort("doc_id", "ordinal")
+
+
+def _cut(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> pl.DataFrame:
+    rows: list[dict[str, object]] = []
+    texts = list(documents.iter_rows(named=True))
+    materials = [material_of(document) for document in texts]
+    for document, material, spans in zip(texts, materials, chunker.split_many(materials, tools), strict=True):
+        rows += _rows(document, material, spans)
+    return frame(rows, CHUNKS)
+
+
+class Earlier:
+    """Chunks that were cut before, by the same chunking.
+
+    Args:
+        path: a file of schemas.CHUNKS, sorted by document.
+
+    Raises:
+        CorruptFileError: the file is missing or torn.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._versions = read_parquet(path, ["doc_id", "doc_version"]).unique()
+
+    def of(self, documents: pl.DataFrame) -> pl.DataFrame:
+        """Return the chunks of those documents that are in the same version."""
+        same = documents.join(
+            self._versions, left_on=["doc_id", "version"], right_on=["doc_id", "doc_version"], how="semi"
+        )
+        rows = pl.scan_parquet(self._path).filter(pl.col("doc_id").is_in(same["doc_id"].implode()))
+        return rows.select(list(CHUNKS)).collect()
 
 
 def document_batches(documents: pl.DataFrame) -> Iterator[pl.DataFrame]:

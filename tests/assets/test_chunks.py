@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from assets import chunks as chunks_stage
-from assets.chunking import Section, Tools, run
+from assets.chunking import Material, Section, Span, Tools, run
 from assets.chunking.document import WholeDocument
 from assets.chunking.parent import Parent
 from assets.chunking.run import chunk_batches, chunk_documents, chunk_id
@@ -124,10 +124,10 @@ def test_documents_are_cut_some_at_a_time(tokenizer: Tokenizer, monkeypatch: pyt
     assert cut == [5, 5, 5], "of 7, 7 and 6 documents; each fourth one is blank"
 
 
-def stored(work: Work, identity: str, *documents: dict[str, object]) -> Artifact:
+def stored(work: Work, identity: str, *documents: dict[str, object], version: str = "v") -> Artifact:
     folder = work.store.folder("documents", identity)
     write_parquet(frame(list(documents), DOCUMENTS), folder / "documents.parquet")
-    return work.store.commit(Artifact("documents", identity, identity, "v"))
+    return work.store.commit(Artifact("documents", identity, identity, version))
 
 
 def test_a_corpus_refuses_a_document_that_comes_twice(tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_copies_are_cut_unless_the_corpus_leaves_them_out(
     assert read_parquet(folder / "duplicates.parquet").select("doc_id", "duplicate_of").rows() == [("b", "a")]
 
 
-def built(work: Work, chunking: dict[str, Any], *documents: dict[str, object]) -> Outcome:
-    stored(work, "docs", *documents)
+def built(work: Work, chunking: dict[str, Any], *documents: dict[str, object], version: str = "v") -> Outcome:
+    stored(work, "docs", *documents, version=version)
     plan = Build(
         corpora={"town": Corpus(name="town", sources=("docs",))},
         chunkings={"c": Chunking.model_validate(chunking)},
@@ -201,6 +201,43 @@ def test_batches_are_row_groups_and_change_nothing(
     groups = [pyarrow.parquet.ParquetFile(file).num_row_groups for file in (whole_file, parts_file)]
     assert groups == [1, 3]
     assert [said[1:] for said in told if said[0] == "chunking k"] == [(6, 6), (2, 6), (4, 6), (6, 6)]
+
+
+def test_only_documents_that_changed_are_cut_again(
+    tmp_path: Path, weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights("all-MiniLM-L6-v2")
+    chunking = {"tokens": {"size": 16, "overlap": 4}}
+    before = [document(f"d{n}", f"Number {n}. {TEXT}") for n in range(6)]
+    after = [
+        *before[1:3],
+        document("d3", f"Another number. {TEXT}", "v2"),
+        *before[4:],
+        document("d9", "A new one."),
+    ]
+    work, cut = Work(Home(tmp_path / "home")), []
+    built(work, chunking, *before)
+    whole = TokenWindows.split
+
+    def counting(self: TokenWindows, material: Material, tools: Tools) -> list[Span]:
+        cut.append(material.text)
+        return whole(self, material, tools)
+
+    monkeypatch.setattr(TokenWindows, "split", counting)
+    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 2)
+    outcome = built(work, chunking, *after, version="w")
+    assert sorted(cut) == ["A new one.", f"Another number. {TEXT}"]
+    fresh = Work(Home(tmp_path / "fresh"))
+    anew = built(fresh, chunking, *after, version="w")
+    assert outcome.artifact, outcome.error
+    assert anew.artifact, anew.error
+    assert (outcome.artifact.data_version, outcome.artifact.meta) == (
+        anew.artifact.data_version,
+        anew.artifact.meta,
+    )
+    cut.clear()
+    built(work, {"tokens": {"size": 12, "overlap": 4}}, *after, version="w")
+    assert len(cut) == len(after), "another chunking takes nothing over"
 
 
 def test_a_corpus_without_text_is_an_error(tmp_path: Path, weights: Callable[[str], Path]) -> None:
