@@ -94,9 +94,9 @@ class Chain(Retriever):
         if not len(index) or not query.text.strip():
             return nothing()
         queries = self._read(query, index)
-        if query.trace:
-            query.trace.allowed = _allowed(queries)
         found = [self.retriever.ranked(one, index) for one in queries]
+        if query.trace and query.trace.allowed is None:  # else a part of its retriever allowed less
+            query.trace.allowed = _allowed(queries)
         ranking = found[0] if len(found) == 1 else self._fused(found, query)
         for link in self.steps[self._place + 1 :]:
             ranking = link.recipe.apply(ranking, queries[0], index)

@@ -55,3 +55,27 @@ def test_a_trace_is_as_deep_as_the_study_says(make_bench: Any) -> None:
     bench.build("chunks", "embeddings", "indexes", "questions", "rankings")
     assert stored(bench, "dense", "trace")["chunk_ids"].list.len().to_list() == [2, 2, 2]
     assert stored(bench, "dense", "hits")["rank"].max() == 5
+
+
+FILTER = '{filter: {where: {field: title, op: "=", value: lamp}}}'
+SIDE = "{chain: {steps: [" + FILTER + ", {dense: {}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("retriever", "lost_at"),
+    [
+        (f"[{FILTER}, {{dense: {{k: 5}}}}]", "filter"),
+        (f"[{FILTER}, {{fuse: {{of: [{{bm25: {{}}}}, {{dense: {{}}}}]}}}}]", "filter"),
+        (f"{{fuse: {{of: [{SIDE}, {SIDE}]}}}}", "filter"),
+        (f"{{fuse: {{of: [{SIDE}, {{nothing: {{}}}}]}}}}", "candidates"),  # the other arm had no filter
+    ],
+)
+def test_evidence_that_a_filter_kept_out_was_lost_by_the_filter(
+    make_bench: Any, retriever: str, lost_at: str
+) -> None:
+    bench = make_bench({BM25: BM25 + f"  lamps: {retriever}\n"})
+    outcomes = bench.build("chunks", "embeddings", "indexes", "questions", "rankings")["rankings"]
+    assert [outcome.error for outcome in outcomes] == [None] * len(outcomes)
+    losses = stored(bench, "lamps", "losses").filter(pl.col("question_id") == "noon")
+    assert losses["lost_at"].to_list() == [lost_at]
+    assert stored(bench, "dense", "losses")["lost_at"].to_list()[:1] == [None]
