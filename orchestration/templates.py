@@ -23,6 +23,7 @@ corpus: {{name: {name}, sources: [{name}-pages]}}
 chunkings: # windows in tokens of the embedder, and how much neighbours share
   tokens-128-42: {{tokens: {{size: 128, overlap: 42}}}}
   tokens-256-85: {{tokens: {{size: 256, overlap: 85}}}}
+  # sections: {{structure: {{limit: 256, prefix_heading: true}}}}   # docs/chunking.md has eight ways
 
 embedders:
   minilm: {{model: all-MiniLM-L6-v2, max_tokens: 512}}
@@ -35,6 +36,9 @@ retrievers:
       rrf: {{k: 60}}
       of: [{{bm25: {{k: 100}}}}, {{dense: {{k: 100}}}}]
       k: 50
+  # What a question says of dates and names narrows the documents (docs/understanding.md), and the neighbours
+  # of what is found are delivered with it (docs/retrieval.md):
+  # narrowed: [{{time_frame: {{}}}}, {{entities: {{}}}}, {{dense: {{k: 50}}}}, {{neighbours: {{n: 1}}}}]
 
 generators:
   extractive: {{extractive: {{passages: 5, max_tokens: 80}}}}

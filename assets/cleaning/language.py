@@ -10,6 +10,7 @@ HEAD = 4000  # characters looked at: more change nothing, and the identifier rea
 SURE = 0.5  # probability below which nothing is said (of two languages mixed, of a list of numbers)
 
 
+@cache
 def detector() -> str | None:
     """Return name and version of what detects languages here; None when it is not installed.
 
