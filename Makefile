@@ -67,8 +67,8 @@ bench-embeddings: $(READY) ## measure embedding against the bare model, the fast
 bench-indexes: $(READY) ## measure building, updating and searching indexes: seconds, memory, recall
 	@$(BIN)/python -m benchmarks.indexes
 
-bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of combinations (DATA=folder with scifact)
-	@$(BIN)/python -m benchmarks.retrieval $(DATA)
+bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 combinations x 3 chunk sizes (DATA=folder with scifact)
+	@$(BIN)/python -m benchmarks.retrieval $(DATA) --random-vectors
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi
