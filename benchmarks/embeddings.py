@@ -173,7 +173,7 @@ def _run(path: Path, environment: dict[str, str]) -> Run:
 
 def _say(what: str, run: Run, target: str) -> None:
     till = (
-        f", its index ready after {run.indexed:.1f} s ({run.stages:.1f} s of them chunks, embeddings and index)"
+        f", its index ready after {run.indexed:.1f} s, {run.stages:.1f} s for chunks, embeddings and index"
         if run.indexed
         else ""
     )
