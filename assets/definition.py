@@ -86,7 +86,8 @@ def as_asset(
         work = Work(home(), options.progress, dagster=context)
         outcomes = []
         cursor = context.instance.event_log_storage.get_maximum_record_id()
-        for outcome in build_keys(stage, context.partition_keys, work):
+        known = set(stage.keys())  # without the placeholder of a stage that has none
+        for outcome in build_keys(stage, [key for key in context.partition_keys if key in known], work):
             outcomes.append(outcome)
             options.report(outcome)
             for event in _events(stage, outcome, work, cursor):

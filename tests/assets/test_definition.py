@@ -168,3 +168,14 @@ def test_partitions_map_to_what_they_are_built_from(letters: Letters, words: Wor
 
 def test_a_stage_without_keys_has_a_placeholder() -> None:
     assert partitions(Letters({})).get_partition_keys() == ["none"]
+
+
+def test_a_stage_without_keys_can_be_materialized_with_all_others(
+    store: ArtifactStore, instance: dg.DagsterInstance, letters: Letters
+) -> None:
+    nothing = Words({})
+    runs = Runs(instance, letters, nothing)
+    assert partitions(nothing).get_partition_keys() == ["none"], "Dagster wants one"
+    assert runs.range(nothing, "none", "none").success
+    assert runs.outcomes == []
+    assert runs.logged(nothing) == {}
