@@ -16,7 +16,7 @@ from crawlers.spiders.news import NewsSpider
 from warehouse import source
 from warehouse.source import Source
 
-SERVED = Path("/work/shared/data/eurlex-served-pages")
+SERVED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-served-pages"
 HOST = "https://lex.example"
 
 
