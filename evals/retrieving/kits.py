@@ -50,8 +50,7 @@ class TextEmbedder:
             if not self.known:
                 embedder.embed(["warm up"])  # the first call pays for set-up that no question should
             begin = time.perf_counter()
-            prefix = self.embedder.recipe.query_prefix
-            vectors = embedder.embed([prefix + text for text in new])
+            vectors = embedder.embed([self.embedder.query_prefix + text for text in new])
             seconds = (time.perf_counter() - begin) / len(new)
             self.known.update({text: (vector, seconds) for text, vector in zip(new, vectors, strict=True)})
         return np.stack([self.known[text][0] for text in texts]) if texts else np.zeros((0, 0), np.float32)

@@ -1,0 +1,33 @@
+"""What the rankings of a run share."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from evals.retrieving.contract import Clock
+from evals.retrieving.kits import TextEmbedder
+from tests.fakes.indexing import vector_of
+
+
+def test_texts_made_of_a_question_are_embedded_as_questions_are() -> None:
+    asked: list[list[str]] = []
+
+    def embed(texts: list[str]) -> Any:
+        asked.append(texts)
+        return np.stack([vector_of(text) for text in texts])
+
+    clock = Clock()
+    # The prefix is the embedder's: a recipe may only name the prompt that the model keeps.
+    embedder: Any = SimpleNamespace(query_prefix="query: ", embedder=SimpleNamespace(embed=embed))
+    shared = TextEmbedder(embedder, clock)
+    (first,) = shared(["who won?"])
+    assert asked == [["warm up"], ["query: who won?"]]
+    assert np.array_equal(first, vector_of("query: who won?"))
+    assert clock.saved == 0
+    (again,) = shared(["who won?"])
+    assert np.array_equal(again, first)
+    assert len(asked) == 2, "taken from memory"
+    assert clock.saved > 0, "and its seconds are counted all the same"
