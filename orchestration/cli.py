@@ -296,12 +296,25 @@ def _report_path(study: Study, where: Home) -> Path:
     return where.reports / f"{study.study}.html"
 
 
+def _is_newer(path: Path, study: Study, where: Home) -> bool:
+    """Say whether a report was written after its leaderboard was made and its study file was saved last.
+
+    A run that was killed in between has left an older one.
+    """
+    from warehouse.artifacts import ArtifactStore
+
+    made = ArtifactStore(where).pointed_at("leaderboard", study.study)
+    if made is None or not path.exists():
+        return False
+    return path.stat().st_mtime > max(made, study.path.stat().st_mtime)
+
+
 def _show(study: Study, where: Home, result: RunReport) -> None:
     from evals.report import report_data
     from orchestration.showing import failure_notes, show_leaderboard
 
     path = _report_path(study, where)
-    nothing_new = result.ok and path.exists() and not any(s.built or s.reused for s in result.stages)
+    nothing_new = result.ok and result.unchanged and _is_newer(path, study, where)
     data = report_data(study, where, failure_notes(result), with_hits=not nothing_new)
     if not nothing_new:
         _write_report(data, path)

@@ -59,6 +59,11 @@ class RunReport:
         return not any(stage.failed or stage.left_out for stage in self.stages)
 
     @property
+    def unchanged(self) -> bool:
+        """Whether nothing was computed, and no key means another artifact than before."""
+        return not any(stage.built or stage.reused for stage in self.stages)
+
+    @property
     def built(self) -> int:
         """How many keys were computed."""
         return sum(stage.built for stage in self.stages)

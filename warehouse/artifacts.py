@@ -81,6 +81,13 @@ class ArtifactStore:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps({"identity": identity}))
 
+    def pointed_at(self, stage: str, key: str) -> float | None:
+        """Return when ``key`` was last made to mean something (seconds since the epoch); None: never."""
+        try:
+            return self._pointer(stage, key).stat().st_mtime
+        except FileNotFoundError:
+            return None
+
     def all(self, stage: str) -> list[Artifact]:
         """Return every committed artifact of a stage, old ones too."""
         found = (_read(path) for path in sorted(self.home.stage(stage).glob("*/artifact.json")))
