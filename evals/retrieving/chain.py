@@ -13,7 +13,9 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from evals.retrieving.contract import Query, Ranking, Retriever, Step, TrainCase, Understanding, nothing
+from evals.retrieving.fusing import fused
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.methods import Rrf
 
 if TYPE_CHECKING:
     LinkRecipe = Any
@@ -128,11 +130,7 @@ class Chain(Retriever):
         """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""
         if not found:
             return nothing()
-        rows = np.concatenate([ranking.rows for ranking in found])
-        points = np.concatenate([1 / (RRF + 1 + np.arange(len(ranking))) for ranking in found])
-        distinct, inverse = np.unique(rows, return_inverse=True)
-        sums = np.bincount(inverse, weights=points, minlength=len(distinct)).astype(np.float64)
-        ranking = Ranking.best(distinct, sums, int(self.retriever.recipe.k))
+        ranking = fused(found, (1.0,) * len(found), Rrf(k=RRF), int(self.retriever.recipe.k))
         if query.trace:
             query.trace.note("queries", "fuse", ranking)
         return ranking
