@@ -19,7 +19,7 @@ from evals.rankings import open_index, read_questions
 from evals.study import Cell, Extractive, Llm, Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
-from warehouse.gateway import Gateway, Reply
+from warehouse.gateway import Gateway, Reply, local_weights
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
@@ -52,8 +52,6 @@ class Answers(Stage):
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of the generator (prompt and weights included) and of the sample."""
-        from warehouse import models
-
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         generator = study.generators[cell.generator]
@@ -61,8 +59,8 @@ class Answers(Stage):
         parts: list[Any] = [generator.identity()]
         if isinstance(recipe, Llm):
             parts.append(PROMPT_DIGEST)
-            if recipe.model.startswith("local/"):
-                parts.append(models.digest(recipe.model.removeprefix("local/")))
+            weights = local_weights(recipe.model)
+            parts += [weights] if weights else []
         else:
             parts.append(study.embedders[cell.embedder].revision())
         sample = [cell.sample, study.seed] if cell.sample is not None else None

@@ -20,7 +20,7 @@ from evals.retrieving.index import OpenIndex
 from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
 from evals.retrieving.tuning import TUNED
-from evals.study import Cell
+from evals.study import Budget, Cell
 from evals.understanding.notes import NOTES
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
@@ -90,7 +90,7 @@ class Rankings(Stage):
         index = open_index(index_artifact, work)
         embedder = CachedEmbedder(study.embedders[cell.embedder], work.home)
         vectors = _vectors(questions, embedder, work) if recipe.recipe.needs_vector else {}
-        kit = _kit(index_artifact, embedder, work)
+        kit = _kit(index_artifact, embedder, study.budget, work)
         if n_train:
             train = read_questions(set_artifacts[len(asked_sets) :], work)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
@@ -158,7 +158,7 @@ def _losses(questions: pl.DataFrame, asked: list[Asked], index: OpenIndex) -> li
     )
 
 
-def _kit(index: Artifact, embedder: CachedEmbedder, work: Work) -> Kit:
+def _kit(index: Artifact, embedder: CachedEmbedder, budget: Budget | None, work: Work) -> Kit:
     """Return what retrievers share: rankings of an index's arms, vectors of an embedder, loaded models."""
     clock = work.once("clock of cached results", Clock)
     return Kit(
@@ -167,6 +167,7 @@ def _kit(index: Artifact, embedder: CachedEmbedder, work: Work) -> Kit:
         work.home,
         work.once(("arms", index.identity), Memory),
         clock,
+        budget.usd if budget else None,
     )
 
 

@@ -232,6 +232,25 @@ class Gateway:
         raise AssertionError("the last attempt returns")
 
 
+def json_format(name: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the `response_format` of a JSON object with these properties, all required and no others.
+
+    properties: name -> JSON schema, each bounded (maxLength, maxItems): small models fill what is not
+    """
+    shape = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": shape}}
+
+
+def local_weights(model: str) -> str | None:
+    """Return the digest of a local model's files, for identities; None for a model of a server."""
+    return models.digest(model.removeprefix(LOCAL)) if model.startswith(LOCAL) else None
+
+
 def _litellm() -> Any:
     os.environ.setdefault(
         "LITELLM_LOCAL_MODEL_COST_MAP", "True"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from warehouse.gateway import Gateway, Reply
+from warehouse.gateway import LOCAL, Gateway, Reply, json_format, local_weights
 from warehouse.identity import digest
 from warehouse.recipe import Recipe
 from warehouse.schemas import Status
@@ -62,12 +62,8 @@ class Enrichment(Recipe):
 
     def identity(self) -> str:
         """Digest all that changes what the model is asked, and a local model's weights."""
-        from warehouse import models
-
-        local = self.model.startswith("local/")
-        weights = models.digest(self.model.removeprefix("local/")) if local else None
         asked = self.model_dump(mode="json", exclude={"budget_usd", "index"})
-        return digest([asked, weights, PROMPTS, self.code_version])
+        return digest([asked, local_weights(self.model), PROMPTS, self.code_version])
 
 
 class Task(NamedTuple):
@@ -89,7 +85,7 @@ def enrich(
     def ask(task: Task) -> list[dict[str, Any]]:
         return _summary(recipe, task, gateway) if task.chunk_id is None else _questions(recipe, task, gateway)
 
-    lanes = 1 if recipe.model.startswith("local/") else LANES
+    lanes = 1 if recipe.model.startswith(LOCAL) else LANES
     with ThreadPoolExecutor(lanes) as pool:
         for number, rows in enumerate(pool.map(ask, tasks), 1):
             yield from rows
@@ -128,13 +124,7 @@ def _complete(
 def _schema(count: int) -> dict[str, Any]:
     one = {"type": "string", "maxLength": QUESTION_LENGTH}
     many = {"type": "array", "items": one, "minItems": 1, "maxItems": count}
-    shape = {
-        "type": "object",
-        "properties": {"questions": many},
-        "required": ["questions"],
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": "questions", "strict": True, "schema": shape}}
+    return json_format("questions", {"questions": many})
 
 
 def _parsed(text: str, count: int) -> tuple[list[str], str | None]:

@@ -162,6 +162,7 @@ class Kit:
     embed: texts -> unit vectors of the index's embedder (its query side), shape (texts, dimensions)
     made: things made once for all questions (a loaded cross-encoder, a gateway)
     home: where models and caches lie
+    budget_usd: what the study may spend on calls of models; None: no limit
     memory: rankings of arms that combinations share; None: every arm ranks anew
     clock: what was taken from caches says here what it had taken
     """
@@ -171,6 +172,7 @@ class Kit:
     home: Any = None
     memory: Memory | None = None
     clock: Clock = field(default_factory=Clock)
+    budget_usd: float | None = None
 
     def once(self, key: object, make: Callable[[], Any]) -> Any:
         """Return what ``make`` makes, made once for each key."""

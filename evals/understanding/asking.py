@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from evals.retrieving.contract import Query, Understanding
 from evals.understanding.notes import note
+from warehouse.gateway import Gateway, json_format, local_weights
 from warehouse.identity import digest
 from warehouse.recipe import Strict
 from warehouse.schemas import Status
@@ -49,10 +50,8 @@ class ByModel(Understanding):
         return super().versions() if self.model is None else [*super().versions(), *self._asked(self.model)]
 
     def _asked(self, model: str) -> list[str]:
-        from warehouse import models
-
-        local = model.startswith("local/")
-        return [digest(self.prompt), *([models.digest(model.removeprefix("local/"))] if local else [])]
+        weights = local_weights(model)
+        return [digest(self.prompt), *([weights] if weights else [])]
 
     def ask(
         self, query: Query, shape: type[Read], schema: dict[str, Any], user: str, max_tokens: int = 300
@@ -66,17 +65,15 @@ class ByModel(Understanding):
         if query.kit.home is None:
             note(query, self.kind, Status.NOT_RUN, "no home folder for the gateway; the rules were used")
             return None
-        from warehouse.gateway import Gateway
-
-        home = query.kit.home
-        gateway: Gateway = query.kit.once(("gateway",), lambda: Gateway(home))
+        home, budget = query.kit.home, query.kit.budget_usd
+        gateway: Gateway = query.kit.once(("gateway", budget), lambda: Gateway(home, budget_usd=budget))
         messages = [{"role": "system", "content": self.prompt + DATA_ONLY}, {"role": "user", "content": user}]
         reply = gateway.complete(
             self.model,
             messages,
             temperature=0.0,
             max_tokens=max_tokens,
-            response_format=_format(self.kind, schema),
+            response_format=json_format(self.kind, schema),
             api_base=self.api_base,
         )
         if reply.status is not Status.OK:
@@ -103,13 +100,3 @@ def quoted(text: str) -> str:
     """
     plain = text[:READ].replace("<question>", "").replace("</question>", "")
     return f"<question>\n{plain}\n</question>"
-
-
-def _format(name: str, properties: dict[str, Any]) -> dict[str, Any]:
-    shape = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": shape}}

@@ -168,3 +168,15 @@ def test_another_prompt_or_model_is_another_version() -> None:
     model = UNDERSTANDING["hyde"].model_validate({"by": "llm", "model": "openai/x"})
     local = UNDERSTANDING["hyde"].model_validate({"by": "llm", "model": "local/smollm2-135m-instruct"})
     assert [len(one.versions()) for one in (rules, model, local)] == [1, 2, 3]
+
+
+def test_a_spent_budget_stops_the_calls_and_the_rules_go_on(index: OpenIndex, tmp_path: Path) -> None:
+    with FakeOpenAI() as server:
+        step = UNDERSTANDING["hyde"].model_validate(
+            {"by": "llm", "model": "openai/x", "api_base": server.api_base}
+        )
+        query = Query("Who won?", vector_of("Who won?"), kit=Kit(embed, home=Home(tmp_path), budget_usd=0.0))
+        assert step.read(query, index)
+        assert not server.requests
+        (said,) = notes(query)
+        assert said.status == "over_budget"
