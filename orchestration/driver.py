@@ -18,6 +18,7 @@ from evals.grid import Grid
 from evals.study import Study
 from orchestration.definitions import stages_of
 from orchestration.event_log import shared_engines
+from orchestration.interrupts import noted_interrupts
 from warehouse.connection import connect
 from warehouse.errors import LockedError
 from warehouse.paths import Home
@@ -96,13 +97,20 @@ class Driver:
         """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again."""
         begin = time.perf_counter()
         report = RunReport()
-        with _alone(self.home, self.progress), shared_engines(), dg.DagsterInstance.get() as instance:
+        with (
+            noted_interrupts() as interrupted,
+            _alone(self.home, self.progress),
+            shared_engines(),
+            dg.DagsterInstance.get() as instance,
+        ):
             close_dead_runs(instance)
             self._observe_recipes(instance)
             for stage in self.stages.values():
                 if (only is None or stage.name in only) and stage.keys():
                     wanted = [key for key in stage.keys() if keys is None or key in keys]
                     report.stages.append(self._stage(stage, wanted, instance, again=again))
+                if interrupted():
+                    raise KeyboardInterrupt
             self._sync()
         report.seconds = time.perf_counter() - begin
         return report

@@ -1,0 +1,68 @@
+"""Ctrl-C during a walk: it is never lost, and never shown as a stack trace.
+
+Python raises the interruption wherever the program happens to be. Inside a finalizer, or where a library
+tidies up, it is printed with its stack and then dropped, or logged and raised on; and Dagster forgets one
+that comes while it opens or closes a run. So what arrived is noted apart from what was raised.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from dagster._core.errors import DagsterExecutionInterruptedError
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTIONS = (KeyboardInterrupt, DagsterExecutionInterruptedError)
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[Callable[[], bool]]:
+    """Give a function that says whether a SIGINT or SIGTERM has arrived since; in another thread: never."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    reading, writing = os.pipe()
+    for end in (reading, writing):
+        os.set_blocking(end, False)
+    # The interpreter writes each signal's number there, whoever's handler it then calls.
+    earlier = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    arrived: set[int] = set()
+
+    def interrupted() -> bool:
+        with suppress(BlockingIOError):
+            arrived.update(os.read(reading, 4096))
+        return not arrived.isdisjoint(STOPPING)
+
+    try:
+        with _without_their_stacks():
+            yield interrupted
+    finally:
+        signal.set_wakeup_fd(earlier)
+        os.close(reading)
+        os.close(writing)
+
+
+@contextmanager
+def _without_their_stacks() -> Iterator[None]:
+    """Let interruptions in finalizers, and in a connection pool that closes, pass without a printed stack."""
+    hook = sys.unraisablehook
+    pool = logging.getLogger("sqlalchemy.pool")  # logs what it meets while it closes, and raises it on
+    level = pool.level
+
+    def quietly(unraisable: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, INTERRUPTIONS):
+            hook(unraisable)
+
+    sys.unraisablehook = quietly
+    pool.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        pool.setLevel(level)
