@@ -19,12 +19,12 @@ from assets.cleaning.run import CODE_VERSION
 from assets.cleaning.versions import carried_on, changes
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
+from warehouse.artifacts import ArtifactStore
 from warehouse.errors import CorruptFileError
 from warehouse.gateway import Gateway
 from warehouse.identity import digest, sha256_text
 from warehouse.pages import read_manifest
 from warehouse.parquet import read_parquet, write_batches, write_parquet
-from warehouse.paths import Home
 from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
 from warehouse.source import DateBy
 
@@ -37,7 +37,7 @@ class Documents(Stage):
     code_version = CODE_VERSION
     description = (
         "Clean text with title, date, authors, keywords and language, from HTML (trafilatura), PDF, text and "
-        "BEIR passages; acts of EUR-Lex with their recitals, articles and annexes as sections. "
+        "passages; headings as sections, of acts of EUR-Lex the recitals, articles and annexes. "
         "Pages that give no document are listed in dropped.parquet with the reason; versions.parquet says "
         "which version of each document held when. Only pages that changed are cleaned again."
     )
@@ -69,13 +69,27 @@ class Documents(Stage):
         asked = [identity_of(source.date_by)] if source.date_by else []
         return {f"cleaning.{key}": digest([key, source.language, detector(), *asked])}
 
+    def identity(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of what goes into the documents, and of the build whose versions it carries on.
+
+        A page that changes back is a version of its own, with its own time: the same pages after others are
+        not what they were the first time. As long as nothing changes, the build of now keeps its identity.
+        """
+        inputs = super().identity(key, store)
+        current = store.current(self.name, key)
+        if current is None:
+            return inputs
+        return (
+            current.identity if current.meta.get("inputs") == inputs else digest([inputs, current.identity])
+        )
+
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Clean the pages that the last build does not know, and carry the versions on."""
         before = self._before(key, folder, work)
         parts = folder / "parts"
         known = Known.in_folders(parts, *([before] if before else self._incomplete(key, folder, work)))
         tally = _Tally()
-        with _dating(self.sources[key].date_by, work.home) as dating:
+        with _dating(key, self.sources[key].date_by, work) as dating:
             cleaning = Cleaning(key, work.home, self.sources[key].language, parts, dating=dating)
             batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
             write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
@@ -98,6 +112,7 @@ class Documents(Stage):
             "languages": dict(tally.languages.most_common(20)),
             "versions": len(versions),
             "changes": _changes(before, folder),
+            "inputs": super().identity(key, work.store),
         }
         meta |= dating.told() if dating else {}
         checks = _checks(seen, dropped, reasons)
@@ -144,12 +159,12 @@ class _Tally:
 
 
 @contextmanager
-def _dating(date_by: DateBy | None, home: Home) -> Iterator[Dating | None]:
+def _dating(source: str, date_by: DateBy | None, work: Work) -> Iterator[Dating | None]:
     """Yield what asks a model for missing dates, with its gateway open; None where the source names none."""
     if date_by is None:
         yield None
         return
-    with Gateway(home) as gateway:
+    with Gateway(work.home, purse=work.purses.of(f"dates of {source}", date_by.budget_usd)) as gateway:
         yield Dating(date_by, gateway)
 
 
@@ -173,7 +188,7 @@ def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) 
 
 
 def _history(stage: str, key: str, folder: Path, work: Work) -> pl.DataFrame:
-    """Return the versions that the newest build of the key knew, one that was taken back since included."""
+    """Return the versions that the newest build of the key knew, whose file can be read."""
     folders = [work.store.folder(stage, a.identity) for a in work.store.all(stage) if a.key == key]
     files = [path for path in {*folders, folder} if (path / "versions.parquet").exists()]
     for found in sorted(files, key=lambda path: (path / "versions.parquet").stat().st_mtime_ns, reverse=True):

@@ -25,26 +25,30 @@ def why_not(body: bytes) -> str | None:
             return "truncated: the file ends early"
         if len(document) > MAX_PAGES:
             return f"more than {MAX_PAGES} pages: {len(document)}"
-        return None if _has_text(document) else "no text: images only"
+        return _without_text(document)
     finally:
         document.close()
 
 
 def _has_end(body: bytes) -> bool:
-    return b"%%EOF" in body[-_TAIL:] or b"startxref" in body[-_TAIL:]
+    tail = body.rstrip(b"\0\t\r\n ")[-_TAIL:]  # as downloads are filled up to whole blocks
+    return b"%%EOF" in tail or b"startxref" in tail
 
 
-def _has_text(document: Any) -> bool:
+def _without_text(document: Any) -> str | None:
+    """Say why a PDF has no text; None for one that has some."""
     import pypdfium2 as pdfium
 
+    loaded = 0
     for number in range(len(document)):
         with contextlib.suppress(pdfium.PdfiumError):  # one broken page does not spoil the others
             page = document[number]
             text = page.get_textpage()
             try:
                 if text.get_text_bounded().strip():
-                    return True
+                    return None
+                loaded += 1
             finally:
                 text.close()
                 page.close()
-    return False
+    return "no text: images only" if loaded else "damaged: none of its pages can be read"

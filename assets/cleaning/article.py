@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 from assets.cleaning.chrome import refuse_chrome
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.page_facts import PageFacts, iso, page_facts, squeezed
+from assets.cleaning.outline import Heading, sections_in
+from assets.cleaning.page_facts import PageFacts, page_facts, squeezed
 from assets.cleaning.tree import Element, parsed
+from assets.cleaning.unicode import repaired, tidy
+from warehouse.iso_dates import iso
 from warehouse.pages import decode
 
 SHORT_PAGE = 100  # words of main text below which a page is looked at twice
@@ -23,17 +28,27 @@ _STAMP = re.compile(
     r"|(?:\w{2,12}, )?\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}[^.!?]{0,30}",
     re.I,
 )
+_NEW_YEAR = (  # the first of January of a year, as pages write it
+    r"{year}\D?0?1\D?0?1(?!\d)|(?<!\d)0?1\D{{1,3}}0?1\D{{1,3}}{year}"
+    r"|(?<!\d)0?1\D{{0,4}}\bj[aä]n|\bj[aä]n\w*\W{{1,3}}0?1(?!\d)"
+)
 _TOP = 6  # lines in which a repeated title, a byline or a time stamp may stand
 _LONG = 60  # characters from which a line that comes twice is a copy
 
 
-def clean_article(body: bytes, content_type: str | None, url: str) -> Draft:
-    """Extract the main text of an article, and its title, times, authors and keywords.
+def clean_article(body: bytes, content_type: str | None, url: str, fetched: date | None = None) -> Draft:
+    """Extract the main text of an article, its headings as sections, and its title, times, authors, keywords.
 
     JSON-LD wins over OpenGraph, that over meta tags, and all of them over what trafilatura guesses from the
     page. `metadata` holds headline, modified_at, description, teaser, news_keywords, section and sitename
     where they are known, and `date_source`: json_ld, meta, url (the date stands in the address), text
     (trafilatura found it on the page) or none.
+
+    Args:
+        body: the page as served.
+        content_type: its header.
+        url: its address.
+        fetched: the day in UTC after which no guessed date lies; today where it is not known.
 
     Raises:
         Unusable: the page holds no main text, or hardly any.
@@ -41,13 +56,14 @@ def clean_article(body: bytes, content_type: str | None, url: str) -> Draft:
     html, _encoding = decode(body, content_type)
     root = parsed(html)
     facts = page_facts(root)
-    found = _extracted(html, url)
+    found = _extracted(html, url, fetched)
     text, teaser = _main_text(found.text or "", facts, root)
+    text = tidy(repaired(text))
     if not text:
         raise Unusable("no main text found")
     if len(text.split()) < SHORT_PAGE:
         refuse_chrome(html)
-    published, source = dated(facts, found.date, url)
+    published, source = dated(facts, found.date, url, html)
     metadata = said_by_page(facts) | {
         "teaser": teaser,
         "sitename": facts.sitename or found.sitename,
@@ -61,7 +77,9 @@ def clean_article(body: bytes, content_type: str | None, url: str) -> Draft:
         authors=facts.authors
         or tuple(name.strip() for name in (found.author or "").split(";") if name.strip()),
         keywords=facts.keywords or tuple(found.tags or ()),
+        sections=sections_in(text, _headings(text, found.body)),
         metadata={name: value for name, value in metadata.items() if value},
+        repaired=True,
     )
 
 
@@ -77,18 +95,29 @@ def said_by_page(facts: PageFacts) -> dict[str, Any]:
     }
 
 
-def dated(facts: PageFacts, guess: str | None, url: str) -> tuple[str | None, str]:
-    """Return the date of publication and its source: what the page says, or else a guess from its text."""
+def dated(facts: PageFacts, guess: str | None, url: str, html: str) -> tuple[str | None, str]:
+    """Return the date of publication and its source: what the page says, or else a guess from its text.
+
+    A guess of the first of January counts only if the page writes that day: of a year alone, in a copyright
+    notice, say, trafilatura makes it too.
+    """
     if facts.published_at and facts.date_source:
         return facts.published_at, facts.date_source
     day = iso(guess) if guess else None
-    if day is None:
+    is_year = day is not None and day[4:10] == "-01-01"
+    if day is None or (is_year and not re.search(_NEW_YEAR.format(year=day[:4]), f"{url} {html}", re.I)):
         return None, "none"
     in_url = re.search("[-_/]?".join(day[:10].split("-")), url)
     return day, "url" if in_url else "text"
 
 
-def _extracted(html: str, url: str) -> Any:
+def guessing(fetched: date | None) -> dict[str, Any]:
+    """Return how a date is guessed: the first one that the page has, and none after it was fetched."""
+    latest = {"max_date": fetched.isoformat()} if fetched else {}
+    return {"original_date": True, "extensive_search": True, **latest}
+
+
+def _extracted(html: str, url: str, fetched: date | None) -> Any:
     """Return trafilatura's document: as precise as it can be, unless that leaves too little of the text."""
     from trafilatura import bare_extraction
 
@@ -97,6 +126,7 @@ def _extracted(html: str, url: str) -> Any:
         "include_tables": True,
         "include_comments": False,
         "with_metadata": True,
+        "date_extraction_params": guessing(fetched),
     }
     precise: Any = bare_extraction(html, favor_precision=True, **options)
     whole: Any = bare_extraction(html, favor_recall=True, **options) if _is_thin(precise) else None
@@ -125,6 +155,23 @@ def _main_text(text: str, facts: PageFacts, root: Element) -> tuple[str, str | N
     if teaser and lines and _is_shown(teaser, root) and _key(teaser)[:80] not in _key(whole):
         whole = f"{teaser}\n{whole}"
     return whole.strip(), teaser
+
+
+def _headings(text: str, body: Element) -> Iterator[Heading]:
+    """Yield the headings of an extracted page where they stand, each a line, in what was kept of its text."""
+    lines: dict[str, list[int]] = {}
+    start = 0
+    for line in text.split("\n"):
+        lines.setdefault(squeezed(line), []).append(start)
+        start += len(line) + 1
+    last = -1
+    for head in body.iter("head"):
+        words = squeezed(repaired(" ".join("".join(head.itertext()).split())))
+        place = next((place for place in lines.get(words, ()) if place > last), None)
+        level = re.fullmatch(r"h([1-6])", head.get("rend") or "")
+        if place is not None and level:
+            yield Heading(words, int(level[1]), place)
+            last = place
 
 
 def _key(text: str) -> str:

@@ -127,7 +127,7 @@ class Cleaning:
     def pages(self, manifest: pl.DataFrame) -> pl.DataFrame:
         """Return the stored pages with `doc_id` and `page_key`, sorted by document."""
         stored = manifest.filter(pl.col("sha256").is_not_null()).select(
-            "url", "content_type", "sha256", "fields"
+            "url", "content_type", "sha256", "fields", "fetched_at"
         )
         rows = stored.iter_rows(named=True)
         asked = self.asked

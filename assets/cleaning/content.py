@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
-from assets.cleaning.article import dated, said_by_page
+from assets.cleaning.article import dated, guessing, said_by_page
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.outline import Outline
 from assets.cleaning.page_facts import page_facts, squeezed
@@ -29,7 +30,9 @@ _DEEPEST = 150  # elements within elements: below that, a page is a trap and its
 Block = tuple[int | None, str]
 
 
-def clean_content(body: bytes, content_type: str | None, url: str, selector: str) -> Draft:
+def clean_content(
+    body: bytes, content_type: str | None, url: str, selector: str, fetched: date | None = None
+) -> Draft:
     """Take the text of the elements that a CSS selector names, and the page's facts as of any article.
 
     Elements within one that is named already are not taken twice. Headings (h1 to h6) begin sections, their
@@ -60,8 +63,8 @@ def clean_content(body: bytes, content_type: str | None, url: str, selector: str
         else:
             outline.begin(text, levels.index(level) + 1)
     facts = page_facts(root)
-    guessed = None if facts.published_at and facts.title else _guessed(html, url)
-    published, source = dated(facts, guessed.date if guessed else None, url)
+    guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
+    published, source = dated(facts, guessed.date if guessed else None, url, html)
     metadata = said_by_page(facts) | {"teaser": facts.description, "date_source": source}
     return Draft(
         text=outline.closed().text,
@@ -76,11 +79,11 @@ def clean_content(body: bytes, content_type: str | None, url: str, selector: str
     )
 
 
-def _guessed(html: str, url: str) -> Any:
+def _guessed(html: str, url: str, fetched: date | None) -> Any:
     """Return what trafilatura finds on a page that does not say its title or date itself, or None."""
     from trafilatura import extract_metadata
 
-    return extract_metadata(html, default_url=url or None)
+    return extract_metadata(html, default_url=url or None, date_config=guessing(fetched))
 
 
 def _named(root: Element, selector: str) -> list[Element | str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from assets.cleaning.article import clean_article
 from assets.cleaning.content import clean_content
 from assets.cleaning.draft import Draft
@@ -9,17 +11,20 @@ from assets.cleaning.eurlex import clean_eurlex, is_eurlex
 from warehouse.pages import decode
 
 
-def clean_html(body: bytes, content_type: str | None, url: str, content: str | None = None) -> Draft:
+def clean_html(
+    body: bytes, content_type: str | None, url: str, content: str | None = None, fetched: date | None = None
+) -> Draft:
     """Extract text, title, dates, authors and keywords; of an act of EUR-Lex its structure too.
 
     content: CSS selector of the elements that hold the text, where the source names them
+    fetched: the day in UTC after which no guessed date lies
 
     Raises:
         Unusable: the page holds no main text, or hardly any, or not what `content` selects.
     """
     if content:
-        return clean_content(body, content_type, url, content)
+        return clean_content(body, content_type, url, content, fetched)
     html, _encoding = decode(body, content_type)
     if is_eurlex(html, url):
         return clean_eurlex(body, content_type, url)
-    return clean_article(body, content_type, url)
+    return clean_article(body, content_type, url, fetched)

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 GAP = "\n\n"
+
+
+class Heading(NamedTuple):
+    """A heading that stands in a text: what it says, its level, and where its line begins."""
+
+    text: str
+    level: int
+    start: int
+
+
+def sections_in(text: str, headings: Iterable[Heading]) -> tuple[dict[str, Any], ...]:
+    """Return the sections that headings begin, which are given in the order of the text.
+
+    Levels are closed up: the highest in the text is 1. As in `Outline`, a section ends where the next one of
+    the same or a higher level begins; white space at its end is not part of it.
+
+    >>> sections_in("Moorings\\nTwelve pounds.", [Heading("Moorings", 2, 0)])
+    ({'heading': 'Moorings', 'level': 1, 'start': 0, 'end': 23},)
+    """
+    found = list(headings)
+    levels = sorted({heading.level for heading in found})
+    sections: list[dict[str, Any]] = []
+    open_: list[dict[str, Any]] = []
+    for heading in [*found, Heading("", 0, len(text))]:
+        level = levels.index(heading.level) + 1 if heading.level else 0
+        while open_ and open_[-1]["level"] >= level:
+            section = open_.pop()
+            section["end"] = section["start"] + len(text[section["start"] : heading.start].rstrip())
+        open_.append({"heading": heading.text, "level": level, "start": heading.start, "end": 0})
+        sections.append(open_[-1])
+    return tuple(sections[:-1])  # the last one only ended the others
 
 
 @dataclass

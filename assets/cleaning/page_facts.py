@@ -6,24 +6,16 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any
 
 from assets.cleaning.tree import Element
+from warehouse.iso_dates import first_iso
 from warehouse.json_ld import Node, nodes_in, strings
 
 _ARTICLE = re.compile(r"(?:\w*Article|BlogPosting|LiveBlogPosting|SocialMediaPosting|Report)")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 _SEPARATOR = re.compile(r"\s+(?:[|·•»]|[-–—])\s+")
-_DAY_FIRST = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
-_JAVA = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d\d:\d\d:\d\d) (\w+) (\d{4})")
-_MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
-    )
-}
-_ZONES = {"CET": "+01:00", "CEST": "+02:00", "GMT": "+00:00", "UTC": "+00:00", "BST": "+01:00"}
+_DAY = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{4}")
 _PUBLISHED = (
     "article:published_time", "date", "datepublished", "dc.date", "dc.date.issued", "sailthru.date",
     "parsely-pub-date",
@@ -56,14 +48,14 @@ def page_facts(root: Element) -> PageFacts:
     sitename = _first(said, "og:site_name")
     titles = _titles(root, article, said, sitename)
     news = _split(said.get("news_keywords", []))
-    published, source = _published(article, said)
+    published, source = _published(article, said, root)
     return PageFacts(
         title=_title(titles),
         headline=_text(article.get("headline")),
         headings=frozenset(_plain(text) for text in titles.all()),
         published_at=published,
         date_source=source,
-        modified_at=_date(
+        modified_at=first_iso(
             article.get("dateModified"),
             *_all(said, "article:modified_time", "og:updated_time", "datemodified", "last-modified"),
         ),
@@ -242,44 +234,18 @@ def _distinct(texts: Iterator[str] | list[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _published(article: Node, said: dict[str, list[str]]) -> tuple[str | None, str | None]:
+def _published(article: Node, said: dict[str, list[str]], root: Element) -> tuple[str | None, str | None]:
     """Return when the page says that it was published, and which of its statements says so."""
     candidates = (
-        (_date(article.get("datePublished")), "json_ld"),
-        (_date(*_all(said, *_PUBLISHED)), "meta"),
+        (first_iso(article.get("datePublished")), "json_ld"),
+        (first_iso(*_all(said, *_PUBLISHED)), "meta"),
+        (first_iso(*_ends_of_titles(root, said)), "meta"),
     )
     return next(((day, source) for day, source in candidates if day), (None, None))
 
 
-def _date(*candidates: Any) -> str | None:
-    """Return the first date or time in ISO 8601, as precise as it stands there."""
-    for candidate in candidates:
-        for text in strings(candidate):
-            if found := iso(text.strip()):
-                return found
-    return None
-
-
-def iso(text: str) -> str | None:
-    """Return a date or time in ISO 8601, or None.
-
-    >>> iso("2024-05-03T14:24:00Z"), iso("28.04.2023"), iso("Fri Apr 28 19:20:36 CEST 2023")
-    ('2024-05-03T14:24:00+00:00', '2023-04-28', '2023-04-28T19:20:36+02:00')
-    """
-    java = _JAVA.fullmatch(text)
-    if java and java[1] in _MONTHS:
-        text = f"{java[5]}-{_MONTHS[java[1]]:02d}-{int(java[2]):02d}T{java[3]}{_ZONES.get(java[4], '')}"
-    text = re.sub(r"(?<=\d) (?=[+-]\d\d:?\d\d$)", "", text)
-    try:
-        return (
-            date.fromisoformat(text).isoformat()
-            if len(text) == 10
-            else datetime.fromisoformat(text).isoformat()
-        )
-    except ValueError:
-        pass
-    found = _DAY_FIRST.search(text)
-    try:
-        return date(int(found[3]), int(found[2]), int(found[1])).isoformat() if found else None
-    except ValueError:
-        return None
+def _ends_of_titles(root: Element, said: dict[str, list[str]]) -> list[str]:
+    """Return what stands last in the page's titles, where that is a day: `Headline | DW | 28.04.2023`."""
+    titles = [*said.get("og:title", []), *(squeezed("".join(node.itertext())) for node in root.iter("title"))]
+    ends = [parts[-1] for title in titles if len(parts := _SEPARATOR.split(title)) > 1]
+    return [end for end in ends if _DAY.fullmatch(end)]

@@ -1,4 +1,4 @@
-"""Files that are text already: plain text, Markdown, BEIR passages."""
+"""Files that are text already: plain text, BEIR passages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.pages import decode
 def clean_text(body: bytes, content_type: str | None) -> Draft:
     """Take the file's text as it is; its first line is the title."""
     text, _encoding = decode(body, content_type)
-    text = text.replace("\r\n", "\n").strip()
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if not text:
         raise Unusable("the file is empty")
     return Draft(text=text, title=text.splitlines()[0].lstrip("# ").strip()[:300] or None)

@@ -12,16 +12,17 @@ from urllib.parse import unquote
 from assets.cleaning.draft import MIN_WORDS, Draft, Unusable
 from assets.cleaning.html import clean_html
 from assets.cleaning.language import detector, language_of
-from assets.cleaning.page_facts import iso
+from assets.cleaning.markdown import clean_markdown
 from assets.cleaning.pdf import clean_pdf
 from assets.cleaning.plain import clean_beir, clean_text
 from assets.cleaning.unicode import repaired, tidy
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
+from warehouse.iso_dates import iso
 from warehouse.pages import media_type, read_body
 from warehouse.paths import Home
 
-CODE_VERSION = "5"
+CODE_VERSION = "6"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 _SHOWN = (
@@ -162,7 +163,13 @@ def _clean(page: dict[str, Any], body: bytes, content: str | None) -> Draft:
     if kind == "application/pdf":
         return _caught("PDF", page, lambda: clean_pdf(body))
     if kind in {"text/html", "application/xhtml+xml"}:
-        return _caught("HTML", page, lambda: clean_html(body, page["content_type"], page["url"], content))
+        fetched = page.get("fetched_at")
+        day = fetched.date() if fetched else None
+        return _caught(
+            "HTML", page, lambda: clean_html(body, page["content_type"], page["url"], content, day)
+        )
+    if kind == "text/markdown":
+        return _caught("Markdown", page, lambda: clean_markdown(body, page["content_type"]))
     if kind.startswith("text/"):
         return clean_text(body, page["content_type"])
     raise Unusable(f"no reader for {kind or 'an unknown type'}")

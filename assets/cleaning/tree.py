@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from lxml import etree
 
 Element = Any  # lxml's elements come untyped
+MOST_ATTRIBUTES = 20_000  # of one element: the parser compares each with each, which takes seconds
+
+_TAG = re.compile(r"""[a-zA-Z](?:[^"'>]++|"[^"]*+"|'[^']*+')*+""")
+_ATTRIBUTE = re.compile(r"""[^\s"'=<>/]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>]++))?+""")
 
 
 def parsed(html: str) -> Element:
     """Parse a page as browsers do, whatever its errors; comments are left out.
 
     Raises:
-        ValueError: there is nothing to parse.
+        ValueError: there is nothing to parse, or an element of more than `MOST_ATTRIBUTES`.
     """
+    if any(len(_ATTRIBUTE.findall(tag[0])) > MOST_ATTRIBUTES for tag in _long_tags(html)):
+        raise ValueError(f"an element with more than {MOST_ATTRIBUTES} attributes")
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
     try:
         root = etree.fromstring(html.encode("utf-8", "ignore"), parser) if html.strip() else None
@@ -23,6 +31,12 @@ def parsed(html: str) -> Element:
     if root is None:
         raise ValueError("the page is empty")
     return root
+
+
+def _long_tags(html: str) -> Iterator[re.Match[str]]:
+    """Yield the tags that are long enough to hold too many attributes: one takes two characters at least."""
+    parts = (part for part in html.split("<") if len(part) > 2 * MOST_ATTRIBUTES)
+    return filter(None, map(_TAG.match, parts))
 
 
 def by_id(root: Element) -> dict[str, Element]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from crawlers.items import Page
+from crawlers.reading.files import failed, lines_of, opened, root_of
+from crawlers.reading.passages import CONTENT_TYPE, text_of
 from warehouse.errors import InputError
 from warehouse.identity import canonical
 from warehouse.source import Source
 
-CONTENT_TYPE = "application/x-beir+json"
 NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 
 
@@ -25,15 +25,14 @@ def read(source: Source) -> Iterator[Page]:
     Raises:
         InputError: the folder has no corpus, or its corpus has no passage at all.
     """
-    path = corpus_file(Path(source.path or "").expanduser())
+    path, limit = corpus_file(root_of(source)), source.limits.page_bytes
     seen: set[str] = set()
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.strip():
+    for number, line in _lines(path, source):
+        if line is not None and not line.strip():
             continue
-        page = _page(line, number, source.limits.page_bytes)
+        page = _page(line, number, limit) if line is not None else _too_large(f"beir:line-{number}", limit)
         if page.url in seen:
-            url = f"{page.url}#line-{number}"
-            page = Page(url, url, content_type=CONTENT_TYPE, reason="repeated _id")
+            page = failed(f"{page.url}#line-{number}", "repeated _id", CONTENT_TYPE)
         seen.add(page.url)
         yield page
     if not seen:
@@ -51,32 +50,30 @@ def corpus_file(path: Path) -> Path:
     return found[0]
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path, source: Source) -> Iterator[tuple[int, bytes | None]]:
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from file
-    except (OSError, EOFError, zlib.error) as error:
+        with opened(path, source) as file:
+            yield from lines_of(file, source.limits.page_bytes, b"\r\n")
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"path: {path} cannot be read to its end ({error}). Is the file whole?") from error
 
 
 def _page(line: bytes, number: int, limit: int) -> Page:
     try:
         entry = json.loads(line)
-        key = str(entry["_id"])
-        title, text = str(entry.get("title") or ""), str(entry.get("text") or "")
-        body = canonical({"title": title, "text": text}).encode()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        url = f"beir:line-{number}"
-        return Page(url, url, content_type=CONTENT_TYPE, reason=f"not a passage: {type(error).__name__}")
-    url = f"beir:{key}"
-    reason = None if title.strip() or text.strip() else "empty passage"
+        key = text_of(entry["_id"])
+        title, text = text_of(entry.get("title")), text_of(entry.get("text"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return failed(f"beir:line-{number}", f"not a passage: {type(error).__name__}", CONTENT_TYPE)
+    if not key.strip():
+        return failed(f"beir:line-{number}", "not a passage: its '_id' is empty", CONTENT_TYPE)
+    url, body = f"beir:{key}", canonical({"title": title, "text": text}).encode()
+    if not (title.strip() or text.strip()):
+        return failed(url, "empty passage", CONTENT_TYPE)
     if len(body) > limit:
-        reason = f"larger than {limit} bytes"
-    return Page(
-        url,
-        url,
-        content_type=CONTENT_TYPE,
-        body=None if reason else body,
-        fields={"id": key},
-        reason=reason,
-    )
+        return _too_large(url, limit)
+    return Page(url, url, content_type=CONTENT_TYPE, body=body, fields={"id": key})
+
+
+def _too_large(url: str, limit: int) -> Page:
+    return failed(url, f"larger than {limit} bytes", CONTENT_TYPE)

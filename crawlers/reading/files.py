@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, AnyStr
 
 from crawlers.items import Page
 from warehouse.errors import InputError
+from warehouse.pages import decode
 from warehouse.source import Source
 
 Found = Iterator[tuple[str, Path]]
@@ -20,6 +23,7 @@ UNREADABLE = (
     zlib.error,
     ValueError,
 )  # of a file that is damaged, missing, or no regular one
+_BLOCK = 1 << 16  # bytes from which a charset is told
 
 
 def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
@@ -31,7 +35,7 @@ def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
     Raises:
         InputError: the path is missing, or the folder holds no such file.
     """
-    root = Path(source.path or "").expanduser()
+    root = root_of(source)
     if not root.is_dir():
         if not root.exists():
             raise InputError(f"path: there is no {root}.")
@@ -58,32 +62,93 @@ def shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", errors="replace")
 
 
-def opened(path: Path) -> IO[bytes]:
-    """Open a file to read its bytes, unpacked where its name ends in `.gz`.
+def root_of(source: Source) -> Path:
+    """Return the file or folder that a source names."""
+    return Path(source.path or "").expanduser()
+
+
+def check_file(path: Path, source: Source) -> None:
+    """Raise where a file of a source is none that may be read.
 
     Raises:
-        OSError: it cannot be opened.
-        ValueError: it is no regular file: reading a pipe would wait for ever.
+        ValueError: it is no regular file (reading a pipe would wait for ever), or a symbolic link that leads
+            out of the source's folder, as one may in an archive of somebody else's.
     """
     if path.exists() and not path.is_file():
         raise ValueError("not a regular file")
+    root = root_of(source)
+    if path != root and path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+        raise ValueError("a symbolic link that leads out of the source's folder")
+
+
+def opened(path: Path, source: Source) -> IO[bytes]:
+    """Open a file of a source to read its bytes, unpacked where its name ends in `.gz`.
+
+    Raises:
+        OSError: it cannot be opened.
+        ValueError: it is none that may be read.
+    """
+    check_file(path, source)
     if path.suffix.lower() == ".gz":
         return gzip.open(path)  # type: ignore[return-value]  # reads the same
     return path.open("rb")
 
 
-def lines_of(file: IO[bytes], limit: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the lines of a file with their numbers, from 1; None for one of more than ``limit`` bytes.
+def as_text(file: IO[bytes], newline: str | None = None) -> io.TextIOWrapper:
+    """Return a file as text, in the charset that its first bytes beyond ASCII tell.
 
-    No more than ``limit`` bytes are in memory at once.
+    Bytes that do not fit are read as Windows-1252, which is what files of two charsets are made of.
+
+    Args:
+        file: at its beginning; it can be sought.
+        newline: as in `open`; None makes every end of a line a line feed.
+    """
+    block = b""
+    while more := file.read(_BLOCK):
+        block = more + file.readline(_BLOCK)
+        if not block.isascii():
+            break
+    file.seek(0)
+    return io.TextIOWrapper(file, _charset(block), _WESTERN, newline)
+
+
+def _charset(block: bytes) -> str:
+    """Return UTF-8 where at least half of what is beyond ASCII is that, else what the bytes look like."""
+    text = block.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    whole = sum(not character.isascii() for character in text) - broken
+    return "utf-8-sig" if whole >= broken else decode(block)[1]
+
+
+_WESTERN = "assay-western"
+
+
+def _as_western(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(_WESTERN, _as_western)
+
+
+def lines_of(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[int, AnyStr | None]]:
+    """Yield the lines of a file with their numbers, from 1; None for one that is longer than ``limit``.
+
+    No more than ``limit`` is in memory at once.
+
+    Args:
+        file: of bytes, or of text.
+        limit: of a line without its end: bytes, or characters.
+        ends: what may stand at the end of a line, the line feed last.
     """
     number = 0
     while line := file.readline(limit + 2):  # two more for the end of the line
         number += 1
-        if len(line.rstrip(b"\r\n")) <= limit:
-            yield number, line.rstrip(b"\r\n")
+        if len(line.rstrip(ends)) <= limit:
+            yield number, line.rstrip(ends)
             continue
-        while line and not line.endswith(b"\n"):
+        while line and not line.endswith(ends[-1:]):
             line = file.readline(limit)
         yield number, None
 

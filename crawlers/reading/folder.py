@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 
 from crawlers.items import Page
-from crawlers.reading.files import files_of, walk
+from crawlers.reading.files import check_file, files_of, root_of, shown, walk
 from warehouse.errors import InputError
 from warehouse.pages import decode
 from warehouse.source import Source
@@ -26,19 +25,19 @@ def read(source: Source) -> Iterator[Page]:
     """Yield one page a file, in the order of their names; the URL is the path within the folder, with `/`.
 
     Hidden files and folders are passed over. A file of another kind, or one that cannot be read, is a failed
-    page. Symbolic links to folders are not followed.
+    page. Symbolic links are not followed to folders, nor out of this one.
 
     Raises:
         InputError: the folder is missing, or holds no file.
     """
-    root = Path(source.path or "").expanduser()
+    root = root_of(source)
     if not root.is_dir():
         what = "is not a folder" if root.exists() else "does not exist"
         raise InputError(f"path: the folder {root} {what}.")
     empty = True
     for path in walk(root):
         empty = False
-        yield _page(path.relative_to(root).as_posix(), path, source.limits.page_bytes)
+        yield _page(path.relative_to(root).as_posix(), path, source)
     if empty:
         raise InputError(f"path: the folder {root} holds no file.")
 
@@ -50,20 +49,21 @@ def read_html(source: Source) -> Iterator[Page]:
 
 def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:
     """Yield one page a file that ends in one of ``suffixes``; other files are passed over."""
-    root = Path(source.path or "").expanduser()
+    root = root_of(source)
     for _, path in files_of(source, suffixes):
         name = path.name if path == root else path.relative_to(root).as_posix()
-        yield _page(name, path, source.limits.page_bytes)
+        yield _page(name, path, source)
 
 
-def _page(name: str, path: Path, limit: int) -> Page:
-    url = os.fsencode(name).decode("utf-8", errors="replace")
+def _page(name: str, path: Path, source: Source) -> Page:
+    url, limit = shown(name), source.limits.page_bytes
     kind = TYPES.get(path.suffix.lower())
     if url != name:
         return Page(url, url, content_type=kind, reason="the file's name is not UTF-8")
     if kind is None:
         return Page(url, url, reason=f"unsupported file type: {path.suffix.lower() or 'none'}")
     try:
+        check_file(path, source)
         body, changed = _content(path, limit)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -76,8 +76,6 @@ def _page(name: str, path: Path, limit: int) -> Page:
 
 def _content(path: Path, limit: int) -> tuple[bytes, str]:
     """Return at most ``limit`` + 1 bytes of a file and when it changed, as HTTP writes dates."""
-    if path.exists() and not path.is_file():
-        raise ValueError("not a regular file")  # reading a pipe would wait for ever
     with path.open("rb") as file:
         return file.read(limit + 1), formatdate(path.stat().st_mtime, usegmt=True)
 

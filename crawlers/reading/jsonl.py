@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -15,15 +16,15 @@ from warehouse.source import Source
 LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 WHOLE = (".json", ".json.gz")
 BLOCK = 1 << 16
-_BETWEEN = ", \t\r\n"
-_AFTER = frozenset(f"{_BETWEEN}]")
+_BETWEEN = re.compile(r"[, \t\r\n]*")
+_AFTER = frozenset(", \t\r\n]")
 
 
 def read(source: Source) -> Iterator[Page]:
     """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file.
 
     A line that is no passage is a failed page, and so is a file that cannot be read on; the rest goes on. Of
-    a file, no more than `limits.page_bytes` are in memory at once.
+    a file, no more than twice `limits.page_bytes` are in memory at once.
 
     Raises:
         InputError: the path is missing, or holds no such file.
@@ -31,7 +32,7 @@ def read(source: Source) -> Iterator[Page]:
     passages = Passages(source)
     for name, path in files_of(source, LINES + WHOLE):
         try:
-            with opened(path) as file:
+            with opened(path, source) as file:
                 if path.name.lower().endswith(WHOLE):
                     yield from _items(file, name, passages, source.limits.page_bytes)
                 else:
@@ -41,7 +42,7 @@ def read(source: Source) -> Iterator[Page]:
 
 
 def _lines(file: IO[bytes], name: str, passages: Passages, limit: int) -> Iterator[Page]:
-    for number, line in lines_of(file, limit):
+    for number, line in lines_of(file, limit, b"\r\n"):
         if line is None:
             yield passages.too_long(name, number)
         elif line.strip():
@@ -80,17 +81,18 @@ def values(file: IO[bytes], limit: int) -> Iterator[Any]:
     decoder, utf8 = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8-sig")()
     text, in_list, ended = "", None, False
     while not ended:
-        block = file.read(BLOCK)
+        block = file.read(max(BLOCK, len(text)))  # as much again: a long item is tried a few times
         ended = not block
-        text = (text + utf8.decode(block, final=ended)).lstrip(_BETWEEN)
-        if in_list is None and text:
-            in_list = text[0] == "["
-            text = text[1:] if in_list else text
-        while text := text.lstrip(_BETWEEN):
-            if in_list and text[0] == "]":
+        text, at = text + utf8.decode(block, final=ended), 0
+        while (at := _BETWEEN.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it always fits
+            if in_list is None:
+                in_list = text[at] == "["
+                at += in_list
+                continue
+            if in_list and text[at] == "]":
                 return
             try:
-                value, end = decoder.raw_decode(text)
+                value, end = decoder.raw_decode(text, at)
             except RecursionError as error:
                 raise _BrokenError("RecursionError") from error
             except ValueError:
@@ -98,7 +100,8 @@ def values(file: IO[bytes], limit: int) -> Iterator[Any]:
             if not (isinstance(value, str | dict | list) or ended or text[end : end + 1] in _AFTER):
                 break  # as a number may, at any of its digits
             yield value
-            text = text[end:]
+            at = end
+        text = text[at:]
         if len(text) > limit:
             raise _TooLargeError
     if text or in_list:

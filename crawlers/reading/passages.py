@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import date, datetime
+from numbers import Number
 from typing import Any
 
 from crawlers.items import Page
-from crawlers.markup import iso
 from crawlers.reading.files import failed
 from warehouse.identity import canonical
-from warehouse.source import Source
+from warehouse.iso_dates import iso
+from warehouse.pages import decode
+from warehouse.source import Column, Source
 
 CONTENT_TYPE = "application/x-beir+json"
 
@@ -43,18 +45,29 @@ class Passages:
             return self._failed(place, f"not a passage: {type(value).__name__}")
         if self._source.column("text") not in value:
             return self._failed(place, f"not a passage: it has no {self._source.column('text')!r}")
-        said = {key: _text(value.get(self._source.column(key))) for key in ("text", "title", "url", "id")}
+        try:
+            said = {key: self._said(value, key) for key in ("text", "title", "url", "id")}
+        except TypeError as error:
+            return self._failed(place, f"not a passage: {error}")
         if said["id"] and said["id"] in self._ids:
             return self._failed(place, "repeated id")
         day = value.get(self._source.column("date"))
         return self._page(name, place, said, day)
+
+    def _said(self, value: Mapping[str, Any], column: Column) -> str:
+        """Return what a passage has in a column, as text; raise `TypeError` for what is none."""
+        name = self._source.column(column)
+        try:
+            return text_of(value.get(name))
+        except TypeError as error:
+            raise TypeError(f"its {name!r} is no text but {error}") from error
 
     def _page(self, name: str, place: str, said: dict[str, str], day: object) -> Page:
         own = f"{name}#{said['id']}" if said["id"] else place
         url = said["url"] if said["url"] and said["url"] not in self._urls else own
         if url in self._urls:
             url = place
-        body = canonical({"title": said["title"], "text": said["text"]}).encode("utf-8", "replace")
+        body = canonical({"title": said["title"], "text": said["text"]}).encode()
         if not said["text"].strip() and not said["title"].strip():
             return self._failed(place, "empty passage")
         if len(body) > self._limit:
@@ -80,20 +93,36 @@ class Passages:
         return failed(place, reason, CONTENT_TYPE)
 
 
-def _text(value: object) -> str:
-    """Return a cell's value as text: nothing for None and NaN, whole numbers without a point."""
+def text_of(value: object) -> str:
+    """Return a value as text: nothing for None and NaN, whole numbers without a point.
+
+    Half a surrogate pair, which JSON can write and UTF-8 cannot, is a question mark.
+
+    Raises:
+        TypeError: it is no text, number or date; the message is its type.
+
+    >>> text_of("Ferry"), text_of(b"Ferry"), text_of(7.0), text_of(None), text_of("\\ud800")
+    ('Ferry', 'Ferry', '7', '', '?')
+    """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return value if isinstance(value, str) else str(value)
+    if isinstance(value, bytes):  # as some writers of Parquet store strings
+        return decode(value)[0]
+    if isinstance(value, bool) or not isinstance(value, str | Number | date):
+        raise TypeError(type(value).__name__)
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _dated(value: object) -> dict[str, Any]:
     """Return `published_at` in ISO 8601; what is no date that can be read stays as it is, `date_text`."""
     if isinstance(value, date | datetime):
         return {"published_at": value.isoformat()}
-    text = _text(value).strip()
+    try:
+        text = text_of(value).strip()
+    except TypeError:
+        text = text_of(str(value))
     if not text:
         return {}
     found = iso(text)

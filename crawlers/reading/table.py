@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from crawlers.items import Page
-from crawlers.reading.files import UNREADABLE, failed, files_of, opened, unreadable
+from crawlers.reading.files import UNREADABLE, as_text, failed, files_of, opened, unreadable
 from crawlers.reading.passages import Passages
-from warehouse.pages import decode
 from warehouse.source import Column, Source
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 NAMES: tuple[Column, ...] = ("text", "title", "url", "id", "date")
-HEAD = 1 << 16  # bytes from which charset and delimiter are told
+HEAD = 1 << 16  # characters of the first line from which the delimiter is told
 ROWS = 256  # of Parquet, at once
 
 Cells = Mapping[str, Any]
 
 
 def read(source: Source) -> Iterator[Page]:
-    """Yield one page a row. A file that lacks the text's column, or cannot be read on, is a failed page.
+    """Yield one page a row.
+
+    A row that cannot be read is a failed page, and so is a file that lacks the text's column, or that cannot
+    be read on.
 
     Raises:
         InputError: the path is missing, or holds no such file.
     """
     passages = Passages(source)
     for name, path in files_of(source, SUFFIXES):
-        number = 0
         try:
             rows = _parquet(path, source) if path.suffix.lower() == ".parquet" else _csv(path, source)
             for number, row in enumerate(rows, start=1):
-                yield passages.page(name, number, row)
+                is_broken = isinstance(row, csv.Error)
+                yield (
+                    passages.broken(name, number, str(row)) if is_broken else passages.page(name, number, row)
+                )
         except _NoColumnError as error:
             yield failed(name, str(error))
-        except csv.Error as error:
-            yield passages.broken(name, number + 1, str(error))
         except UNREADABLE as error:
             yield unreadable(name, error)
 
@@ -48,40 +50,69 @@ class _NoColumnError(Exception):
     """A table has no column of a name that the source gives."""
 
 
-def _check(columns: list[str], source: Source) -> None:
-    """Raise where the text's column is missing, or another one that the source names."""
+def _check(columns: Sequence[str], source: Source) -> None:
+    """Raise where the text's column is missing, or another one that the source names; or comes twice."""
     wanted = [name for name in NAMES if name == "text" or source.column(name) != name]
     for missing in (source.column(name) for name in wanted if source.column(name) not in columns):
         raise _NoColumnError(f"no column {missing!r}; there are {', '.join(columns[:20]) or 'none'}")
+    for twice in (source.column(name) for name in NAMES if columns.count(source.column(name)) > 1):
+        raise _NoColumnError(f"more than one column {twice!r}")
 
 
-def _csv(path: Path, source: Source) -> Iterator[Cells]:
+def _csv(path: Path, source: Source) -> Iterator[Cells | csv.Error]:
+    """Yield the rows, each that is none as the error that says why."""
     csv.field_size_limit(min(source.limits.page_bytes, sys.maxsize))
-    with opened(path) as file:
-        head = file.read(HEAD)
-        file.seek(0)
-        head = head[: head.rfind(b"\n") + 1] or head  # no character is cut in two
-        sample, encoding = decode(head)
-        encoding = "utf-8-sig" if encoding == "utf-8" else encoding
-        with codecs.getreader(encoding)(file) as text:
-            rows = csv.DictReader(text, delimiter=_delimiter(path, sample))
-            _check(list(rows.fieldnames or ()), source)
-            yield from rows
+    with opened(path, source) as file, as_text(file, newline="") as text:
+        delimiter = _delimiter(path, text.readline(HEAD))
+        text.seek(0)
+        # Strictly: a quotation mark that is never closed would make one cell of all rows below it.
+        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        columns = [name.strip() for name in next(rows, [])]
+        _check(columns, source)
+        while True:
+            try:
+                cells = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield error
+                continue
+            if cells:
+                yield _row(columns, cells)
 
 
-def _delimiter(path: Path, sample: str) -> str:
+def _row(columns: Sequence[str], cells: Sequence[str]) -> Cells | csv.Error:
+    if any(cells[len(columns) :]):  # a delimiter within a text: it would be cut off there
+        return csv.Error(f"{len(cells)} cells for {len(columns)} columns")
+    return dict(zip(columns, cells, strict=False))
+
+
+def _delimiter(path: Path, first: str) -> str:
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
-    first = sample.partition("\n")[0]
-    return max(",;\t|", key=first.count)
+    return max(",;\t|", key=re.sub('"[^"]*"', "", first).count)
 
 
 def _parquet(path: Path, source: Source) -> Iterator[Cells]:
+    import pyarrow as pa
     from pyarrow import parquet
 
-    with opened(path) as file, parquet.ParquetFile(file) as table:
-        known = table.schema_arrow.names
-        _check(known, source)
-        columns = [source.column(name) for name in NAMES if source.column(name) in known]
-        for batch in table.iter_batches(batch_size=ROWS, columns=columns):
-            yield from batch.to_pylist()
+    try:
+        with opened(path, source) as file, parquet.ParquetFile(file) as table:
+            known = table.schema_arrow.names
+            _check(known, source)
+            columns = [source.column(name) for name in NAMES if source.column(name) in known]
+            for batch in table.iter_batches(batch_size=ROWS, columns=columns):
+                yield from batch.cast(_without_nanoseconds(batch.schema), safe=False).to_pylist()
+    except pa.ArrowException as error:
+        raise ValueError(str(error).partition("\n")[0]) from error
+
+
+def _without_nanoseconds(schema: Any) -> Any:
+    """Return a schema whose times count microseconds, as Python's do."""
+    import pyarrow as pa
+
+    for place, field in enumerate(schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            schema = schema.set(place, field.with_type(pa.timestamp("us", field.type.tz)))
+    return schema

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from crawlers.items import Page
 from crawlers.reading import folder
-from crawlers.reading.files import UNREADABLE, files_of, lines_of, opened, unreadable
+from crawlers.reading.files import UNREADABLE, as_text, files_of, lines_of, opened, unreadable
 from crawlers.reading.passages import Passages
-from warehouse.pages import decode
 from warehouse.source import Source
 
 SUFFIXES = (".txt", ".md")
@@ -26,11 +25,11 @@ def read(source: Source) -> Iterator[Page]:
     passages = Passages(source)
     for name, path in files_of(source, SUFFIXES):
         try:
-            with opened(path) as file:
-                for number, line in lines_of(file, source.limits.page_bytes):
+            with opened(path, source) as file, as_text(file) as lines:
+                for number, line in lines_of(lines, source.limits.page_bytes, "\n"):
                     if line is None:
                         yield passages.too_long(name, number)
-                    elif text := decode(line)[0].strip():
+                    elif text := line.strip():
                         yield passages.page(name, number, text)
         except UNREADABLE as error:
             yield unreadable(name, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.client import HTTPMessage, parse_headers
+from http.client import HTTPException, HTTPMessage, parse_headers
 from io import BytesIO
 from typing import IO, Any
 
@@ -32,7 +32,7 @@ def read(source: Source) -> Iterator[Page]:
     """
     for name, path in files_of(source, SUFFIXES):
         try:
-            with opened(path) as file:
+            with opened(path, source) as file:
                 yield from _responses(file, source.limits.page_bytes)
         except UNREADABLE as error:
             yield unreadable(name, error)
@@ -41,7 +41,7 @@ def read(source: Source) -> Iterator[Page]:
 def _responses(file: IO[bytes], limit: int) -> Iterator[Page]:
     while head := _record(file):
         size = int(head["Content-Length"] or "")
-        url = (head["WARC-Target-URI"] or "").strip("<>")
+        url = _utf8(head["WARC-Target-URI"] or "").strip("<>")
         if (head["WARC-Type"] or "").lower() != "response" or not url.startswith(("http://", "https://")):
             _skip(file, size)
         elif size > limit + HEAD:
@@ -59,10 +59,18 @@ def _record(file: IO[bytes]) -> HTTPMessage | None:
         return None
     if line.strip() not in VERSIONS:
         raise ValueError(f"no WARC record, but {line[:20]!r}")
-    head = parse_headers(file)
+    try:
+        head = parse_headers(file)
+    except HTTPException as error:  # too many lines, or too long ones
+        raise ValueError(f"the head of a WARC record: {error}") from error
     if not (head["Content-Length"] or "").isdecimal():
         raise ValueError("a WARC record without a length")
     return head
+
+
+def _utf8(value: str) -> str:
+    """Return a field of a WARC record, which is UTF-8, where the parser of HTTP has read Latin-1."""
+    return value.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def _skip(file: IO[bytes], size: int) -> None:
@@ -83,7 +91,9 @@ def _page(url: str, record: bytes, date: str | None, limit: int) -> Page:
     try:
         code, head = int(status[0]), parse_headers(block)
         body = _decoded(block.read(), head, limit)
-    except (ValueError, IndexError, zlib.error) as error:
+    except EOFError:
+        return failed(url, "truncated: the packed body ends early")
+    except (ValueError, IndexError, HTTPException, zlib.error) as error:
         return failed(url, f"cannot be read: {error}")
     kind = media_type(head["Content-Type"])
     about: dict[str, Any] = {
@@ -152,4 +162,6 @@ def _unpacked(body: bytes, encoding: str, limit: int) -> bytes:
     found = unpacker.decompress(body, limit + 1)
     if len(found) > limit:
         raise ValueError(f"larger than {limit} bytes when unpacked")
+    if not unpacker.eof:
+        raise EOFError
     return found

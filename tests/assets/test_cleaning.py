@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import ftfy
 import polars as pl
 import pytest
 
@@ -157,10 +159,10 @@ def test_a_page_that_breaks_the_parser_is_a_drop_and_the_others_go_on(
 ) -> None:
     sound = clean_html
 
-    def breaks(body: bytes, content_type: str | None, url: str, content: str | None) -> Any:
+    def breaks(body: bytes, content_type: str | None, url: str, *more: Any) -> Any:
         if url == "bad":
             raise error
-        return sound(body, content_type, url, content)
+        return sound(body, content_type, url, *more)
 
     monkeypatch.setattr(run, "clean_html", breaks)
     html = article(f"<article><p>{STORY}</p></article>")
@@ -169,10 +171,32 @@ def test_a_page_that_breaks_the_parser_is_a_drop_and_the_others_go_on(
     assert f"the HTML cannot be parsed ({type(error).__name__}" in dropped["bad"]
 
 
-def test_deeply_nested_html_ends_in_a_document_or_a_reason(home: Home) -> None:
-    html = article("<div>" * 20_000 + STORY)
+@pytest.mark.parametrize(
+    "element", ["<div>", "<p><b>", "<table><tr><td>", "<ul><li>", '<div id="TexteOnly">']
+)
+def test_deeply_nested_html_ends_in_a_document_or_a_reason(home: Home, element: str) -> None:
+    html = article(element * 20_000 + STORY)
     found, dropped = cleaned(home, page(home, "deep", html))
     assert set(found) ^ set(dropped) == {"deep"}
+
+
+def test_a_tag_of_very_many_attributes_is_refused(home: Home) -> None:
+    names = " ".join(f"a{number}=1" for number in range(100_000))  # each is compared with each: minutes
+    _, dropped = cleaned(home, page(home, "many", article(f"<p {names}>{STORY}</p>")))
+    assert "an element with more than 20000 attributes" in dropped["many"]
+    script = f"<script>{'a = b; ' * 30_000}</script><p title='{'x=1 ' * 30_000}'>{STORY}</p>"
+    found, _ = cleaned(home, page(home, "good", article(f"<article>{script}</article>")))
+    assert STORY in found["good"]["text"]
+
+
+def test_a_guessed_date_does_not_lie_after_the_page_was_fetched(home: Home) -> None:
+    html = article(f"<article><h1>Harbour</h1><p>Published on 7 June 2031</p><p>{STORY}</p></article>")
+    fetched = (
+        {"fetched_at": datetime(2032, 1, 1, tzinfo=UTC)},
+        {"fetched_at": datetime(2031, 1, 1, tzinfo=UTC)},
+    )
+    late, early = (cleaned(home, page(home, "u", html) | when)[0]["u"]["published_at"] for when in fetched)
+    assert (late, early) == ("2031-06-07", None), "whatever day it is today"
 
 
 def test_versions_follow_what_a_reader_sees(home: Home) -> None:
@@ -301,3 +325,11 @@ def test_text_of_a_wrong_charset_is_repaired_and_right_text_kept() -> None:
     broken = "Der FuÃŸball-Club verlor in MÃ¼nchen mit eins zu drei."
     assert repaired(broken) == "Der Fußball-Club verlor in München mit eins zu drei."
     assert repaired("Größe, naïve – „fair“") == "Größe, naïve – „fair“"
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "latin-1", "cp1252", "cp1250", "cp1251", "mac-roman", "cp437"])
+def test_lines_that_ftfy_is_spared_are_those_that_it_keeps(codec: str) -> None:
+    lines = ["Fußball à la carte", "„Über“ – 5 €", "Größe: 3 µm", "voilà !", "naïve café", "Ünal", "—"]
+    wrong = [line.encode().decode(codec, "ignore") for line in lines]
+    wrong += [line.replace("\xa0", " ") for line in wrong]
+    assert repaired("\n".join(wrong)).split("\n") == [ftfy.fix_encoding(line) for line in wrong]

@@ -301,17 +301,37 @@ def test_times_do_not_enter_the_data_version(tmp_path: Path) -> None:
     assert version("one", MONDAY) == version("other", FRIDAY)
 
 
-def test_what_was_taken_back_stays_in_the_history(town: Town) -> None:
-    seven, eight, nine = ({"a": STORY.format(hour)} for hour in ("seven", "eight", "nine"))
+def test_a_page_that_changes_back_is_a_version_of_its_own(town: Town, cleaned: list[str]) -> None:
+    seven, eight = ({"a": STORY.format(hour), "b": STORY.format("nine")} for hour in ("seven", "eight"))
     town.crawl(seven, MONDAY)
-    town.build()
+    first = town.build().artifact
     town.crawl(eight, TUESDAY)
     town.build()
+    cleaned.clear()
     town.crawl(seven, FRIDAY)
-    assert not town.build().computed, "it was built before"
-    later = datetime(2024, 5, 13, tzinfo=UTC)
-    town.crawl(nine, later)
-    assert history(town, "a") == [(MONDAY, TUESDAY, False), (TUESDAY, later, False), (later, None, False)]
+    again = town.build()
+    assert cleaned == ["a"]
+    assert history(town, "a") == [
+        (MONDAY, TUESDAY, False),
+        (TUESDAY, FRIDAY, False),
+        (FRIDAY, None, False),
+    ]
+    assert history(town, "b") == [(MONDAY, None, False)]
+    assert first is not None
+    assert again.artifact is not None
+    assert again.artifact.data_version == first.data_version, "nothing after it need be built again"
+    assert again.artifact.meta["changes"]["changed"] == 1
+    assert not town.build().computed
+    town.crawl({"b": seven["b"]}, datetime(2024, 5, 13, tzinfo=UTC))
+    assert history(town, "a")[-1] == (FRIDAY, datetime(2024, 5, 13, tzinfo=UTC), True)
+
+
+def test_a_page_that_goes_and_comes_back_as_it_was(town: Town) -> None:
+    both = {"a": STORY.format("seven"), "b": STORY.format("nine")}
+    for texts, at in ((both, MONDAY), ({"b": both["b"]}, TUESDAY), (both, FRIDAY)):
+        town.crawl(texts, at)
+        town.build()
+    assert history(town, "a") == [(MONDAY, TUESDAY, True), (FRIDAY, None, False)]
 
 
 # ------------------------------------------------------------------------------------------- changes

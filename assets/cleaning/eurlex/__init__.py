@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from assets.cleaning.draft import Draft, Unusable
@@ -10,6 +11,7 @@ from assets.cleaning.eurlex.facts import facts_of
 from assets.cleaning.eurlex.lines import lines_of
 from assets.cleaning.eurlex.structure import assemble
 from assets.cleaning.tree import by_id, parsed
+from assets.cleaning.unicode import repaired, tidy
 from warehouse.pages import decode
 
 _ACT = re.compile(
@@ -72,6 +74,8 @@ def clean_eurlex(body: bytes, content_type: str | None, url: str) -> Draft:
     if not lines:
         raise Unusable("the page of an act holds none of its text")
     act = assemble(lines)
+    if repaired(act.text) != act.text:  # line by line, which takes longer: offsets are counted after it
+        act = assemble([replace(line, text=tidy(repaired(line.text))) for line in lines])
     facts = facts_of(root, named, url, act)
     return Draft(
         text=act.text,
@@ -82,4 +86,5 @@ def clean_eurlex(body: bytes, content_type: str | None, url: str) -> Draft:
         keywords=facts.keywords,
         sections=act.sections,
         metadata={**facts.metadata, "structure": list(act.structure), **act.remarks},
+        repaired=True,
     )

@@ -135,6 +135,41 @@ def test_lists_of_other_articles_are_left_out() -> None:
     assert "Ganz andere Geschichte" not in text
 
 
+def test_a_day_at_the_end_of_the_title_is_the_date() -> None:
+    draft = clean(page(title="Sieg in der Halle | Sport | Kurier | 28.04.2023"))
+    assert (draft.title, draft.published_at, draft.metadata["date_source"]) == (
+        "Sieg in der Halle",
+        "2023-04-28",
+        "meta",
+    )
+    assert clean(page(title="Der Bericht vom 28.04.2023")).metadata["date_source"] != "meta"
+
+
+def test_a_year_alone_is_no_date() -> None:
+    assert clean(page(extra="<p>Copyright 2019 Kurier</p>")).published_at is None
+    assert clean(page(extra="<p>Veröffentlicht am 1. Januar 2019</p>")).published_at == "2019-01-01"
+
+
+def test_headings_are_sections() -> None:
+    one, two, three = (BODY.replace("Satz", word) for word in ("Absatz", "Teil", "Stück"))
+    parts = f"<h2>Die Halle</h2><p>{one}</p><h3>Das Dach</h3><p>{two}</p><h2>Die Gäste</h2><p>{three}</p>"
+    draft = clean(page(extra=parts))
+    found = [(part["heading"], part["level"]) for part in draft.sections]
+    assert found == [("Die Halle", 1), ("Das Dach", 2), ("Die Gäste", 1)]
+    hall, roof, guests = (draft.text[part["start"] : part["end"]] for part in draft.sections)
+    assert hall.startswith("Die Halle\nAbsatz 0")
+    assert hall.endswith(roof)
+    assert roof.startswith("Das Dach\nTeil 0")
+    assert draft.text.endswith(guests)
+
+
+def test_headings_stand_where_they_do_when_their_charset_was_wrong() -> None:
+    draft = clean(page(extra=f"<h2>FuÃŸball</h2><p>{BODY.replace('Satz', 'Absatz fÃ¼r')}</p>"))
+    (section,) = draft.sections
+    assert section["heading"] == "Fußball"
+    assert draft.text[section["start"] : section["end"]].startswith("Fußball\nAbsatz für 0")
+
+
 def test_a_missing_date_says_so() -> None:
     draft = clean(page())
     assert (draft.published_at, draft.metadata["date_source"]) == (None, "none")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from assets.cleaning.content import clean_content
@@ -81,7 +79,5 @@ def test_text_of_a_wrong_charset_is_repaired_before_offsets_are_counted() -> Non
 
 def test_elements_nested_without_end_are_read_or_refused() -> None:
     assert clean("body", f"<body>{'<div>' * 1000}deep words</body>").text == "deep words"
-    begin = time.perf_counter()
     with pytest.raises(Unusable, match="has no text"):  # the parser itself gives up at such a depth
         clean("body", f"<body>{'<div>' * 20_000}deep words</body>")
-    assert time.perf_counter() - begin < 20

@@ -220,6 +220,14 @@ def test_sections_lie_in_the_text_and_nest(html: str) -> None:
         open_until.append(section["end"])
 
 
+def test_an_act_of_a_wrong_charset_keeps_its_sections() -> None:
+    wrong = MODERN.replace("</body>", "<p class='oj-normal'>Itâ€™s a CafÃ© and a Cafe\u0301.</p></body>")
+    draft = clean(wrong)
+    assert "It’s a Café and a Café." in draft.text
+    assert outline(draft) == outline(clean(MODERN.replace("</body>", "<p class='oj-normal'>It.</p></body>")))
+    assert draft.repaired, "else its sections are left out with the next change of its text"
+
+
 @pytest.mark.parametrize(
     "name", ["search-1.html", "legal-notice.html", "homepage.html", "celex-numbers.html"]
 )

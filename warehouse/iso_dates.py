@@ -1,0 +1,72 @@
+"""Dates as pages and files write them, in ISO 8601."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from typing import Any
+
+from warehouse.json_ld import strings
+
+_DOTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
+_SLASHES = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
+_JAVA = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d\d:\d\d:\d\d) (\w+) (\d{4})")
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+_ZONES = {"CET": "+01:00", "CEST": "+02:00", "GMT": "+00:00", "UTC": "+00:00", "BST": "+01:00"}
+
+
+def first_iso(*candidates: Any, day_first: bool = False) -> str | None:
+    """Return the first date or time among the candidates (strings, JSON-LD values) in ISO 8601.
+
+    >>> first_iso(None, ["soon", "28.04.2023"], "2024-01-01")
+    '2023-04-28'
+    """
+    texts = (text for candidate in candidates for text in strings(candidate))
+    return next((found for text in texts if (found := iso(text.strip(), day_first=day_first))), None)
+
+
+def iso(text: str, *, day_first: bool = False) -> str | None:
+    """Return a date or time in ISO 8601, as precise as it stands there; None where there is none.
+
+    day_first: 5/6/2022 is the 5th of June; unless that is known it may be the 6th of May, and is no date
+
+    >>> iso("2024-05-03T14:24:00Z"), iso("28.04.2023"), iso("Fri Apr 28 19:20:36 CEST 2023")
+    ('2024-05-03T14:24:00+00:00', '2023-04-28', '2023-04-28T19:20:36+02:00')
+    >>> iso("24/05/2022; Date of signature"), iso("05/24/2022"), iso("5/6/2022"), iso("99/99/9999")
+    ('2022-05-24', '2022-05-24', None, None)
+    """
+    java = _JAVA.fullmatch(text)
+    if java and java[1] in _MONTHS:
+        text = f"{java[5]}-{_MONTHS[java[1]]:02d}-{int(java[2]):02d}T{java[3]}{_ZONES.get(java[4], '')}"
+    text = re.sub(r"(?<=\d) (?=[+-]\d\d:?\d\d$)", "", text)
+    try:
+        if len(text) == 10:
+            return date.fromisoformat(text).isoformat()
+        return datetime.fromisoformat(text).isoformat()
+    except ValueError:
+        return _numeric(text, day_first)
+
+
+def _numeric(text: str, day_first: bool) -> str | None:
+    if dots := _DOTS.search(text):
+        return _day(dots[3], dots[2], dots[1])
+    slashes = _SLASHES.search(text)
+    if slashes is None:
+        return None
+    readings = {_day(slashes[3], slashes[2], slashes[1])}
+    if not day_first:
+        readings.add(_day(slashes[3], slashes[1], slashes[2]))
+    sure = readings - {None}
+    return sure.pop() if len(sure) == 1 else None
+
+
+def _day(year: str, month: str, day: str) -> str | None:
+    try:
+        return date(int(year), int(month), int(day)).isoformat()
+    except ValueError:
+        return None
