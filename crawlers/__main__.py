@@ -15,7 +15,7 @@ from typing import Any
 from dagster_pipes import DAGSTER_PIPES_CONTEXT_ENV_VAR, PipesContext, open_dagster_pipes
 from pydantic import ValidationError
 
-from crawlers.crawl import crawl
+from crawlers.crawl import crawl, summary
 from warehouse.errors import AssayError, InputError
 from warehouse.paths import home
 from warehouse.source import Source
@@ -88,19 +88,6 @@ def _source(value: Any, where: str) -> Source:
 
 def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
-
-
-def summary(row: dict[str, Any]) -> str:
-    """Return a crawl's row as one line for people."""
-    failed: dict[str, int] = json.loads(row["failed"])
-    reasons = ", ".join(f"{count} {reason}" for reason, count in failed.items())
-    gone = f"{row['gone']} gone, " if row["gone"] else ""
-    return (
-        f"{row['source']}: {row['outcome']}; {row['new']} new, {row['changed']} changed, "
-        f"{row['unchanged']} unchanged, {gone}"
-        f"{sum(failed.values())} failed{f' ({reasons})' if failed else ''}; "
-        f"{row['requests']} requests, {row['bytes']} bytes"
-    )
 
 
 if __name__ == "__main__":

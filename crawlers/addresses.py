@@ -13,11 +13,14 @@ from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
 from scrapy.http import Response
 from scrapy.resolver import CachingHostnameResolver
 from twisted.internet.interfaces import IHostResolution, IResolutionReceiver
 from zope.interface import implementer  # type: ignore[import-untyped]
+
+from crawlers.heads import BoundedHeadFactory
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
@@ -105,6 +108,10 @@ class GuardedResolver(CachingHostnameResolver):
 
 class GuardedHandler(HTTP11DownloadHandler):
     """Downloads by HTTP, and says of a host without a public address why it was not asked."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._pool._factory = BoundedHeadFactory
 
     async def download_request(self, request: Request) -> Response:
         """Download; raise `IgnoreRequest`, which is not tried again, where the address is refused."""

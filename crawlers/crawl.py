@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Callable
@@ -9,13 +10,15 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
-from crawlers.store import PageStore, Row
+from crawlers.journal import Row
+from crawlers.store import STOPPED, PageStore
 from warehouse.errors import AssayError
 from warehouse.paths import Home
 from warehouse.source import Source
 
 if TYPE_CHECKING:
     from scrapy import Spider
+    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +79,7 @@ def _read(home: Home, name: str, source: Source) -> Row:
 def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: float) -> Row:
     from scrapy.crawler import AsyncCrawlerProcess
 
-    from crawlers.middlewares import check_mirrored, settings_of
+    from crawlers.mirror import check_mirrored, settings_of
     from crawlers.settings import settings_for
 
     if source.mirror:
@@ -96,12 +99,18 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
             raise AssayError(f"The crawl of `{name}` did not come to an end; {log} says why.")
         if spider.broken is not None:
             raise spider.broken
-        stats = crawler.stats
-        return store.finish(
-            _ending(stats.get_value("finish_reason"), source, spider.too_deep),
-            stats.get_value("downloader/request_count", 0),
-            stats.get_value("downloader/response_bytes", 0),
-        )
+        return close(store, crawler, crawler.stats.get_value("finish_reason"))
+
+
+def close(store: PageStore, crawler: Crawler, reason: str) -> Row:
+    """Close the store of a crawl that Scrapy ended for ``reason``, and return the crawl's row."""
+    spider, stats = crawler.spider, crawler.stats
+    ending = _ending(reason, spider.source, spider.too_deep)
+    return store.finish(
+        ending if spider.broken is None else f"error: {type(spider.broken).__name__}",
+        stats.get_value("downloader/request_count", 0),
+        stats.get_value("downloader/response_bytes", 0),
+    )
 
 
 def _mirror(source: Source) -> Any:
@@ -118,8 +127,21 @@ def _ending(reason: str, source: Source, too_deep: int) -> str:
         return f"limit: depth {source.limits.depth}"
     return {
         "closespider_timeout": f"limit: {source.limits.seconds} seconds",
-        "shutdown": "stopped by a signal",
+        "shutdown": STOPPED,
     }.get(reason, reason)
+
+
+def summary(row: dict[str, Any]) -> str:
+    """Return a crawl's row as one line for people."""
+    failed: dict[str, int] = json.loads(row["failed"])
+    reasons = ", ".join(f"{count} {reason}" for reason, count in failed.items())
+    gone = f"{row['gone']} gone, " if row["gone"] else ""
+    return (
+        f"{row['source']}: {row['outcome']}; {row['new']} new, {row['changed']} changed, "
+        f"{row['unchanged']} unchanged, {gone}"
+        f"{sum(failed.values())} failed{f' ({reasons})' if failed else ''}; "
+        f"{row['requests']} requests, {row['bytes']} bytes"
+    )
 
 
 class _OneLine(logging.Formatter):

@@ -1,10 +1,9 @@
-"""What a page says of itself: JSON-LD, OpenGraph, meta tags, dates; and the addresses in feeds."""
+"""What a page says of itself: JSON-LD, OpenGraph, meta tags."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date, datetime
 from typing import Any
 
 from parsel import Selector, SelectorList
@@ -20,7 +19,6 @@ ARTICLE_TYPES = frozenset(
         "BlogPosting", "SocialMediaPosting", "TechArticle", "ScholarlyArticle", "Report",
     }
 )  # fmt: skip
-_DAY_FIRST = re.compile(r"\b(\d{1,2})[./](\d{1,2})[./](\d{4})\b")
 
 
 def json_ld(page: Selector) -> list[Node]:
@@ -92,52 +90,6 @@ def text_of(found: Selector | SelectorList[Selector]) -> str:
     return squeezed(" ".join(node.xpath(".//text()").getall()))
 
 
-def iso(*candidates: Any) -> str | None:
-    """Return the first date or time among the candidates in ISO 8601, as precise as it stands there.
-
-    Day-first dates (`24/05/2022`, `24.5.2022`) are read too; a date that no calendar has is none.
-
-    >>> iso("24/05/2022; Date of signature"), iso("2024-06-20T12:00:00+01:00"), iso("99/99/9999")
-    ('2022-05-24', '2024-06-20T12:00:00+01:00', None)
-    """
-    for candidate in candidates:
-        for text in strings(candidate):
-            if found := _iso(text.strip()):
-                return found
-    return None
-
-
-def _iso(text: str) -> str | None:
-    try:
-        if len(text) == 10:
-            return date.fromisoformat(text).isoformat()
-        return datetime.fromisoformat(text).isoformat()
-    except ValueError:
-        pass
-    if not (found := _DAY_FIRST.search(text)):
-        return None
-    day, month, year = map(int, found.groups())
-    try:
-        return date(year, month, day).isoformat()
-    except ValueError:
-        return None
-
-
 def present(**fields: Any) -> dict[str, Any]:
     """Return the fields that say something: no None, no empty string or list."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
-
-
-def listed_urls(text: str) -> list[str] | None:
-    """Return the addresses in a sitemap, a sitemap index, an RSS or an Atom feed; None for any other XML."""
-    # The declared encoding is cut off: the text is decoded already, and lxml refuses both together.
-    xml = Selector(text=re.sub(r"^\s*<\?xml[^>]*\?>", "", text), type="xml")
-    xml.remove_namespaces()
-    found = {
-        "urlset": "/urlset/url/loc/text()",
-        "sitemapindex": "/sitemapindex/sitemap/loc/text()",
-        "rss": "/rss/channel/item/link/text()",
-        "RDF": "/RDF/item/link/text()",
-        "feed": "/feed/entry/link[not(@rel) or @rel='alternate']/@href",
-    }.get(xml.root.tag if isinstance(getattr(xml.root, "tag", None), str) else "")
-    return [url.strip() for url in xml.xpath(found).getall() if url.strip()] if found else None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from typing import Any, Self
 
+from scrapy import signals
 from scrapy.crawler import Crawler
 
+from crawlers.crawl import close, summary
 from crawlers.items import Page
+from crawlers.spiders.base import spider_of
 from crawlers.store import PageStore
 from warehouse.paths import home
 
@@ -24,16 +28,18 @@ class StorePipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the pipeline of a crawl."""
-        return cls(crawler)
+        pipeline = cls(crawler)
+        crawler.signals.connect(pipeline.spider_closed, signals.spider_closed)
+        return pipeline
 
     def open_spider(self) -> None:
         """Open a store where the spider has none."""
-        spider = self.crawler.spider
-        if spider.store is None:
+        spider = spider_of(self.crawler)
+        if spider is not None and spider.store is None:
             spider.store = spider.own_store = PageStore(home(), spider.name)
 
     def process_item(self, item: Any) -> Any:
-        """Store a page."""
+        """Store a page; return it without its body, as `scrapy crawl -O FILE` may write it."""
         if isinstance(item, Page):
             spider = self.crawler.spider
             try:
@@ -46,9 +52,12 @@ class StorePipeline:
             if time.monotonic() - self._told_at >= PROGRESS_SECONDS:
                 self._told_at = time.monotonic()
                 spider.progress(", ".join(f"{count} {name}" for name, count in spider.store.counts().items()))
+            return {part.name: getattr(item, part.name) for part in fields(item) if part.name != "body"}
         return item
 
-    def close_spider(self) -> None:
-        """Close the store that was opened here."""
-        if self.crawler.spider.own_store is not None:
-            self.crawler.spider.own_store.close()
+    def spider_closed(self, reason: str) -> None:
+        """Close the store that was opened here, with the record of its crawl."""
+        spider = spider_of(self.crawler)
+        if spider is not None and spider.own_store is not None:
+            row = close(spider.own_store, self.crawler, reason)
+            spider.progress(summary(row))

@@ -50,24 +50,47 @@ METAREFRESH_ENABLED = False
 # Breadth first: pages near the start come before deep ones, so that a limit cuts off the far ones.
 DEPTH_PRIORITY = 1
 SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
-SCHEDULER_DISK_QUEUE = (
-    "scrapy.squeues.FifoMemoryQueue"  # the disk queues are pickled; a crawl resumes from its journal
-)
+SCHEDULER_DISK_QUEUE = SCHEDULER_MEMORY_QUEUE
+
+# Without pickle: a crawl is resumed from what is stored, so that a job folder (JOBDIR) need not hold it.
+DUPEFILTER_CLASS = "crawlers.middlewares.SeenInThisCrawl"
 
 DOWNLOADER_MIDDLEWARES = {
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "crawlers.robots.RobotsMiddleware": 100,
     "crawlers.middlewares.RevalidateMiddleware": 620,
-    "crawlers.middlewares.OtherHostMiddleware": 610,
+    "crawlers.middlewares.RedirectBoundsMiddleware": 610,
     "crawlers.middlewares.BackOffMiddleware": 560,  # before a retry is made of the answer
 }
 EXTENSIONS = {
-    "crawlers.middlewares.HeadersExtension": 100,
-    "crawlers.middlewares.CrawlDelayExtension": 110,
-    "crawlers.middlewares.BytesExtension": 120,
+    "scrapy.extensions.spiderstate.SpiderState": None,
+    "crawlers.extensions.HeadersExtension": 100,
+    "crawlers.extensions.CrawlDelayExtension": 110,
+    "crawlers.extensions.BytesExtension": 120,
 }
 ITEM_PIPELINES = {"crawlers.pipelines.StorePipeline": 100}
 LOG_LEVEL = "INFO"
 LOG_FILE_APPEND = False
 STATS_DUMP = True
+
+
+def source_settings(source: Source) -> dict[str, Any]:
+    """Return the Scrapy settings that a source asks for: its pace, limits, contact.
+
+    As many requests are taken up at a time as the source has hosts: one that waits for its turn could neither
+    be overtaken by a newer page nor be dropped when a limit ends the crawl.
+    """
+    polite = source.delay > 0
+    return {
+        "USER_AGENT": f"{AGENT} (+{source.contact})" if source.contact else AGENT,
+        "DOWNLOAD_DELAY": source.delay,
+        "AUTOTHROTTLE_ENABLED": polite,
+        "AUTOTHROTTLE_START_DELAY": source.delay,
+        "CONCURRENT_REQUESTS": min(CONCURRENT_REQUESTS, len(source.hosts)) if polite else CONCURRENT_REQUESTS,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1 if polite else CONCURRENT_REQUESTS,
+        "DOWNLOAD_MAXSIZE": source.limits.page_bytes,
+        "CLOSESPIDER_TIMEOUT": source.limits.seconds,
+    }
 
 
 def settings_for(source: Source, name: str, home: Home, timeout: float = DOWNLOAD_TIMEOUT) -> dict[str, Any]:
@@ -80,16 +103,11 @@ def settings_for(source: Source, name: str, home: Home, timeout: float = DOWNLOA
         timeout: seconds to wait for one answer.
     """
     own = {key: value for key, value in globals().items() if key.isupper() and not key.startswith("_")}
-    return own | {
-        "USER_AGENT": f"{AGENT} (+{source.contact})" if source.contact else AGENT,
-        "DOWNLOAD_DELAY": source.delay,
-        "AUTOTHROTTLE_ENABLED": source.delay > 0,
-        "AUTOTHROTTLE_START_DELAY": source.delay,
-        "CONCURRENT_REQUESTS_PER_DOMAIN": 1 if source.delay > 0 else 8,
+    return {
+        **own,
+        **source_settings(source),
         "ALLOW_PRIVATE": source.allow_private,
         "HTTPPROXY_ENABLED": source.allow_private,
         "DOWNLOAD_TIMEOUT": timeout,
-        "DOWNLOAD_MAXSIZE": source.limits.page_bytes,
-        "CLOSESPIDER_TIMEOUT": source.limits.seconds,
         "LOG_FILE": str(home.crawls / name / "crawl.log"),
     }

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import json
-import logging
 import os
+import re
 import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import polars as pl
 
+from crawlers.followed import FollowedPages
 from crawlers.items import Page
+from crawlers.journal import KILLED, Row, killed, read_journal
 from warehouse.errors import LockedError
 from warehouse.identity import canonical
 from warehouse.pages import read_crawls, read_manifest, write_body, write_manifest
@@ -24,22 +26,33 @@ from warehouse.parquet import frame, replacing
 from warehouse.paths import Home
 from warehouse.schemas import CRAWLS, PAGES
 
-logger = logging.getLogger(__name__)
-
 Added = Literal["new", "changed", "unchanged", "failed", "gone", "repeated"]
-Row = dict[str, Any]
 
 GONE = {404, 410}
-KILLED = "killed"
-RESUMABLE = timedelta(hours=24)  # what a killed crawl fetched is not asked for again for so long
+FINISHED = "finished"
+STOPPED = "stopped by a signal"
+INTERRUPTED = re.compile(rf"{KILLED}|{STOPPED}|limit: \d+ seconds|error: .*")  # and to be carried on
+RESUMABLE = timedelta(hours=24)  # what an interrupted crawl fetched is not asked for again for so long
+
+
+class Seen(NamedTuple):
+    """What this crawl knows of a URL that it has come across."""
+
+    outcome: Added
+    reason: str | None = None
+    alias: bool = False
+    requested_url: str = ""
 
 
 class PageStore:
     """Takes the pages of one crawl of one source. One process a source at a time; others get `LockedError`.
 
-    Every page is a line in the journal, flushed, before `add` returns; `close` merges the journal into the
-    manifest. Where a process died in between, opening the store merges what it left, so no page that was
-    stored is lost, and none is there twice. Merging twice does no harm: the newest row of a URL wins.
+    The journal begins with the crawl, so that a crawl that is killed before its first page has a record too.
+    Every page is a line in it, flushed, before `add` returns; `close` merges the journal into the manifest.
+    Where a process died in between, opening the store merges what it left, so no page that was stored is
+    lost, and none is there twice. Merging twice does no harm: the newest row of a URL wins.
+
+    followed: the pages that held nothing to store, for the next crawl's conditional requests
     """
 
     def __init__(self, home: Home, source: str) -> None:
@@ -50,13 +63,15 @@ class PageStore:
         self.crawl_id = f"{self.started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._path = self.folder / "journal.jsonl"
         self._lock = _locked(self.folder / "lock", source)
-        self._added: dict[str, tuple[Added, str | None, bool]] = {}  # url -> outcome, reason, alias
+        self._added: dict[str, Seen] = {}
         self._rows: dict[str, Row] = {}
         self._before: dict[str, str | None] = {}  # url -> sha256, as the last crawl left it
-        self._journal: TextIOWrapper | None = None
+        self._changed = False
+        self.followed = FollowedPages(self.folder / "followed")
         self.merge_journal()
         self._before = {url: row["sha256"] for url, row in self._rows.items() if row["gone_at"] is None}
         self._fresh_from = self._resumed_from()
+        self._journal = self._begun()
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +79,9 @@ class PageStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and not self._journal.closed:
+            self._merge()
+            self._record(self._interrupted(error))
         self.close()
 
     def merge_journal(self) -> int:
@@ -75,12 +93,13 @@ class PageStore:
         self._rows = {row["url"]: row for row in known.iter_rows(named=True)}
         if not self._path.exists():
             return 0
-        header, entries = _read_journal(self._path)
+        header, entries = read_journal(self._path)
         for entry in entries:
             self._apply(entry)
-        write_manifest(self.home, self.source, self.manifest())
+        if entries:
+            write_manifest(self.home, self.source, self.manifest())
         if header and not (self.folder / f"{header['crawl_id']}.json").exists():
-            self._record(_killed(header, entries))
+            self._record(killed(header, entries))
         self._path.unlink()
         return len(entries)
 
@@ -93,7 +112,7 @@ class PageStore:
         return self._rows.get(url)
 
     def fresh(self, url: str) -> Row | None:
-        """Return the row of a page that a killed crawl, which this one carries on, has fetched already."""
+        """Return the row of a page that an interrupted crawl, which this one carries on, has fetched."""
         row = self._rows.get(url)
         if row is None or self._fresh_from is None or row["sha256"] is None or row["gone_at"]:
             return None
@@ -117,7 +136,8 @@ class PageStore:
 
         A failed page takes no body away: an earlier row that has one stays, marked `gone` where the answer
         says so. A URL counts once a crawl (`repeated`), but a page served under its URL replaces one that
-        only names it as canonical, and a body replaces a failure.
+        only names it as canonical, and a body replaces a failure. Of several that name it as canonical, the
+        one with the first URL is kept, whichever came first.
         """
         if not self._is_better(page):
             return "repeated"
@@ -127,19 +147,23 @@ class PageStore:
         sha256 = write_body(self.home, page.body) if page.body is not None else None
         outcome = _outcome(sha256, self._before.get(page.url))
         self._note({"outcome": outcome, "page": _row(page, sha256)})
-        self._added[page.url] = (outcome, page.reason, page.alias)
+        self._added[page.url] = Seen(outcome, page.reason, page.alias, page.requested_url)
         return outcome
 
     def _is_better(self, page: Page) -> bool:
         if page.url not in self._added:
             return True
-        outcome, _, alias = self._added[page.url]
-        return page.body is not None and (outcome in {"failed", "gone"} or (alias and not page.alias))
+        seen = self._added[page.url]
+        if page.body is None:
+            return False
+        if seen.outcome in {"failed", "gone"}:
+            return True
+        return seen.alias and (not page.alias or page.requested_url < seen.requested_url)
 
     def leave(self, url: str) -> None:
         """Mark a page as gone: its row and body stay, and it comes back when it is served again."""
         self._note({"gone": url, "at": datetime.now(UTC).isoformat()})
-        self._added[url] = ("gone", None, False)
+        self._added[url] = Seen("gone")
 
     def settle(self, url: str) -> None:
         """Note that a URL answered and holds nothing to store: an earlier failure of it is over."""
@@ -149,7 +173,7 @@ class PageStore:
 
     def counts(self) -> dict[str, int]:
         """Return how many pages of this crawl are `new`, `changed`, `unchanged`, `gone` and `failed`."""
-        seen = Counter(outcome for outcome, _, _ in self._added.values())
+        seen = Counter(one.outcome for one in self._added.values())
         return {name: seen[name] for name in ("new", "changed", "unchanged", "gone", "failed")}
 
     def finish(self, outcome: str, requests: int, size: int, *, complete: bool = False) -> Row:
@@ -161,12 +185,25 @@ class PageStore:
             size: bytes received.
             complete: everything that the source holds was seen, so what was not seen is gone from it.
         """
-        reasons = Counter(reason for _, reason, _ in self._added.values() if reason)
         if complete:
             self._leave_unseen()
+        if outcome == FINISHED:
+            self.followed.sweep(self.started_at)
+        self._merge()
+        row = self._row_of(outcome, requests, size)
+        self._record(row)  # before the journal goes, without which nobody would know of this crawl
         self.close()
+        return row
+
+    def _interrupted(self, error: BaseException) -> Row:
+        return self._row_of(
+            STOPPED if isinstance(error, KeyboardInterrupt) else f"error: {type(error).__name__}", None, None
+        )
+
+    def _row_of(self, outcome: str, requests: int | None, size: int | None) -> Row:
+        reasons = Counter(one.reason for one in self._added.values() if one.reason)
         counts = {name: count for name, count in self.counts().items() if name != "failed"}
-        row: Row = {
+        return {
             "crawl_id": self.crawl_id,
             "source": self.source,
             "started_at": self.started_at.isoformat(),
@@ -177,8 +214,6 @@ class PageStore:
             **counts,
             "failed": canonical(dict(sorted(reasons.items()))),
         }
-        self._record(row)
-        return row
 
     def _leave_unseen(self) -> None:
         for row in self.unseen():
@@ -188,24 +223,29 @@ class PageStore:
 
     def close(self) -> None:
         """Merge what this crawl added, without a record of it, and let other processes have the source."""
-        if self._journal is not None:
-            self._journal.flush()
-            os.fsync(self._journal.fileno())
+        if not self._journal.closed:
+            self._merge()
             self._journal.close()
-            self._journal = None
-            write_manifest(self.home, self.source, self.manifest())
-            self._path.unlink()
+            self._path.unlink(missing_ok=True)
         self._lock.close()
 
+    def _begun(self) -> TextIOWrapper:
+        journal = self._path.open("w", encoding="utf-8")
+        header = {"crawl_id": self.crawl_id, "started_at": self.started_at.isoformat(), "source": self.source}
+        journal.write(json.dumps({"crawl": header}) + "\n")
+        journal.flush()
+        return journal
+
+    def _merge(self) -> None:
+        if not self._changed:
+            return
+        self._journal.flush()
+        os.fsync(self._journal.fileno())
+        write_manifest(self.home, self.source, self.manifest())
+        self._changed = False
+
     def _note(self, entry: Row) -> None:
-        if self._journal is None:
-            self._journal = self._path.open("w", encoding="utf-8")
-            header = {
-                "crawl_id": self.crawl_id,
-                "started_at": self.started_at.isoformat(),
-                "source": self.source,
-            }
-            self._journal.write(json.dumps({"crawl": header}) + "\n")
+        self._changed = True
         self._journal.write(json.dumps(entry) + "\n")
         self._journal.flush()
         self._apply(entry)
@@ -226,10 +266,10 @@ class PageStore:
         self._rows[row["url"]] = row
 
     def _resumed_from(self) -> datetime | None:
-        """Return when the crawl began that this one carries on: the last ones in a row that were killed."""
+        """Return when the crawl began that this one carries on: the last in a row that were interrupted."""
         began = None
         for row in reversed(read_crawls(self.home, self.source).rows(named=True)):
-            if row["outcome"] != KILLED:
+            if not INTERRUPTED.fullmatch(row["outcome"]):
                 break
             began = row["started_at"]
         return max(began, datetime.now(UTC) - RESUMABLE) if began else None
@@ -274,39 +314,4 @@ def _row(page: Page, sha256: str | None) -> Row:
         "fields": canonical(page.fields),
         "reason": page.reason,
         "gone_at": None,
-    }
-
-
-def _read_journal(path: Path) -> tuple[Row | None, list[Row]]:
-    """Return the journal's header and entries; a line that was torn by the end of its process is left out."""
-    header: Row | None = None
-    entries = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            logger.warning("%s: line %d is torn and left out; its page will be fetched again", path, number)
-            continue
-        if "crawl" in entry:
-            header = entry["crawl"]
-        else:
-            entries.append(entry)
-    return header, entries
-
-
-def _killed(header: Row, entries: list[Row]) -> Row:
-    """Return the record of a crawl whose process died: what it stored is known, what it requested is not."""
-    pages = {entry["page"]["url"]: entry for entry in entries if "page" in entry}.values()
-    seen = Counter(entry["outcome"] for entry in pages)
-    reasons = Counter(entry["page"]["reason"] for entry in pages if entry["page"]["reason"])
-    times = [entry["page"]["fetched_at"] for entry in pages]
-    return {
-        **header,
-        "ended_at": max(times, default=header["started_at"]),
-        "outcome": KILLED,
-        "requests": None,
-        "bytes": None,
-        **{name: seen[name] for name in ("new", "changed", "unchanged")},
-        "gone": sum("gone" in entry for entry in entries),
-        "failed": canonical(dict(sorted(reasons.items()))),
     }

@@ -11,9 +11,10 @@ Node = dict[str, Any]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-_COMMENT = re.compile(
-    r"^\s*(?:<!--|/\*\s*<!\[CDATA\[\s*\*/|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|/\*\s*\]\]>\s*\*/|//\s*\]\]>|\]\]>)\s*;?\s*$"
-)
+# Each is tried at one place of a stripped text, and only there: a page of blanks must not take hours.
+_OPENING = re.compile(r"(?:<!--|/\*\s*<!\[CDATA\[\s*\*/|//\s*<!\[CDATA\[|<!\[CDATA\[)")
+_CLOSING = re.compile(r"(?:-->|/\*\s{0,9}\]\]>\s{0,9}\*/|//\s{0,9}\]\]>|\]\]>)\Z")
+_CLOSING_LENGTH = 40
 
 
 def nodes_in(text: str, *through: str) -> list[Node]:
@@ -37,13 +38,23 @@ def lenient_json(text: str) -> Any:
     >>> lenient_json('<!-- {"a": [1, 2,],} -->')
     {'a': [1, 2]}
     """
-    bare = _COMMENT.sub("", _COMMENT.sub("", text)).strip().removesuffix(";")
+    bare = _bare(_bare(text))
     for attempt in (bare, _TRAILING_COMMA.sub(r"\1", _CONTROL.sub(" ", bare))):
         try:
             return json.loads(attempt, strict=False)
         except (ValueError, RecursionError):
             continue
     return None
+
+
+def _bare(text: str) -> str:
+    """Return a text without the white space, the semicolons and one pair of comment marks around it."""
+    bare = text.strip().rstrip("; \t\r\n")
+    if opening := _OPENING.match(bare):
+        bare = bare[opening.end() :]
+    if closing := _CLOSING.search(bare, max(0, len(bare) - _CLOSING_LENGTH)):
+        bare = bare[: closing.start()]
+    return bare.strip().rstrip("; \t\r\n")
 
 
 def _unfolded(value: Any, through: tuple[str, ...]) -> Iterator[Node]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from warehouse.cron import is_cron
 from warehouse.recipe import Strict
 
 SPIDERS = ("eurlex", "news", "blog", "site")
 READERS = ("beir", "folder", "html", "jsonl", "pdf", "table", "text", "warc")
+
+CELEX = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"  # with its version's date
+EURLEX = "eur-lex.europa.eu"
 
 Column = Literal["text", "title", "url", "id", "date"]
 
@@ -22,6 +26,7 @@ _BELONGS: dict[str, tuple[str, ...]] = {
     "deny": SPIDERS,
     "allow_private": SPIDERS,
     "content": ("site",),
+    "pdf": ("eurlex",),
     "lines": ("text",),
     "columns": ("jsonl", "table"),
     "text_column": ("table",),
@@ -35,6 +40,9 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 class Limits(Strict):
     """Bounds of one crawl; a crawl that meets one ends in good order and says so.
 
+    pages: stored or failed; ten times as many, and never under 1,000, may be followed only (sections, lists)
+    depth: links from a start URL; the next page of the same list is no deeper
+    seconds: from the first request on; an answer that is under way is waited for
     bytes: of all bodies together, as sent or read
     page_bytes: of one body, as sent and unpacked
     """
@@ -51,15 +59,20 @@ class DateBy(Strict):
 
     model: a LiteLLM name, or `local/NAME` for a model of the registry
     api_base: address of an OpenAI-compatible server, where it is not the provider's own
+    budget_usd: no more calls are made once that much was spent in one run; None: no limit
     """
 
     model: Annotated[str, Field(min_length=3, max_length=200)]
     api_base: Annotated[str, Field(pattern="^https?://")] | None = None
+    budget_usd: Annotated[float, Field(ge=0)] | None = None
 
 
 class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
+    start: URLs; for the spider `eurlex` CELEX numbers too, whose acts are asked for in `language` (English
+        unless said) at EUR-Lex, or at the first of `domains`
+    pdf: ask for the PDF of an act too, and not only where it has no HTML; for the spider `eurlex`
     domains: hosts that are crawled, those below them included; the hosts of the start URLs unless said
     allow: regular expressions; where there are any, a link is followed only if one is found in its URL
     deny: regular expressions; a link is not followed if one is found in its URL
@@ -84,6 +97,7 @@ class Source(Strict):
     deny: tuple[str, ...] = ()
     allow_private: bool = False
     content: str | None = None
+    pdf: bool = False
     path: str | None = None
     lines: bool = False
     columns: dict[Column, str] = Field(default_factory=dict)
@@ -127,6 +141,14 @@ class Source(Strict):
             raise ValueError(f"domains are host names, such as example.org, not {bad[0]!r}")
         return tuple(host.lower() for host in hosts)
 
+    @field_validator("schedule")
+    @classmethod
+    def _is_cron(cls, schedule: str) -> str:
+        if not is_cron(schedule):
+            told = "a schedule is a cron expression: minute, hour, day, month and day of the week, as in"
+            raise ValueError(f"{told} '0 5 * * 1' for Mondays at 5, not {schedule!r}")
+        return schedule
+
     @field_validator("content")
     @classmethod
     def _is_selector(cls, selector: str | None) -> str | None:
@@ -139,6 +161,18 @@ class Source(Strict):
             raise ValueError(f"{selector!r} is no CSS selector: {error}") from error
         return selector
 
+    @model_validator(mode="before")
+    @classmethod
+    def _are_acts(cls, given: Any) -> Any:
+        """Write CELEX numbers among the start URLs as the URLs of their acts."""
+        if not isinstance(given, dict) or given.get("spider") != "eurlex":
+            return given
+        start, domains, language = given.get("start"), given.get("domains"), given.get("language") or "en"
+        if not isinstance(start, list | tuple) or not isinstance(language, str):
+            return given
+        host = domains[0] if isinstance(domains, list | tuple) and domains else EURLEX
+        return {**given, "start": [_act_url(one, str(host), language) for one in start]}
+
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
         if (self.spider is None) == (self.reader is None):
@@ -150,6 +184,8 @@ class Source(Strict):
         bad = [url for url in self.start if not url.startswith(("http://", "https://"))]
         if bad:
             raise ValueError(f"start URLs begin with http:// or https://, not {bad[0]!r}")
+        for url in self.start:
+            _check_url(url)
         return self
 
     @model_validator(mode="after")
@@ -163,3 +199,30 @@ class Source(Strict):
             if not any(host == own or host.endswith(f".{own}") for own in self.hosts):
                 raise ValueError(f"the start URL {url} lies on none of the `domains`")
         return self
+
+
+def _act_url(one: Any, host: str, language: str) -> Any:
+    """Return the URL of the act that a CELEX number names; anything else as it is.
+
+    >>> _act_url("CELEX:32019L0944", "eur-lex.europa.eu", "de")
+    'https://eur-lex.europa.eu/legal-content/DE/TXT/HTML/?uri=CELEX:32019L0944'
+    """
+    found = re.fullmatch(rf"(?:CELEX:)?({CELEX})", one.strip(), re.I) if isinstance(one, str) else None
+    if found is None:
+        return one
+    return f"https://{host}/legal-content/{language.upper()}/TXT/HTML/?uri=CELEX:{found[1].upper()}"
+
+
+def _check_url(url: str) -> None:
+    """Raise `ValueError` for a start URL that cannot be asked for; its password is not repeated."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no URL: {error}") from error
+    if "@" in parts.netloc:
+        raise ValueError(
+            f"the start URL of {host} holds a user name; a crawl sends none, and stores its URLs"
+        )
+    if not host:
+        raise ValueError(f"{url!r} names no host")

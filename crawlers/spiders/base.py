@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import mimetypes
-import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import PurePosixPath
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Self
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 import scrapy
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    CloseSpider,
-    DontCloseSpider,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    IgnoreRequest,
-    ResponseDataLossError,
-)
+from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.http import HtmlResponse, Request, Response
-from scrapy.linkextractors import IGNORED_EXTENSIONS
-from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 from scrapy.utils.gz import gunzip, gzip_magic_number
 from twisted.python.failure import Failure
 
+from crawlers.arguments import source_of
+from crawlers.feeds import Listed, listed_in, listed_lines, looks_listed
+from crawlers.followed import Followed
 from crawlers.items import Page
-from crawlers.markup import listed_urls
+from crawlers.links import Bounds, clean_url, kind_by_name
+from crawlers.reasons import reason_of, too_large
+from crawlers.settings import source_settings
 from crawlers.store import PageStore
 from warehouse.pages import decode, media_type
 from warehouse.source import Source
@@ -39,36 +29,17 @@ from warehouse.source import Source
 Output = Iterator[Page | Request]
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
-LISTS = frozenset(
-    {
-        "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
-        "application/gzip", "application/x-gzip",
-    }
-)  # fmt: skip
-BARREN_PAGES = (
-    20  # result pages in a row without a new link, after which their pagination is followed no more
-)
+PACKED = frozenset({"application/gzip", "application/x-gzip"})
+LISTS = PACKED | {
+    "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml"
+}  # fmt: skip
+BARREN_PAGES = 20  # result pages in a row without a new link, after which their row is followed no more
+# Pages that are followed only are bounded too: a calendar without end has nothing else to stop it.
+FOLLOWED_A_PAGE = 10
+FOLLOWED_AT_LEAST = 1000
 
-_REASONS = (
-    (DownloadTimeoutError, "timeout"),
-    (CannotResolveHostError, "dns"),
-    (DownloadConnectionRefusedError, "connection refused"),
-    (DownloadFailedError, "connection lost"),
-    (ResponseDataLossError, "connection lost"),
-    (ConnectionError, "connection lost"),
-)
-
-
-def clean_url(base: str, href: str) -> str:
-    """Return the absolute URL of a link, without its fragment.
-
-    >>> clean_url("https://a.example/x/", " ../y?q=1#top ")
-    'https://a.example/y?q=1'
-    """
-    try:
-        return urldefrag(urljoin(base, href.strip())).url
-    except ValueError:  # such as http://[broken
-        return ""
+# The newest first, across all lists: lists come before pages with a date, these by month, others by depth.
+_LIST_PRIORITY = 1_000_000
 
 
 class SiteSpider(scrapy.Spider):
@@ -84,23 +55,20 @@ class SiteSpider(scrapy.Spider):
         source: Source | None = None,
         store: PageStore | None = None,
         progress: Callable[[str], None] | None = None,
-        start: str = "",
-        **kwargs: Any,
+        **arguments: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.source = source or Source.model_validate(
-            {"spider": self.name, "start": [url for url in start.split(",") if url]}
-        )
+        super().__init__()
+        self.source = source or source_of(self.name, arguments)
         self.store = store
         self.own_store: PageStore | None = None
         self.progress = progress or self.logger.info
         self.allowed_domains = list(self.source.hosts)
-        self._allowed = [re.compile(pattern) for pattern in self.source.allow]
-        self._denied = [re.compile(pattern) for pattern in self.source.deny]
+        self.bounds = Bounds(self.source)
         self.broken: Exception | None = None  # why a page could not be stored
         self.too_deep = 0
         self.received_bytes = 0
-        self._answered = 0
+        self._answered = 0  # pages that were stored or failed
+        self._followed = 0  # pages that held nothing to store
         self._known: set[str] = set()
         self._hosts: set[str] = set()  # those that answered
         self._looked_back = False
@@ -109,8 +77,10 @@ class SiteSpider(scrapy.Spider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Make the spider of a crawl."""
+        """Make the spider of a crawl; one of `scrapy crawl` is as polite as its arguments say."""
         spider: Self = super().from_crawler(crawler, *args, **kwargs)
+        if "source" not in kwargs:
+            crawler.settings.setdict(source_settings(spider.source), priority="spider")
         crawler.signals.connect(spider.look_back, signals.spider_idle)
         return spider
 
@@ -119,11 +89,16 @@ class SiteSpider(scrapy.Spider):
         for url in self.source.start:
             yield self.request(clean_url(url, ""), hops=0)
 
-    def request(self, url: str, hops: int, barren: int = 0, **listed: Any) -> Request:
-        """Return a request for ``url``; ``listed`` is what the page that links it says of it."""
-        self._known.add(url)
+    def request(self, url: str, hops: int, barren: int = 0, priority: int = 0, **listed: Any) -> Request:
+        """Return a request for ``url``; ``listed`` is what the page that links it says of it.
+
+        Raises:
+            ValueError: it is no URL that could be asked for.
+        """
         meta = {"hops": hops, "barren": barren, "listed": listed}
-        return Request(url, self.received, errback=self.failed, meta=meta)
+        request = Request(url, self.received, errback=self.failed, meta=meta, priority=priority)
+        self._known |= {url, request.url}  # as it is written, and as it is sent
+        return request
 
     def look_back(self) -> None:
         """Once no link is left, ask for the stored pages that nothing links to any more.
@@ -137,7 +112,7 @@ class SiteSpider(scrapy.Spider):
         asked = 0
         for row in self.store.unseen():
             url = row["url"]
-            if self.why_not(url):
+            if self.bounds.why_not(url, start=row["requested_url"] in self.source.start):
                 self.store.leave(url)
             elif url not in self._known and urlsplit(url).hostname in self._hosts:
                 asked += 1
@@ -149,26 +124,37 @@ class SiteSpider(scrapy.Spider):
         request = self.request(url, hops=0)
         return request.replace(meta={**request.meta, "again": requested_url}, dont_filter=True)
 
-    def follow(self, response: Response, hrefs: list[str], **listed: Any) -> Output:
+    def follow(self, response: Response, urls: list[str], **listed: Any) -> Output:
         """Ask for the pages that ``response`` links to, on the source's own hosts, one link deeper.
 
         A link whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page.
         """
+        yield from self._follow(
+            response,
+            (Listed(clean_url(response.url, url)) for url in urls if url not in self._known),
+            **listed,
+        )
+
+    def _follow(self, response: Response, links: Iterable[Listed], **listed: Any) -> Output:
         if "again" in response.meta:  # nothing leads to it any more, so it leads nowhere
             return
         hops = response.meta["hops"] + 1
-        new = (href for href in hrefs if href not in self._known)
-        for url in dict.fromkeys(clean_url(response.url, href) for href in new):
-            if url in self._known or not self.is_own(url):
+        for link in links:
+            if link.url in self._known or not self.is_own(link.url):
                 continue
-            kind = self._unreadable_name(url)
-            if kind:
-                self._known.add(url)
-                yield Page(url, url, content_type=kind, reason=f"not text: {kind}")
+            if kind := kind_by_name(link.url, self.is_readable):
+                self._known.add(link.url)
+                yield Page(link.url, link.url, content_type=kind, reason=f"not text: {kind}")
             elif hops > self.source.limits.depth:
                 self.too_deep += 1
             else:
-                yield self.request(url, hops, **listed)
+                yield from self._asked(link.url, hops, priority=_priority(link), **listed)
+
+    def _asked(self, url: str, hops: int, barren: int = 0, **listed: Any) -> Iterator[Request]:
+        try:
+            yield self.request(url, hops, barren, **listed)
+        except ValueError as error:  # one bad link must not cost its page
+            self.logger.debug("%s is no URL: %s", url, error)
 
     def turn(self, response: Response, hrefs: list[str], *, fruitful: bool) -> Output:
         """Ask for the next of a row of result pages, unless the row has long brought nothing new."""
@@ -181,43 +167,21 @@ class SiteSpider(scrapy.Spider):
             if barren >= BARREN_PAGES:
                 self.logger.warning("%s: %d pages without a new link, its row is left here", url, barren)
             else:
-                yield self.request(url, response.meta["hops"], barren)
+                yield from self._asked(url, response.meta["hops"], barren)
 
     def is_own(self, url: str) -> bool:
         """Tell whether a URL lies on a host of the source, or below one, and is one that it allows."""
-        return self.why_not(url) is None
+        return self.bounds.why_not(url) is None
 
-    def why_not(self, url: str, *, start: bool = False) -> str | None:
-        """Say why a URL is not followed; None where it is. A start URL need not match `allow`."""
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return "no URL"
-        host = parts.hostname or ""
-        if parts.scheme not in {"http", "https"} or not any(
-            host == domain or host.endswith(f".{domain}") for domain in self.allowed_domains
-        ):
-            return f"another host: {host}"
-        if any(pattern.search(url) for pattern in self._denied):
-            return "what `deny` forbids"
-        if self._allowed and not start and not any(pattern.search(url) for pattern in self._allowed):
-            return "what `allow` does not name"
-        return None
-
-    def is_readable(self, kind: str) -> bool:
-        """Tell whether this spider has use for a media type."""
+    def is_readable(self, kind: str, url: str = "") -> bool:
+        """Tell whether this spider has use for a media type, under a URL whose name may say more."""
+        if kind == "application/octet-stream" and urlsplit(url).path.endswith(".gz"):
+            return True
         return kind in self.readable or kind in LISTS or kind.startswith("text/")
 
     def stored(self, url: str) -> dict[str, Any] | None:
         """Return the manifest row of a URL, or None."""
         return self.store.row(url) if self.store else None
-
-    def _unreadable_name(self, url: str) -> str | None:
-        suffix = PurePosixPath(urlsplit(url).path).suffix.lower()
-        if suffix.removeprefix(".") not in IGNORED_EXTENSIONS:
-            return None
-        kind = mimetypes.guess_type(f"x{suffix}")[0] or "application/octet-stream"
-        return None if self.is_readable(kind) else kind
 
     # -------------------------------------------------------------------------------------- responses
 
@@ -234,7 +198,7 @@ class SiteSpider(scrapy.Spider):
         except CloseSpider:
             raise
         except _DecompressionMaxSizeExceeded:
-            yield self.failure(response, self._too_large("when unpacked"))
+            yield self.failure(response, too_large(self.source.limits.page_bytes, unpacked=True))
         except Exception as error:
             self.logger.exception("%s cannot be read", response.url)
             yield self.failure(response, f"cannot be read: {type(error).__name__}")
@@ -242,21 +206,26 @@ class SiteSpider(scrapy.Spider):
     def _read(self, response: Response) -> Output:
         content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
         kind = media_type(content_type) or ("text/html" if isinstance(response, HtmlResponse) else "")
-        if not self.is_readable(kind):
+        if not self.is_readable(kind, response.url):
             yield self.failure(response, f"not text: {kind or 'unknown'}")
         elif response.status != 200:
             yield self.failure(response, f"status {response.status}")
         elif not response.body:
             yield self.failure(response, "empty answer")
-        elif kind in LISTS:
+        elif kind in LISTS or looks_listed(response.body) or self._is_packed(response):
             yield from self._read_list(response, content_type)
         elif kind in HTML:
             encoding = decode(response.body, content_type)[1]
             yield from self.visit(HtmlResponse(**_parts(response), encoding=encoding))
         elif kind in self.readable:
             yield from self.visit_file(response, kind)
-        else:  # text, but nothing that a page could be: plain text, a calendar, a script
+        else:  # text, but nothing that a page could be: a sitemap of lines, a calendar, a script
             self.settle(response)
+            yield from self.follow(response, listed_lines(decode(response.body, content_type)[0]))
+
+    def _is_packed(self, response: Response) -> bool:
+        """Tell whether a body is a packed sitemap; many servers know no media type of `.gz`."""
+        return gzip_magic_number(response) and urlsplit(response.url).path.endswith(".gz")
 
     def visit_file(self, response: Response, kind: str) -> Output:
         """Yield the page of a file that is no HTML."""
@@ -267,10 +236,11 @@ class SiteSpider(scrapy.Spider):
         if gzip_magic_number(response):
             body = gunzip(body, max_size=self.source.limits.page_bytes)
         text, encoding = decode(body, content_type)
-        urls = listed_urls(text)
-        if urls is not None:
+        links = listed_in(text)
+        if links is not None:
             self.settle(response)
-            yield from self.follow(response, urls)
+            whole = [one._replace(url=clean_url(response.url, one.url)) for one in links]
+            yield from self._follow(response, whole)
         elif "<html" in text[:1000].lower():  # XHTML that is served as XML
             yield from self.visit(HtmlResponse(**_parts(response), encoding=encoding))
         else:
@@ -279,7 +249,9 @@ class SiteSpider(scrapy.Spider):
     def failed(self, failure: Failure) -> Output:
         """Turn a request that brought no page into a failed page."""
         self._check_limit()
-        yield from self.missed(failure.request, failure, self._reason(failure.value))
+        yield from self.missed(
+            failure.request, failure, reason_of(failure.value, self.source.limits.page_bytes)
+        )
 
     def missed(self, request: Request, failure: Failure, reason: str) -> Output:
         """Yield the failed page of a request, and what may be tried in its stead."""
@@ -295,27 +267,6 @@ class SiteSpider(scrapy.Spider):
             asked = (request.meta.get("redirect_urls") or [request.url])[0]
             yield Page(request.url, asked, reason=reason)
 
-    def _reason(self, error: BaseException) -> str:
-        if isinstance(error, HttpError):
-            return f"status {error.response.status}"
-        if isinstance(error, IgnoreRequest):
-            return self._refusal(str(error))
-        if isinstance(error, DownloadCancelledError):
-            return self._too_large()
-        known = (reason for kind, reason in _REASONS if isinstance(error, kind))
-        return next(known, f"error: {type(error).__name__}")
-
-    def _refusal(self, message: str) -> str:
-        if "DOWNLOAD_MAXSIZE" in message:
-            return self._too_large("when unpacked")
-        return {
-            "Forbidden by robots.txt": "robots.txt forbids it",
-            "max redirections reached": "too many redirects",
-        }.get(message, message)
-
-    def _too_large(self, when: str = "") -> str:
-        return f"larger than {self.source.limits.page_bytes} bytes {when}".strip()
-
     def _check_limit(self) -> None:
         if self.broken:
             raise CloseSpider("broken")
@@ -323,6 +274,9 @@ class SiteSpider(scrapy.Spider):
             raise CloseSpider(f"limit: {self.source.limits.bytes} bytes")
         if self._answered >= self.source.limits.pages:
             raise CloseSpider(f"limit: {self.source.limits.pages} pages")
+        followed = max(FOLLOWED_AT_LEAST, FOLLOWED_A_PAGE * self.source.limits.pages)
+        if self._followed >= followed:
+            raise CloseSpider(f"limit: {followed} pages that hold nothing to store")
 
     # -------------------------------------------------------------------------------------- pages
 
@@ -330,7 +284,12 @@ class SiteSpider(scrapy.Spider):
         """Return the page of a response, under its canonical URL if that lies on the same host."""
         self._answered += 1
         url = self._canonical(response.url, canonical) or response.url
-        return Page(body=response.body, fields=fields, alias=url != response.url, **_facts(response, url))
+        facts = _facts(response, url)
+        alias = url != response.url
+        if alias:  # the validators are those of the URL that was asked for, and of no use under the other one
+            self._keep(response)
+            facts |= {"etag": None, "last_modified": None}
+        return Page(body=response.body, fields=fields, alias=alias, **facts)
 
     def failure(self, response: Response, reason: str) -> Page:
         """Return the failed page of a response that has nothing to store."""
@@ -338,9 +297,17 @@ class SiteSpider(scrapy.Spider):
         return Page(reason=reason, **_facts(response, response.url))
 
     def settle(self, response: Response) -> None:
-        """Note that a URL answered and holds nothing to store."""
+        """Note that a URL answered and holds nothing to store; keep it for the next crawl's question."""
+        self._followed += 1
         if self.store:
             self.store.settle(response.url)
+            self._keep(response)
+
+    def _keep(self, response: Response) -> None:
+        if self.store:
+            facts = _facts(response, response.url)
+            names = ("url", "content_type", "etag", "last_modified")
+            self.store.followed.keep(Followed(**{name: facts[name] for name in names}, body=response.body))
 
     def _canonical(self, url: str, canonical: str | None) -> str | None:
         """Return the canonical URL; a site that names its home page on every page is not believed."""
@@ -350,6 +317,18 @@ class SiteSpider(scrapy.Spider):
         if here.hostname != there.hostname or same_page or (there.path in {"", "/"} and not there.query):
             return None
         return target
+
+
+def spider_of(crawler: Crawler) -> SiteSpider | None:
+    """Return the spider of a crawl; None for that of `scrapy fetch` and `scrapy shell`, which is not ours."""
+    return crawler.spider if isinstance(crawler.spider, SiteSpider) else None
+
+
+def _priority(link: Listed) -> int:
+    """Return how early a listed page is asked for; 0 where its list does not say when it is from."""
+    if link.is_list:
+        return _LIST_PRIORITY
+    return link.date.year * 12 + link.date.month if link.date else 0
 
 
 def _parts(response: Response) -> dict[str, Any]:

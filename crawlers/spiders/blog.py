@@ -6,12 +6,13 @@ from typing import Any
 
 from parsel import Selector
 
-from crawlers.markup import Node, distinct, first, iso, listed, meta, present, text_of
+from crawlers.markup import Node, distinct, first, listed, meta, present, text_of
 from crawlers.spiders.news import NewsSpider, authors
+from warehouse.iso_dates import first_iso
 
 # A post's own heading leads nowhere; on an index page it leads to the post.
 _POSTS = (
-    "//article[.//time][not(ancestor::article)][.//*[self::h1 or self::h2][not(.//a) and not(ancestor::a)]]"
+    "//article[not(ancestor::article)][.//time][.//*[self::h1 or self::h2][not(.//a) and not(ancestor::a)]]"
 )
 _TAGS = "//article//a[contains(concat(' ', @rel, ' '), ' tag ')]"
 
@@ -40,13 +41,13 @@ class BlogSpider(NewsSpider):
             ),
             tags=distinct(said or [text_of(link) for link in page.xpath(_TAGS)]),
             authors=authors(page, article),
-            published_at=iso(
+            published_at=first_iso(
                 article.get("datePublished"),
                 meta(page, "article:published_time", "date"),
                 page.xpath("//article//time/@datetime").get(),
                 text_of(page.css("article time")),
             ),
-            modified_at=iso(
+            modified_at=first_iso(
                 article.get("dateModified"), meta(page, "article:modified_time", "og:updated_time")
             ),
         )

@@ -11,16 +11,21 @@ from scrapy.http import HtmlResponse, Request, Response
 from twisted.python.failure import Failure
 
 from crawlers.items import Page
-from crawlers.markup import first, iso, meta, present, squeezed, text_of
-from crawlers.spiders.base import HTML, Output, SiteSpider, clean_url
+from crawlers.links import base_of, clean_url
+from crawlers.markup import first, meta, present, squeezed, text_of
+from crawlers.spiders.base import HTML, Output, SiteSpider
+from crawlers.store import GONE
+from warehouse.iso_dates import first_iso
+from warehouse.source import CELEX
 
 PDF = "application/pdf"
-GONE = {404, 410}
 THIN = 400  # characters of text below which a page without an act's markup is taken for a notice of absence
 
-_CELEX = re.compile(
-    r"\b(?:CELEX:)?([0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?)(?!\w)", re.I
-)
+_CELEX = re.compile(rf"\b(?:CELEX:)?({CELEX})(?!\w)", re.I)
+# The letter of a CELEX number in the sectors 3 (acts) and 0 (consolidated texts).
+_FORMS = {"R": "Regulation", "L": "Directive", "D": "Decision", "H": "Recommendation", "A": "Opinion"}
+_LANGUAGE = re.compile(r"/legal-content/([A-Z]{2})/", re.I)
+_TXT = re.compile(r"(/legal-content/[A-Z]{2}/TXT)(/HTML)?(?=/(?:\?|$))", re.I)
 _ACT = (
     "//*[@id='TexteOnly' or @id='text' or @id='document1' or @id='docHtml'] | //txt_te"
     " | //*[contains(@class, 'oj-') or contains(@class, 'eli-') or contains(@class, 'norm')]"
@@ -48,7 +53,12 @@ class EurlexSpider(SiteSpider):
         if not response.body.startswith(b"%PDF-"):
             yield self.failure(response, f"not text: {kind}")
             return
-        fields = {"celex": celex_in(response.url), **response.meta["listed"].get("fields", {})}
+        celex = celex_in(response.url)
+        fields = {
+            "celex": celex,
+            **said_by_url(response.url, celex),
+            **response.meta["listed"].get("fields", {}),
+        }
         yield self.page(response, dated(fields))
 
     def missed(self, request: Request, failure: Failure, reason: str) -> Output:
@@ -56,8 +66,10 @@ class EurlexSpider(SiteSpider):
         yield from super().missed(request, failure, reason)
         listed = request.meta["listed"]
         gone = getattr(getattr(failure.value, "response", None), "status", None) in GONE
-        if gone and (pdf := listed.get("pdf")) and pdf not in self._known:
-            yield self.request(pdf, request.meta["hops"], fields=listed["fields"])
+        asked = not listed and "again" not in request.meta  # by the source itself, which names no PDF
+        pdf = listed.get("pdf") or (pdf_url(request.url) if asked else None)
+        if gone and pdf and pdf not in self._known:
+            yield from self._asked(pdf, request.meta["hops"], fields=listed.get("fields", {}))
 
     # -------------------------------------------------------------------------------------- search pages
 
@@ -68,11 +80,14 @@ class EurlexSpider(SiteSpider):
         onward = (
             "//a[@rel='next' or @title='Next Page' or @title='Next page']/@href | //link[@rel='next']/@href"
         )
-        yield from self.turn(response, response.xpath(onward).getall(), fruitful=bool(found))
+        base = base_of(response)
+        links = [clean_url(base, href) for href in response.xpath(onward).getall()]
+        yield from self.turn(response, links, fruitful=bool(found))
 
     def _hit(self, response: HtmlResponse, hit: Selector) -> Output:
         """Ask for the act that one hit lists: its HTML, else its PDF, else where its title leads."""
-        links = [(link, clean_url(response.url, link.attrib.get("href", ""))) for link in hit.css("a[href]")]
+        base = base_of(response)
+        links = [(link, clean_url(base, link.attrib.get("href", ""))) for link in hit.css("a[href]")]
         own = [(link, plain_url(url)) for link, url in links if self.is_own(url)]
         pdf = next((url for link, url in own if _is_format(link, url, "pdf")), None)
         html = next((url for link, url in own if _is_format(link, url, "html")), None)
@@ -84,23 +99,28 @@ class EurlexSpider(SiteSpider):
             yield Page(missing, response.url, fields=fields, reason="listed without a link to its text")
         else:
             yield from self.follow(response, [url], fields=fields, pdf=pdf)
+            if pdf and self.source.pdf:
+                yield from self.follow(response, [pdf], fields=fields)
 
     # -------------------------------------------------------------------------------------- acts
 
     def _act(self, response: HtmlResponse, celex: str) -> Output:
         listed = response.meta["listed"]
-        pdf = listed.get("pdf") or self._pdf_on(response)
-        if pdf and not response.xpath(_ACT) and len(text_of(response.css("body"))) < THIN:
+        said = listed.get("fields", {})
+        pdf = listed.get("pdf") or self._pdf_on(response) or (None if listed else pdf_url(response.url))
+        missing = not response.xpath(_ACT) and len(text_of(response.css("body"))) < THIN
+        if pdf and missing:
             yield self.failure(response, "there is no HTML of the act, only a PDF")
-            fields = {"celex": celex, **listed.get("fields", {})}
-            yield from self.follow(response, [pdf], fields=fields)
-            return
-        fields = {"celex": celex, **page_fields(response), **listed.get("fields", {})}
-        yield self.page(response, {**dated(fields), "encoding": response.encoding})
+        else:
+            fields = {"celex": celex, **page_fields(response), **said_by_url(response.url, celex), **said}
+            yield self.page(response, {**dated(fields), "encoding": response.encoding})
+        if pdf and (missing or self.source.pdf):
+            yield from self.follow(response, [pdf], fields={"celex": celex, **said})
 
     def _pdf_on(self, response: HtmlResponse) -> str | None:
+        base = base_of(response)
         urls = (
-            plain_url(clean_url(response.url, link.attrib["href"]))
+            plain_url(clean_url(base, link.attrib["href"]))
             for link in response.css("a[href]")
             if _is_format(link, link.attrib["href"], "pdf")
         )
@@ -129,6 +149,28 @@ def plain_url(url: str) -> str:
     return parts._replace(query=f"uri={quote(uri[0], safe=':()/.-')}").geturl()
 
 
+def pdf_url(url: str) -> str | None:
+    """Return where EUR-Lex has the PDF of an act whose HTML it has under ``url``; None for another URL.
+
+    >>> pdf_url("https://eur-lex.example/legal-content/EN/TXT/HTML/?uri=CELEX:32019L0944")
+    'https://eur-lex.example/legal-content/EN/TXT/PDF/?uri=CELEX:32019L0944'
+    """
+    plain = plain_url(url)
+    found = _TXT.search(plain)
+    return f"{plain[: found.end(1)]}/PDF{plain[found.end() :]}" if found else None
+
+
+def said_by_url(url: str, celex: str | None) -> dict[str, Any]:
+    """Return what an act's URL and CELEX number say of it: language (ISO 639-1) and form.
+
+    >>> said_by_url("https://eur-lex.example/legal-content/DE/TXT/HTML/?uri=CELEX:32019L0944", "32019L0944")
+    {'language': 'de', 'form': 'Directive'}
+    """
+    language = _LANGUAGE.search(url)
+    form = _FORMS.get(celex[5:6]) if celex and celex[0] in "30" and not celex[6:7].isalpha() else None
+    return present(language=language[1].lower() if language else None, form=form)
+
+
 def celex_in(url: str) -> str | None:
     """Return the CELEX number in a URL, or None.
 
@@ -146,15 +188,17 @@ def celex_of(response: HtmlResponse) -> str | None:
 
 
 def page_fields(response: HtmlResponse) -> dict[str, Any]:
-    """Return what the page of an act says of it: title, date of the document."""
+    """Return what the page of an act says of it: title, language, date of the document."""
     page = response.selector
     said = [text for text in meta(page, "DC.title") if not celex_in(text)]
     heading = page.xpath(
         "//*[@id='title' or @id='englishTitle']"
         " | //*[contains(@class, 'eli-main-title') or contains(@class, 'oj-doc-ti')]"
     )
-    day = iso(meta(page, "eli:date_document"), meta(page, "DC.date"), meta(page, "WT.z_docDate"))
+    day = _day(meta(page, "eli:date_document"), meta(page, "DC.date"), meta(page, "WT.z_docDate"))
+    language = first(page.xpath("/html/@lang").get(), meta(page, "DC.language", "eli:language"))
     return {
+        **({"language": language[:2].lower()} if language and len(language) in {2, 5} else {}),
         "title": first(
             meta(page, "WT.z_docTitle"),
             said,
@@ -163,8 +207,12 @@ def page_fields(response: HtmlResponse) -> dict[str, Any]:
             text_of(page.css("title")),
         ),
         "document_date": day,
-        "published_at": iso(meta(page, "eli:date_publication")),
+        "published_at": _day(meta(page, "eli:date_publication")),
     }
+
+
+def _day(*candidates: Any) -> str | None:
+    return first_iso(*candidates, day_first=True)  # EUR-Lex writes 24/05/2022
 
 
 def dated(fields: dict[str, Any]) -> dict[str, Any]:
@@ -181,7 +229,7 @@ def listing_fields(url: str, hit: Selector, act: str) -> dict[str, Any]:
         for term in hit.css("dl dt")
     }
     author = said.get("author")
-    day = iso(said.get("date of document") or said.get("date"))
+    day = _day(said.get("date of document") or said.get("date"))
     return present(
         celex=celex_in(said.get("celex number", "")) or celex_in(act),
         title=text_of(hit.css("a.title")) or text_of(hit.css("h2")),

@@ -7,12 +7,12 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
+from crawlers.links import base_of, clean_url
 from crawlers.markup import (
     Node,
     article_of,
     distinct,
     first,
-    iso,
     json_ld,
     listed,
     meta,
@@ -20,7 +20,8 @@ from crawlers.markup import (
     present,
     text_of,
 )
-from crawlers.spiders.base import Output, SiteSpider, clean_url
+from crawlers.spiders.base import Output, SiteSpider
+from warehouse.iso_dates import first_iso
 
 NEXT = "//link[@rel='next']/@href | //a[contains(concat(' ', @rel, ' '), ' next ')]/@href"
 _LOWER = "translate(@class, 'TEASR', 'teasr')"
@@ -47,8 +48,9 @@ class NewsSpider(SiteSpider):
             )
         else:
             self.settle(response)
-        onward = [clean_url(response.url, href) for href in page.xpath(NEXT).getall()]
-        links = [clean_url(response.url, href) for href in page.xpath("//a/@href | //area/@href").getall()]
+        base = base_of(response)
+        onward = [clean_url(base, href) for href in page.xpath(NEXT).getall()]
+        links = [clean_url(base, href) for href in page.xpath("//a/@href | //area/@href").getall()]
         found = list(self.follow(response, [url for url in links if url not in onward]))
         yield from found
         yield from self.turn(response, onward, fruitful=bool(found))
@@ -72,12 +74,12 @@ class NewsSpider(SiteSpider):
             news_keywords=listed(meta(page, "news_keywords")),
             keywords=listed(article.get("keywords"), meta(page, "keywords")),
             authors=authors(page, article),
-            published_at=iso(
+            published_at=first_iso(
                 article.get("datePublished"),
                 meta(page, "article:published_time", "date", "datePublished"),
                 page.xpath("//article//time/@datetime").get(),
             ),
-            modified_at=iso(
+            modified_at=first_iso(
                 article.get("dateModified"),
                 meta(page, "article:modified_time", "og:updated_time", "last-modified", "dateModified"),
             ),

@@ -123,3 +123,15 @@ def test_the_limit_of_bytes_counts_bodies_that_are_refused_too(tmp_path, unsized
         asked = len(site.paths())
     assert row["outcome"] == "limit: 100000 bytes"
     assert 5 <= asked < 20
+
+
+def test_a_head_without_end_is_given_up_and_many_small_ones_are_not(tmp_path):
+    with serving() as site:
+        site["/"] = Reply(index("/endless", *(f"/{number}" for number in range(40))))
+        site["/endless"] = Reply(article("A"), headers={f"X-{n}": "x" * 10_000 for n in range(300)})
+        for number in range(40):  # on one connection, together more than the limit
+            site[f"/{number}"] = Reply(
+                article(str(number)), headers={f"X-{n}": "x" * 10_000 for n in range(4)}
+            )
+        row = crawling(tmp_path, spider="news", start=[site.url("/")], delay=0.001).run()
+    assert (row["new"], row["failed"]) == (40, {"connection lost": 1})

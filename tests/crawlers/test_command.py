@@ -8,9 +8,13 @@ import dagster as dg
 import pytest
 
 from crawlers.__main__ import main
+from crawlers.arguments import source_of
 from tests.fakes.crawling import ROOT, crawling
 from tests.fakes.site import Reply, article, index, serving
+from warehouse.errors import InputError
+from warehouse.pages import read_crawls
 from warehouse.schemas import CRAWLS
+from warehouse.source import Source
 
 
 @pytest.mark.parametrize(
@@ -79,24 +83,72 @@ def test_dagster_sees_wrong_input_as_a_failure(tmp_path, monkeypatch):
     assert (success, messages) == (False, [])
 
 
-def test_scrapy_commands_work(tmp_path, monkeypatch):
-    scrapy = [sys.executable, "-m", "scrapy"]
-    listed = subprocess.run([*scrapy, "list"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert listed.stdout.split() == ["blog", "eurlex", "news", "site"]
+def scrapy(*arguments):
+    command = [sys.executable, "-m", "scrapy", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+
+
+LOOPBACK = ["-s", "DOWNLOAD_DELAY=0", "-s", "ALLOW_PRIVATE=1"]
+
+
+def test_scrapy_list():
+    assert scrapy("list").stdout.split() == ["blog", "eurlex", "news", "site"]
+
+
+def test_scrapy_crawl_is_a_crawl_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+    out, job = tmp_path / "out.jsonl", tmp_path / "job"
     with serving() as site:
-        site["/"] = Reply(article("A"))
-        monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
-        command = [
-            *scrapy,
-            "crawl",
-            "news",
-            "-a",
-            f"start={site.url('/')}",
-            "-s",
-            "DOWNLOAD_DELAY=0",
-            "-s",
-            "ALLOW_PRIVATE=1",
-        ]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        site["/"] = Reply(index("/a", "/b", "/c"))
+        for path in ("/a", "/b", "/c"):
+            site[path] = Reply(article(path), etag=path)
+        start = ["-a", f"start={site.url('/')}", "-a", "deny=/b", "-a", "limits={pages: 50}"]
+        crawl = ["crawl", "news", *start, "-s", f"JOBDIR={job}", "-O", str(out), *LOOPBACK]
+        first = scrapy(*crawl)
+        assert first.returncode == 0, first.stderr
+        assert "news: finished; 2 new" in first.stderr
+        site.forget()
+        assert scrapy(*crawl).returncode == 0
+        assert sorted(site.paths()) == ["/", "/a", "/c"]  # a job folder does not hide a site
+        fetched = scrapy("fetch", site.url("/a"), *LOOPBACK)
+        assert fetched.stdout.strip() == article("/a")
     source = crawling(tmp_path, "news", spider="news", start=["https://a.example/"])
-    assert [page["fields"]["headline"] for page in source.pages().values()] == ["A"]
+    assert sorted(page["fields"]["headline"] for page in source.pages().values()) == ["/a", "/c"]
+    crawls = read_crawls(source.home, "news")
+    assert crawls["outcome"].to_list() == ["finished", "finished"]
+    assert (crawls["new"].to_list(), crawls["unchanged"].to_list()) == ([2, 0], [0, 2])
+    exported = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(page["fields"]["headline"] for page in exported) == ["/a", "/c"]
+    assert not any("body" in page for page in exported)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "-a start: Value error, a spider needs at least one URL in `start`"),
+        ({"start": "https://a.example/", "denny": "/b"}, "-a denny: Extra inputs are not permitted"),
+        ({"start": "https://a.example/", "limits": "{pages: many}"}, "-a limits.pages: Input should be"),
+        ({"start": "https://a.example/", "limits": "{pages"}, "-a limits: '{pages' cannot be read"),
+        ({"start": "https://a.example/", "allow_private": "1"}, "Give it as `-s ALLOW_PRIVATE=1`"),
+    ],
+)
+def test_wrong_arguments_of_scrapy_crawl_are_named(arguments, message):
+    with pytest.raises(InputError) as caught:
+        source_of("news", arguments)
+    assert message in str(caught.value)
+
+
+def test_arguments_of_scrapy_crawl_are_the_fields_of_a_source():
+    given = {
+        "start": "https://a.example/x,https://b.example/",
+        "allow": "/[ab]{1,2}/",
+        "delay": "2",
+        "content": "main",
+    }
+    assert source_of("site", given) == Source(
+        spider="site",
+        start=("https://a.example/x", "https://b.example/"),
+        allow=("/[ab]{1,2}/",),
+        delay=2,
+        content="main",
+    )

@@ -29,7 +29,7 @@ def crawl(tmp_path_factory):
         site["/picture"] = Reply(PNG, "image/png")
         site["/big"] = Reply(article("Big", text="x" * LIMIT))
         site["/bigger"] = Reply(article("Bigger", text="x" * LIMIT), unsized=True)
-        site["/slow"] = Reply(article("Slow"), seconds=2.5)
+        site["/slow"] = Reply(article("Slow"), seconds=8)
         site["/away"] = Reply(status=302, headers={"Location": "http://elsewhere.example/y"})
         site["/loop"] = Reply(status=302, headers={"Location": "/loop?again"})
         site["/loop?again"] = Reply(status=302, headers={"Location": "/loop?and-again"})
@@ -48,7 +48,7 @@ def crawl(tmp_path_factory):
             start=[site.url("/")],
             limits={"page_bytes": LIMIT},
         )
-        row = source.run("--timeout", "1")
+        row = source.run("--timeout", "3")
         pages = {url.removeprefix(site.base): page for url, page in source.pages().items()}
         yield site, row, pages, source.home
 

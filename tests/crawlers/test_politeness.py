@@ -1,11 +1,12 @@
 """What a site sees of a crawl: its pace, its name, and that it heeds robots.txt."""
 
-from itertools import pairwise
-
 import pytest
 
+from crawlers.settings import settings_for
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving
+from warehouse.paths import Home
+from warehouse.source import Source
 
 
 @pytest.fixture
@@ -17,28 +18,37 @@ def site():
         yield site
 
 
-def gaps(site):
-    """Seconds between requests, robots.txt included."""
-    times = [one.at for one in site.asked]
-    return [later - earlier for earlier, later in pairwise(times)]
+def span(requests):
+    """Seconds from the first to the last of some requests.
+
+    The site notes a request when its thread gets to run. On a busy machine that is late by any time, for one
+    request or the other, so one gap proves nothing; the sum is short of the truth by the first delay at most.
+    """
+    return requests[-1].at - requests[0].at
 
 
 def test_the_delay_lies_between_any_two_requests(site, tmp_path):
-    crawling(tmp_path, spider="news", start=[site.url("/")], delay=0.3).run()
+    crawling(tmp_path, spider="news", start=[site.url("/")], delay=0.8).run()
     assert len(site.asked) == 5
-    assert min(gaps(site)) >= 0.29
+    assert span(site.asked) >= 3 * 0.8  # four gaps
 
 
 def test_a_longer_crawl_delay_of_robots_txt_is_kept_to(site, tmp_path):
-    site["/robots.txt"] = Reply("User-agent: rag-assay\nCrawl-delay: 0.5", "text/plain")
+    site["/robots.txt"] = Reply("User-agent: rag-assay\nCrawl-delay: 0.8", "text/plain")
     crawling(tmp_path, spider="news", start=[site.url("/")], delay=0.1).run()
-    assert min(gaps(site)[1:]) >= 0.49
+    assert span(site.asked[1:]) >= 2 * 0.8  # three gaps
 
 
 def test_a_longer_crawl_delay_counts_without_a_delay_too(site, tmp_path):
-    site["/robots.txt"] = Reply("User-agent: *\nCrawl-delay: 0.4", "text/plain")
+    site["/robots.txt"] = Reply("User-agent: *\nCrawl-delay: 0.8", "text/plain")
     crawling(tmp_path, spider="news", start=[site.url("/")]).run()
-    assert min(gaps(site)[1:]) >= 0.39
+    assert span(site.asked[1:]) >= 2 * 0.8
+
+
+def test_the_delay_is_no_mean_and_one_request_waits_at_a_time(tmp_path):
+    source = Source.model_validate({"spider": "news", "start": ["https://a.example/"], "delay": 1.5})
+    said = settings_for(source, "a", Home(tmp_path))
+    assert (said["DOWNLOAD_DELAY"], said["DOWNLOAD_DELAY_JITTER"], said["CONCURRENT_REQUESTS"]) == (1.5, 0, 1)
 
 
 def test_name_and_contact_are_said_and_no_cookie_comes_back(site, tmp_path):
@@ -57,10 +67,9 @@ def test_robots_txt_is_read_for_our_name_and_a_start_url_may_be_forbidden(site, 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_is_waited_for(site, tmp_path, status):
-    site.once["/b"] = Reply("later", status=status, headers={"Retry-After": "1"})
+    site.once["/b"] = Reply("later", status=status, headers={"Retry-After": "3"})
     row = crawling(tmp_path, spider="news", start=[site.url("/")], delay=0.05).run()
-    first, second = (one.at for one in site.asked if one.path == "/b")
-    assert second - first >= 0.95
+    assert span([one for one in site.asked if one.path == "/b"]) >= 2
     assert (row["new"], row["failed"]) == (3, {})
 
 

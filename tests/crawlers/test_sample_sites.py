@@ -63,7 +63,7 @@ def test_fields(crawl):
     name, _, _, pages, _ = crawl
     wanted = {
         "energy": {"celex", "title", "document_date", "published_at", "form", "author", "authors",
-                   "listed_at"},
+                   "language", "listed_at"},
         "football": {"headline", "title", "teaser", "description", "news_keywords", "keywords", "authors",
                      "published_at", "modified_at", "section", "encoding"},
         "blog": {"title", "description", "authors", "published_at", "encoding"},
@@ -83,8 +83,30 @@ def test_a_second_crawl_downloads_no_stored_page(crawl):
 def test_other_hosts_are_refused_where_the_mirror_is_set(tmp_path):
     source = crawling(tmp_path, spider="blog", start=["https://example.com/"], mirror="sample_site")
     process = source.start()
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=100)
     assert process.returncode == 2
     assert err.startswith(
         "start: https://example.com/ is not on the sample site, which has blog.sample.example"
     )
+
+
+def test_acts_by_their_celex_numbers(tmp_path):
+    source = crawling(
+        tmp_path,
+        spider="eurlex",
+        start=["32012L9061", "CELEX:32024R9021", "39999R0001"],
+        domains=["energy.sample.example"],
+        mirror="sample_site",
+    )
+    row = source.run()
+    base = "https://energy.sample.example/legal-content/EN/TXT"
+    pages = source.pages()
+    act, pdf = pages[f"{base}/HTML/?uri=CELEX:32012L9061"], pages[f"{base}/PDF/?uri=CELEX:32024R9021"]
+    assert (act["fields"]["celex"], act["fields"]["language"], act["fields"]["form"]) == (
+        "32012L9061",
+        "en",
+        "Directive",
+    )
+    assert act["fields"]["document_date"] == "2012-06-06"
+    assert (pdf["fields"]["celex"], pdf["fields"]["form"]) == ("32024R9021", "Regulation")  # it has no HTML
+    assert (row["new"], row["failed"]) == (2, {"status 404": 3})

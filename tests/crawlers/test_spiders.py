@@ -14,6 +14,7 @@ from crawlers.spiders.blog import BlogSpider
 from crawlers.spiders.eurlex import EurlexSpider, celex_in, plain_url
 from crawlers.spiders.news import NewsSpider
 from warehouse import source
+from warehouse.json_ld import lenient_json
 from warehouse.source import Source
 
 SERVED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-served-pages"
@@ -79,6 +80,15 @@ class TestEurlex:
                 "listed_at": f"{HOST}/search.html?qid=17",
             },
         }
+
+    @pytest.mark.parametrize("asked", [False, True])
+    def test_the_pdf_is_fetched_beside_the_html_where_it_is_asked_for(self, asked):
+        spider = EurlexSpider(source=Source(spider="eurlex", start=(f"{HOST}/search.html",), pdf=asked))
+        request = Request(f"{HOST}/search.html", meta={"hops": 0, "barren": 0, "listed": {}})
+        body = head(body=HIT.format(more="")).encode()
+        page = HtmlResponse(request.url, body=body, request=request, headers={"Content-Type": "text/html"})
+        forms = [one.url.split("/")[-2] for one in spider.received(page)]
+        assert forms == (["HTML", "PDF"] if asked else ["HTML"])
 
     def test_a_hit_without_a_link_is_a_failed_page(self):
         html = head(
@@ -229,10 +239,33 @@ class TestNews:
         )
         assert (page.url, page.alias) == (stored, stored != f"{HOST}/story?print=1")
 
+    def test_validators_of_another_url_are_not_kept_under_the_canonical_one(self):
+        spider = NewsSpider(source=Source(spider="news", start=(f"{HOST}/",)))
+        for url, kept in ((f"{HOST}/story", '"e"'), (f"{HOST}/story?print=1", None)):
+            request = Request(url, meta={"hops": 0, "barren": 0, "listed": {}})
+            headers = {"Content-Type": "text/html", "ETag": '"e"'}
+            body = head(ld(ARTICLE), '<link rel="canonical" href="/story">').encode()
+            (page,) = spider.received(HtmlResponse(url, body=body, request=request, headers=headers))
+            assert (page.url, page.etag) == (f"{HOST}/story", kept)
+
+    def test_a_link_that_is_no_url_costs_its_page_nothing(self):
+        html = head(ld(ARTICLE), body="<a href='http://lex.example:99999/'>x</a><a href='/next'>y</a>")
+        pages, requests = visit(NewsSpider, html)
+        assert [one.reason for one in pages] == [None]
+        assert [one.url for one in requests] == [f"{HOST}/next"]
+
     def test_a_page_that_breaks_the_spider_is_a_failed_page(self, monkeypatch):
         monkeypatch.setattr(NewsSpider, "fields", lambda *_: 1 / 0)
         pages, _ = visit(NewsSpider, head(ld(ARTICLE)))
         assert [one.reason for one in pages] == ["cannot be read: ZeroDivisionError"]
+
+
+def test_a_block_of_blanks_is_read_in_no_time():
+    blanks = " " * 300_000
+    for text in (f'{{"a": 1}}-->{blanks}x', f'{{"a": 1}} //{blanks}x', f"/*{blanks}x"):  # minutes, once
+        assert lenient_json(text) is None
+    for marks in ("<!-- {} -->", "/* <![CDATA[ */ {} /* ]]> */", "//<![CDATA[\n{}\n//]]>;", "<![CDATA[{}]]>"):
+        assert lenient_json(marks.replace("{}", '{"a": 1}')) == {"a": 1}
 
 
 POST = (

@@ -1,11 +1,13 @@
 """The page store by itself: one row a URL, the best one."""
 
 import json
+import os
 from dataclasses import replace
 
 import polars as pl
 import pytest
 
+from crawlers.followed import Followed
 from crawlers.items import Page
 from crawlers.store import PageStore
 from warehouse.errors import CorruptFileError, LockedError
@@ -132,6 +134,84 @@ def test_a_journal_left_behind_is_merged_whatever_was_torn(home):
     assert sorted(manifest["url"]) == ["0", "1", "2"]
     assert manifest.schema == pl.Schema(PAGES)
     assert read_crawls(home, "s")["outcome"].to_list() == ["killed"]
+
+
+def test_a_crawl_that_is_killed_while_it_ends_is_one_row(home, monkeypatch):
+    """The manifest is written first, then the record, and the journal goes last: killed after any of them."""
+    for number, step in enumerate(("_merge", "_record", "close")):
+        store = PageStore(home, "s")
+        store.add(replace(GOOD, url=str(number)))
+
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(store, step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.finish("finished", 1, 3)
+        store._lock.close()
+    PageStore(home, "s").close()
+    assert sorted(read_manifest(home, "s")["url"]) == ["0", "1", "2"]
+    crawls = read_crawls(home, "s")
+    assert crawls["outcome"].to_list() == ["killed", "killed", "finished"]
+    assert crawls["new"].to_list() == [1, 1, 1]
+
+
+def test_a_crawl_that_breaks_is_a_row_with_the_kind_of_error(home):
+    def crawl() -> None:
+        with PageStore(home, "s") as store:
+            store.add(GOOD)
+            raise OSError("/secret/place is full")
+
+    with pytest.raises(OSError, match="is full"):
+        crawl()
+    row = read_crawls(home, "s").row(0, named=True)
+    assert (row["outcome"], row["new"], row["requests"]) == ("error: OSError", 1, None)
+    assert read_manifest(home, "s").height == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "carried_on"),
+    [
+        ("stopped by a signal", True),
+        ("limit: 5 seconds", True),
+        ("finished", False),
+        ("limit: 5 pages", False),
+    ],
+)
+def test_what_an_interrupted_crawl_fetched_is_not_asked_for_again(home, outcome, carried_on):
+    with PageStore(home, "s") as store:
+        store.add(replace(GOOD, fetched_at=store.started_at))
+        store.finish(outcome, 1, 3)
+    with PageStore(home, "s") as store:
+        assert (store.fresh(URL) is not None) == carried_on
+
+
+def test_of_two_pages_with_one_canonical_url_the_same_stays_whichever_comes_first(home):
+    first, second = (replace(GOOD, requested_url=f"{URL}?{n}", body=n.encode(), alias=True) for n in "12")
+    for order in ((first, second), (second, first)):
+        add(home, *order)
+        assert read_body(home, read_manifest(home, "s")["sha256"][0]) == b"1"
+
+
+def test_pages_that_are_followed_only_are_kept_with_their_validators(home):
+    with PageStore(home, "s") as store:
+        page = Followed(URL, "text/html", '"a"', None, b"links\nmore")
+        store.followed.keep(page)
+        assert store.followed.get(URL) == page
+        assert store.followed.get(f"{URL}?") is None
+        other = page._replace(url="b")
+        store.followed.keep(other)
+        store.followed._path("b").write_bytes(b"torn")
+        assert store.followed.get("b") is None
+        store.followed.keep(page._replace(etag=None))  # without a validator nobody could ask
+        assert store.followed.get(URL) is None
+        store.followed.keep(other)
+        store.finish("finished", 2, 9)
+    with PageStore(home, "s") as store:
+        assert store.followed.get("b") == other
+        os.utime(store.followed._path("b"), (1, 1))  # not met by the crawl that ends now
+        store.finish("finished", 0, 0)
+        assert store.followed.get("b") is None
 
 
 def test_two_at_a_time_are_refused(home):

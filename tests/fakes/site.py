@@ -49,6 +49,8 @@ class Site:
         self.asked: list[Asked] = []
         self.base = ""
         self._lock = threading.Lock()
+        self._admitting = threading.Condition()
+        self._answers_left: int | None = None
 
     def __setitem__(self, path: str, reply: Reply) -> None:
         self.replies[path] = reply
@@ -64,6 +66,22 @@ class Site:
     def forget(self) -> None:
         with self._lock:
             self.asked.clear()
+
+    def allow(self, answers: int | None) -> None:
+        """Answer so many requests from now on and let all others wait; None answers all.
+
+        So a crawl stands still at a known place, however fast or slow the machine is.
+        """
+        with self._admitting:
+            self._answers_left = answers
+            self._admitting.notify_all()
+
+    def admit(self) -> None:
+        """Wait until one more answer is allowed."""
+        with self._admitting:
+            self._admitting.wait_for(lambda: self._answers_left != 0, timeout=200)
+            if self._answers_left:
+                self._answers_left -= 1
 
     def note(self, asked: Asked) -> None:
         with self._lock:
@@ -81,6 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         known = reply.etag is not None and self.headers.get("If-None-Match") == reply.etag
         sent = 0 if known else len(reply.data)
         self.site.note(Asked(self.path, dict(self.headers.items()), at, sent))
+        self.site.admit()
         time.sleep(reply.seconds)
         try:
             self._send(reply, known)

@@ -26,6 +26,11 @@ def test_a_spider_and_a_reader_have_their_defaults() -> None:
         ({"reader": "folder"}, "a reader needs a `path`"),
         ({"spider": "blog", "start": ["https://a.example/", "ftp://b.example/"]}, "not 'ftp://b.example/'"),
         ({"spider": "blog", "start": ["javascript:alert(1)"]}, "start URLs begin with http:// or https://"),
+        ({"spider": "news", "start": ["32019L0944"]}, "not '32019L0944'"),
+        ({"spider": "blog", "start": ["https://me:word@a.example/"]}, "a.example holds a user name"),
+        ({"spider": "blog", "start": ["https://a.example:99999/"]}, "is no URL: Port out of range"),
+        ({"spider": "blog", "start": ["https:///x"]}, "names no host"),
+        ({**BLOG, "pdf": True}, "`pdf` is for eurlex only, not for blog"),
         ({**BLOG, "spider": "forum"}, "Input should be 'eurlex', 'news', 'blog' or 'site'"),
         ({**BLOG, "spidr": "blog"}, "Extra inputs are not permitted"),
         ({**BLOG, "delay": -1}, "greater than or equal to 0"),
@@ -63,3 +68,14 @@ def test_hosts_are_those_of_the_start_urls_unless_domains_are_given() -> None:
 def test_a_column_is_called_as_the_source_says() -> None:
     source = Source(reader="table", path="x", columns={"title": "headline"}, text_column="body")
     assert [source.column(name) for name in ("text", "title", "id")] == ["body", "headline", "id"]
+
+
+def test_celex_numbers_are_start_urls_of_eurlex() -> None:
+    acts = {"spider": "eurlex", "start": ["32019L0944", "celex:02012L0027-20190101"]}
+    host = "https://eur-lex.europa.eu/legal-content"
+    assert Source(**acts).start == (
+        f"{host}/EN/TXT/HTML/?uri=CELEX:32019L0944",
+        f"{host}/EN/TXT/HTML/?uri=CELEX:02012L0027-20190101",
+    )
+    assert Source(**{**acts, "language": "de"}).start[0] == f"{host}/DE/TXT/HTML/?uri=CELEX:32019L0944"
+    assert Source(**acts, domains=("lex.example",)).hosts == ("lex.example",)

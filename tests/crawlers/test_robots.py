@@ -1,0 +1,55 @@
+"""robots.txt that cannot be read: nothing is asked for, and the reason says so (RFC 9309)."""
+
+import pytest
+
+from tests.fakes.crawling import crawling
+from tests.fakes.site import Reply, article, index, serving
+
+FORBIDS_A = "User-agent: *\nDisallow: /a\n"
+
+
+@pytest.fixture
+def site():
+    with serving() as site:
+        site["/"] = Reply(index("/a", "/b"))
+        for path in ("/a", "/b"):
+            site[path] = Reply(article(path))
+        site["/robots/main.txt"] = Reply(FORBIDS_A, "text/plain")
+        yield site
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply("oops", status=503), "robots.txt: status 503"),
+        (Reply("slower", status=429), "robots.txt: status 429"),
+        (Reply(status=301, headers={"Location": "http://other.example/robots.txt"}),
+         "robots.txt: redirects to another host: other.example"),
+        (Reply(FORBIDS_A + "#\n" * 2_500_000, "text/plain"), "robots.txt: larger than 5000000 bytes"),
+    ],
+    ids=["503", "429", "other host", "too large"],
+)  # fmt: skip
+def test_a_host_whose_robots_txt_cannot_be_read_is_left_alone(site, tmp_path, reply, reason):
+    site["/robots.txt"] = reply
+    row = crawling(tmp_path, spider="news", start=[site.url("/")]).run()
+    assert site.paths() == []
+    assert row["failed"] == {reason: 1}
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked"),
+    [
+        (Reply("User-agent: *\nDisallow: /", status=404), ["/", "/a", "/b"]),  # a page of errors has no rules
+        (Reply(status=301, headers={"Location": "/robots/main.txt"}), ["/", "/b", "/robots/main.txt"]),
+        (Reply(FORBIDS_A + "#\n" * 2_000_000, "text/plain"), ["/", "/b"]),
+        (Reply(FORBIDS_A, "image/png"), ["/", "/b"]),
+    ],
+    ids=["404", "moved", "large", "of another type"],
+)
+def test_one_that_can_be_read_is_obeyed(site, tmp_path, reply, asked):
+    site["/robots.txt"] = reply
+    source = crawling(
+        tmp_path, spider="news", start=[site.url("/")], allow=["/[ab]$"], limits={"page_bytes": 2000}
+    )
+    source.run()
+    assert sorted(site.paths()) == asked
