@@ -18,9 +18,9 @@ from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
 from assets.merging import Build
-from assets.recipes import Chunking
+from assets.recipes import Chunking, weights_of
 from assets.stage import Built, Check, Need, Stage, Work
-from warehouse import models
+from warehouse import weights
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest, digest_strings
@@ -163,7 +163,8 @@ def _tools(recipe: Chunking, work: Work) -> Tools:
     model = recipe.chunker.embedding_model
     if model is None:
         return Tools(tokenizer)
-    embedder = CachedEmbedder(EmbedderRecipe(model=model, overflow="truncate"), work.home)
+    # A group of long sentences is more than the model reads: its windows are averaged, none is left out.
+    embedder = CachedEmbedder(EmbedderRecipe(model=model, overflow="average"), work.home)
     label = f"embedding sentences by {model}"
     return Tools(
         tokenizer,
@@ -211,8 +212,8 @@ def corpus_duplicates(
 
 
 def tokenizer_of(model: str, work: Work) -> Tokenizer:
-    """Load the tokenizer of a registered model, fetching the model if it is not there."""
-    folder = models.fetch(model, work.home, lambda text: work.progress(text, 0, 0))
+    """Load the tokenizer that a chunking names, fetching its model if it is not there."""
+    folder = weights.fetch(*weights_of(model), work.home, lambda text: work.progress(text, 0, 0))
     return load_tokenizer(folder)
 
 

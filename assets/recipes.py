@@ -5,13 +5,14 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Annotated, Any, Self
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from assets.chunking import CHUNKERS, Chunker
 from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
 from assets.embedding.embedder import EmbedderRecipe
 from assets.enriching.by_model import Enrichment
 from assets.indexing.recipe import IndexRecipe
+from warehouse import weights
 from warehouse.identity import digest
 from warehouse.recipe import Strict
 from warehouse.source import Source
@@ -57,7 +58,8 @@ def one_of(name: str, kinds: dict[str, Any], base: type[OneKind] = OneKind) -> t
 class _Chunking(OneKind):
     """How documents are cut into chunks.
 
-    tokenizer: the embedding model whose tokens are counted; all-MiniLM-L6-v2 unless said otherwise
+    tokenizer: the embedding model whose tokens are counted: a name of the model registry, a folder (`./path`)
+        or `owner/name@commit` of the hub; all-MiniLM-L6-v2 unless said otherwise
     enrich: what a language model is asked about its chunks and documents; nothing unless said
     """
 
@@ -68,6 +70,15 @@ class _Chunking(OneKind):
     def _kinds(cls) -> list[str]:
         return [name for name in cls.model_fields if name not in {"tokenizer", "enrich"}]
 
+    @field_validator("tokenizer")
+    @classmethod
+    def _is_a_model(cls, name: str) -> str:
+        try:
+            weights.place_of(*weights_of(name))
+        except ValueError as error:
+            raise ValueError(f"{error}; for a tokenizer, the commit is written owner/name@commit") from error
+        return name
+
     @property
     def chunker(self) -> Chunker:
         """The chunker that does it."""
@@ -75,10 +86,20 @@ class _Chunking(OneKind):
 
     def identity(self) -> str:
         """Digest of the chunker, its parameters, code version, and the files of the models that it uses."""
-        from warehouse import models
-
         used = [self.tokenizer, *([self.chunker.embedding_model] if self.chunker.embedding_model else [])]
-        return digest([super().identity(), *(models.digest(name) for name in used)])
+        return digest([super().identity(), *(weights.identity(*weights_of(name)) for name in used)])
+
+
+def weights_of(name: str) -> tuple[str, str | None]:
+    """Return the model and the revision that the name of a chunking's tokenizer stands for.
+
+    >>> weights_of("all-MiniLM-L6-v2"), weights_of("./models/mine@2"), weights_of("owner/name@0123")
+    (('all-MiniLM-L6-v2', None), ('./models/mine@2', None), ('owner/name', '0123'))
+    """
+    if name.startswith((".", "/", "~")):
+        return name, None
+    model, _, revision = name.partition("@")
+    return model, revision or None
 
 
 Chunking: Any = one_of("Chunking", CHUNKERS, _Chunking)

@@ -30,7 +30,7 @@ from assets.chunking.run import chunk_documents, material_of
 from assets.chunking.tokens import TokenWindows
 from assets.chunks import tokenizer_of
 from assets.cleaning.eurlex import clean_eurlex
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.embedding.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
 from assets.stage import Work
 from warehouse import models
 from warehouse.parquet import frame
@@ -173,7 +173,7 @@ def megabytes_a_second(chunker: Chunker, materials: list[Material], folder: Path
     size = sum(len(material.text.encode()) for material in materials) / 1e6
     seconds, chunks = [], 0
     for _ in range(3):
-        tools = Tools(load_tokenizer.__wrapped__(folder), given_vectors)
+        tools = Tools(read_tokenizer(folder), given_vectors)
         begin = time.perf_counter()
         chunks = sum(map(len, chunker.split_many(materials, tools)))
         seconds.append(time.perf_counter() - begin)

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
 from assets.chunking.packing import at_most, pack
-from assets.chunking.ruler import Place, Ruler
+from assets.chunking.ruler import Place, Ruler, fitted
 from assets.embedding.tokenizer import Ints, Tokenizer
 
 SEPARATORS = ("\n\n", "\n", " ")
@@ -63,9 +63,13 @@ def recursive_spans(
     text: str, tokenizer: Tokenizer, size: int, overlap: int = 0, separators: tuple[str, ...] = SEPARATORS
 ) -> list[Span]:
     """Cut ``text`` into chunks of at most ``size`` tokens, as `Recursive` says."""
-    ruler = Ruler(text, tokenizer, size)
-    places = _Splitter(text, size, overlap, ruler).places(0, len(text), separators)
-    return ruler.spans(_tidy(text, places))
+
+    def cut(room: int) -> list[Span]:
+        ruler = Ruler(text, tokenizer, room)
+        places = _Splitter(text, room, min(overlap, room - 1), ruler).places(0, len(text), separators)
+        return ruler.spans(_tidy(text, places))
+
+    return fitted(cut, size, tokenizer)
 
 
 def _tidy(text: str, places: Iterable[Place]) -> list[Place]:

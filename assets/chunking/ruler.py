@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 from unicodedata import combining
@@ -19,8 +19,38 @@ Place = tuple[int, int]
 """Where a stretch of a text begins and ends, in characters."""
 
 
+def fitted(cut: Callable[[int], list[Span]], size: int, tokenizer: Tokenizer) -> list[Span]:
+    """Return what ``cut`` gives for ``size``, or for the room that keeps every chunk within ``size`` tokens.
+
+    Where a cut between words leaves their tokens as they were (`Tokenizer.steady`), that is the size itself.
+    Elsewhere the first word of a chunk may have more tokens than it has after a space; the room is lowered
+    until no chunk is too long, by steps that double.
+    """
+    spans = cut(size)
+    room = size
+    step = 0
+    while not tokenizer.steady and room > 1 and not fits(spans, size):
+        step = max(longest(spans) - size, 2 * step)
+        room = max(1, room - step)
+        spans = cut(room)
+    return spans
+
+
+def fits(spans: Sequence[Span], size: int) -> bool:
+    """Say whether no chunk has more than ``size`` tokens."""
+    return longest(spans) <= size
+
+
+def longest(spans: Sequence[Span]) -> int:
+    """Return the tokens of the longest chunk, 0 where there is none."""
+    return max((span.n_tokens for span in spans), default=0)
+
+
 class Ruler:
-    """The tokens of one text: a cut between two words leaves their tokens as they were in the whole.
+    """The tokens of one text, by its words.
+
+    Where the tokenizer is steady, a cut between two words leaves their tokens as they were in the whole;
+    elsewhere the numbers tell about how long a stretch is, and what becomes a chunk is counted again.
 
     words: as the tokenizer sees them, but those of more than ``limit`` tokens cut into pieces that fit; each
         piece counts as ``full``, the most that a chunk holds, so that it is packed with no other: pieces may
@@ -55,6 +85,9 @@ class Ruler:
         if not places:
             return []
         bounds = np.array(places, np.int64)
+        if not self._tokenizer.steady:
+            alone = self._tokenizer.count([self.text[start:end] for start, end in places])
+            return [Span(start, end, count) for (start, end), count in zip(places, alone, strict=True)]
         before = self._whole_sums[np.searchsorted(self._whole.starts, bounds)]
         counts = (before[:, 1] - before[:, 0]).tolist()
         inside: list[bool] = np.any(_within(self._whole, bounds), axis=1).tolist()

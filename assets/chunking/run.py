@@ -11,6 +11,7 @@ import polars as pl
 from assets.chunking.contract import Chunker, Material, Section, Span, Tools
 from assets.chunking.sections import Outline
 from assets.enriching.facts import document_facts, facts_of
+from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet
 from warehouse.schemas import CHUNKS
@@ -53,20 +54,58 @@ class Earlier:
         path: a file of schemas.CHUNKS, sorted by document.
 
     Raises:
-        CorruptFileError: the file is missing or torn.
+        CorruptFileError: the file is missing or torn; also when chunks are asked for.
     """
 
     def __init__(self, path: Path) -> None:
+        import pyarrow.parquet
+
         self._path = path
-        self._versions = read_parquet(path, ["doc_id", "doc_version"]).unique()
+        self._versions = read_parquet(path, ["doc_id", "doc_version"]).unique().sort("doc_id")
+        self._footer: Any = pyarrow.parquet.read_metadata(path)
+        self._groups = [_bounds(self._footer.row_group(n)) for n in range(self._footer.num_row_groups)]
 
     def of(self, documents: pl.DataFrame) -> pl.DataFrame:
-        """Return the chunks of those documents that are in the same version."""
+        """Return the chunks of those documents that are in the same version.
+
+        Only the part of the file where they lie is read: the whole file for each batch of documents would
+        take time that grows with the square of the corpus.
+        """
+        if not len(documents):
+            return pl.DataFrame(schema=CHUNKS)
+        first, last = str(documents["doc_id"].min()), str(documents["doc_id"].max())
+        begin = self._versions["doc_id"].search_sorted(first, "left")
+        end = self._versions["doc_id"].search_sorted(last, "right")
         same = documents.join(
-            self._versions, left_on=["doc_id", "version"], right_on=["doc_id", "doc_version"], how="semi"
-        )
-        rows = pl.scan_parquet(self._path).filter(pl.col("doc_id").is_in(same["doc_id"].implode()))
-        return rows.select(list(CHUNKS)).collect()
+            self._versions.slice(begin, end - begin),
+            left_on=["doc_id", "version"],
+            right_on=["doc_id", "doc_version"],
+            how="semi",
+        )["doc_id"]
+        near = [n for n, (low, high) in enumerate(self._groups) if low <= last and first <= high]
+        return self._read(near if len(same) else []).filter(pl.col("doc_id").is_in(same.implode()))
+
+    def _read(self, groups: list[int]) -> pl.DataFrame:
+        import pyarrow.parquet
+
+        try:
+            with pyarrow.parquet.ParquetFile(self._path, metadata=self._footer) as file:
+                rows = pl.from_arrow(file.read_row_groups(groups, columns=list(CHUNKS)))
+        except (OSError, pyarrow.ArrowException) as error:
+            raise CorruptFileError(
+                f"{self._path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it "
+                "again."
+            ) from error
+        assert isinstance(rows, pl.DataFrame)  # noqa: S101 -- of a table
+        return rows.select(list(CHUNKS))
+
+
+def _bounds(group: Any) -> tuple[str, str]:
+    """Return the least and the greatest document id of a row group, as its statistics say."""
+    columns = (group.column(n) for n in range(group.num_columns))
+    statistics = next(one.statistics for one in columns if one.path_in_schema == "doc_id")
+    known = statistics is not None and statistics.has_min_max
+    return (statistics.min, statistics.max) if known else ("", chr(0x10FFFF))
 
 
 def document_batches(documents: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -9,6 +9,7 @@ distances of the document.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
 from assets.chunking.contract import Chunker, Material, Span, Tools
+from assets.chunking.ruler import fits, fitted
 from assets.chunking.sentences import Units
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +46,7 @@ class Semantic(Chunker):
         between sentences, and a longer sentence as `recursive` does
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     model: str = Field("all-MiniLM-L6-v2", alias="embedding_model")
     buffer: Annotated[int, Field(ge=0, le=20)] = 2
@@ -82,9 +84,19 @@ class Semantic(Chunker):
 
     def split_many(self, materials: Sequence[Material], tools: Tools) -> list[list[Span]]:
         """Cut several texts; their sentences are embedded in one call."""
+        size = self.limit - tools.tokenizer.special_tokens
+        cut = self._cut(materials, tools, size)
+        return [
+            spans if fits(spans, size) else fitted(partial(self._alone, one, tools), size, tools.tokenizer)
+            for one, spans in zip(materials, cut, strict=True)
+        ]
+
+    def _alone(self, material: Material, tools: Tools, size: int) -> list[Span]:
+        return self._cut([material], tools, size)[0]
+
+    def _cut(self, materials: Sequence[Material], tools: Tools, size: int) -> list[list[Span]]:
         if tools.embed is None:
             raise ValueError("semantic chunking needs Tools.embed")
-        size = self.limit - tools.tokenizer.special_tokens
         units = [Units(material.text, tools.tokenizer, size) for material in materials]
         groups = [sentence_groups(one, self.buffer) for one in units]
         texts = [text for group in groups for text in group]

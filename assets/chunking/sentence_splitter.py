@@ -12,20 +12,30 @@ def word_set(text: str) -> frozenset[str]:
 
 
 ABBREVIATIONS = word_set("""
-    abk allg aufl bd begr bes betr bspw bzgl bzw ca chr dgl dipl dr ebd ehem eigtl einschl engl entspr evtl
-    exkl frz geb gegr ggf ggü gem gez hrsg inkl insb insbes jh jhdt jr kath lfd ltd mio mrd mtl nachm prof sog
+    abk abl allg aufl bd begr bes betr bgbl bspw bzgl bzw ca chr dgl dipl dr ebd ehem eigtl einschl engl
+    entspr evtl exkl fa frz geb gegr ggf ggü gem gez hrsg inkl insb insbes jh jhdt jr kath lfd ltd med mio mrd
+    mtl nachm prof sog
     st std str tel ugs verf vgl vors vorm zit zzgl
-    al approx appt assn ave cf corp dept esq est excl gov hon inc incl messrs mr mrs ms mt pres regs rev sgt
-    sr univ viz vs
+    al approx appt assn ave capt cf col corp dept esq est excl gov hon inc incl lt messrs mr mrs ms mt pres
+    regs rev sen sgt sr univ viz vs
     jan feb mär apr jun jul aug sep sept okt oct nov dez dec
 """)
 """Words that a dot follows inside a sentence; those that are plain words too ("red", "mind") are left out."""
 
 BEFORE_NUMBER = word_set("""
-    abb abs abschn anh anm art arts ch eq eqs fig figs kap no nos nr nrn op p par para paras pp ref refs rn s
-    sec secs sect vol vols ziff
+    abb abs abschn anh anm art arts az ch eq eqs fig figs kap no nos nr nrn op p par para paras pp ref refs rn
+    s sec secs sect vol vols ziff
 """)
 """Words that a dot follows within a sentence when a number comes next: "Art. 5", "No. 3"."""
+
+STARTERS = word_set("""
+    A An And At But For He Her His I If In It Its On She Some That The Their There These They This Those We
+    What When You Das Der Die Diese Er Es Ihr Sie Wir
+""")
+"""Words that begin a sentence, and hardly ever stand with a capital after an abbreviation within one."""
+
+COMPANIES = word_set("KG KGaA OHG GmbH Ltd Inc LLC")
+"""Words that come after "Co." in the name of a company."""
 
 MONTHS = word_set("""
     januar jänner februar märz april mai juni juli august september oktober november dezember
@@ -44,6 +54,8 @@ _OPENING = "\"'„“‚‘»«›‹([–—-"
 _CLOSING = "\"'”“’‘»«›‹)]"
 _LEAD = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*")
 _WORD = re.compile(r"\w+")
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
+_STREET = re.compile(r"\w+str")
 _LOOK = 400  # characters around an end mark that decide whether it ends the sentence
 
 
@@ -121,16 +133,27 @@ def _is_full_stop(before: str, following: str) -> bool:
     last = words[-1].lstrip(_OPENING) if words else ""
     if re.fullmatch(r"\d{1,2}", last):
         return not _is_ordinal([word.lower() for word in words[:-1]], following)
-    if re.fullmatch(r"[^\W\d_]", last) or re.fullmatch(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}", last):
-        return False  # an initial, or letters with dots between: "J.", "z.B.", "U.S."
-    if last.lower() in BEFORE_NUMBER:
+    if re.fullmatch(r"[^\W\d_]", last):
+        return False  # an initial: "J."
+    if _DOTTED.fullmatch(last):
+        # "z.B." and "e.g." stand within a sentence; "U.S.", "Ph.D." and "p.m." may end one.
+        may_end = ((last[0] + last[-1]).isupper() and last != "Z.B") or last in {"a.m", "p.m"}
+        return may_end and _first_word(following) in STARTERS
+    if last == "Co":
+        return _first_word(following) not in COMPANIES
+    if last.lower() in BEFORE_NUMBER or _STREET.fullmatch(last):
         return not following[:1].isdigit()
     return last.lower() not in ABBREVIATIONS
 
 
+def _first_word(text: str) -> str:
+    found = _WORD.match(text)
+    return found.group() if found else ""
+
+
 def _is_ordinal(previous: list[str], following: str) -> bool:
     """Whether a number with a dot is an ordinal: in a date, after an article, or before a list item."""
-    next_word = _WORD.match(following)
-    if not previous or (next_word and (next_word.group().lower() in MONTHS or next_word.group().isdigit())):
+    next_word = _first_word(following).lower()
+    if not previous or next_word in MONTHS or next_word.isdigit():
         return True
     return previous[-1] in BEFORE_ORDINAL

@@ -7,7 +7,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from assets.chunking.contract import Chunker, Material, Span, Tools
+from assets.chunking.ruler import fitted
 from assets.chunking.sentences import Units
+from assets.embedding.tokenizer import Tokenizer
 
 
 class SentenceWindow(Chunker):
@@ -18,14 +20,19 @@ class SentenceWindow(Chunker):
         `recursive` does, and each of its parts counts as a sentence
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     neighbours: Annotated[int, Field(ge=0, le=100)] = 3
     limit: Annotated[int, Field(ge=16, le=8192)] = 256
 
     def split(self, material: Material, tools: Tools) -> list[Span]:
         """Return the sentences in reading order."""
-        units = Units(material.text, tools.tokenizer, self.limit - tools.tokenizer.special_tokens)
+        tokenizer = tools.tokenizer
+        size = self.limit - tokenizer.special_tokens
+        return fitted(lambda room: self._sentences(material.text, tokenizer, room), size, tokenizer)
+
+    def _sentences(self, text: str, tokenizer: Tokenizer, size: int) -> list[Span]:
+        units = Units(text, tokenizer, size)
         places = units.places
         last = len(places) - 1
         return [

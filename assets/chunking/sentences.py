@@ -10,7 +10,7 @@ from pydantic import Field
 from assets.chunking.contract import Chunker, Material, Span, Tools
 from assets.chunking.packing import pack, pieces
 from assets.chunking.recursive import recursive_spans
-from assets.chunking.ruler import Place, Ruler
+from assets.chunking.ruler import Place, Ruler, fitted
 from assets.chunking.sentence_splitter import sentence_places
 from assets.embedding.tokenizer import Tokenizer
 
@@ -25,16 +25,20 @@ class Sentences(Chunker):
     where chunks overlap, the parts are of half the size, so that they can be shared.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     size: Annotated[int, Field(ge=8, le=8192)] = 256
     overlap: Annotated[int, Field(ge=0, le=100)] = 1
 
     def split(self, material: Material, tools: Tools) -> list[Span]:
         """Return the chunks in reading order."""
-        part = self.size // 2 if self.overlap else self.size
-        units = Units(material.text, tools.tokenizer, self.size, part)
-        return units.ruler.spans(units.packed(0, len(units.places), self.size, self.overlap))
+
+        def cut(room: int) -> list[Span]:
+            part = max(1, room // 2) if self.overlap else room
+            units = Units(material.text, tools.tokenizer, room, part)
+            return units.ruler.spans(units.packed(0, len(units.places), room, self.overlap))
+
+        return fitted(cut, self.size, tools.tokenizer)
 
 
 class Units:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from assets.chunking.contract import Chunker, Material, Section, Span, Tools, strip_span
 from assets.chunking.recursive import recursive_spans
+from assets.chunking.ruler import fitted
 from assets.chunking.sections import Outline, Stretch
 from assets.chunking.tokens import token_windows
 from assets.embedding.tokenizer import Tokenizer
@@ -48,12 +49,25 @@ class Structure(Chunker):
         spans: list[Span] = []
         room = self.limit - tools.tokenizer.special_tokens
         for part in self._parts(material, tools.tokenizer, room):
-            size = room - part.prefix_tokens
-            text = material.text[part.start : part.end]
-            for span in recursive_spans(text, tools.tokenizer, size, min(self.overlap, size - 1)):
-                start, end = part.start + span.start, part.start + span.end
-                spans.append(Span(start, end, part.prefix_tokens + span.n_tokens, part.prefix))
+            spans += self._cut(material.text, part, room, tools.tokenizer)
         return spans
+
+    def _cut(self, text: str, part: _Part, room: int, tokenizer: Tokenizer) -> list[Span]:
+        """Cut one part into chunks of at most ``room`` tokens, its prefix counted."""
+        inside = text[part.start : part.end]
+
+        def cut(most: int) -> list[Span]:
+            size = max(1, most - part.prefix_tokens)
+            found = recursive_spans(inside, tokenizer, size, min(self.overlap, size - 1))
+            counts = [part.prefix_tokens + span.n_tokens for span in found]
+            if part.prefix and not tokenizer.steady:
+                counts = tokenizer.count([part.prefix + inside[span.start : span.end] for span in found])
+            return [
+                Span(part.start + span.start, part.start + span.end, n_tokens, part.prefix)
+                for span, n_tokens in zip(found, counts, strict=True)
+            ]
+
+        return fitted(cut, room, tokenizer)
 
     def _parts(self, material: Material, tokenizer: Tokenizer, room: int) -> list[_Part]:
         groups = [[stretch] for stretch in _with_text(material)]
@@ -123,7 +137,7 @@ def heading_prefix(headings: list[str], tokenizer: Tokenizer, most: int) -> tupl
         if n_tokens <= most:
             return prefix, n_tokens
         if len(path) == 1:
-            beginning = token_windows(path[0], tokenizer, most)[0]
-            return path[0][: beginning.end] + "\n", beginning.n_tokens
+            prefix = path[0][: token_windows(path[0], tokenizer, most)[0].end] + "\n"
+            return prefix, tokenizer.count([prefix])[0]
         del path[0]
     return "", 0

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
 from assets.chunking.packing import at_least, pack
-from assets.chunking.ruler import Ruler
+from assets.chunking.ruler import Ruler, fitted
 from assets.embedding.tokenizer import Tokenizer
 
 
@@ -43,6 +43,10 @@ class TokenWindows(Chunker):
 
 def token_windows(text: str, tokenizer: Tokenizer, size: int, overlap: int = 0) -> list[Span]:
     """Cut ``text`` into windows of at most ``size`` tokens, as `TokenWindows` says."""
+    return fitted(lambda room: _windows(text, tokenizer, room, overlap), size, tokenizer)
+
+
+def _windows(text: str, tokenizer: Tokenizer, size: int, overlap: int) -> list[Span]:
     ruler = Ruler(text, tokenizer, size)
     starts = ruler.words.starts
     if not len(starts):

@@ -40,25 +40,36 @@ class Words:
 
 
 class Tokenizer:
-    """Counts and places tokens, special tokens aside; `special_tokens` says how many a model adds."""
+    """Counts and places tokens, special tokens aside.
+
+    special_tokens: how many a model adds to each text
+    steady: whether a cut between two words leaves their tokens as they were in the whole
+    """
 
     def __init__(self, raw: RawTokenizer) -> None:
         self._raw = raw
         raw.no_truncation()
         raw.no_padding()
         self.special_tokens: int = raw.num_special_tokens_to_add(False)
-        self._runs = _Runs(raw) if _splits_at_spaces(raw) else None
+        self.steady = _splits_at_spaces(raw)
+        self._runs = _Runs(raw) if self.steady else None
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text."""
-        encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
+        try:
+            encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:  # lone surrogates, which no tokenizer takes
+            encodings = self._raw.encode_batch_fast(list(map(_sound, texts)), add_special_tokens=False)
         return [len(encoding) for encoding in encodings]
 
     def words(self, text: str) -> Words:
         """Split a text into the tokenizer's words (a run of letters, or one punctuation mark)."""
+        sound = _sound(text)
         if self._runs is not None:
-            return self._runs.words(text)
-        return _words_of(self._raw.encode(text, add_special_tokens=False))
+            return self._runs.words(sound)
+        from assets.embedding.loose_words import loose_words
+
+        return loose_words(self._raw.encode(sound, add_special_tokens=False), sound)
 
 
 class _Runs:
@@ -139,6 +150,15 @@ class _Rows:
         self._used = needed
 
 
+def _sound(text: str) -> str:
+    r"""Return a text with its lone surrogates as question marks; every character keeps its place.
+
+    >>> _sound("a\ud800b")
+    'a?b'
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _no_words() -> Words:
     empty = np.zeros(0, np.int64)
     return Words(empty, empty, empty)
@@ -173,12 +193,35 @@ def _splits_at_spaces(raw: RawTokenizer) -> bool:
     return kinds == ["BertNormalizer", "BertPreTokenizer"] and not any(re.search(r"\s", one) for one in added)
 
 
-@lru_cache(maxsize=8)
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Load `tokenizer.json` from a model's folder."""
+    """Return what `read_tokenizer` reads, read once as long as the file stays as it is.
+
+    Raises:
+        InputError: there is none, or none that can be read.
+    """
+    path = folder / "tokenizer.json"
+    status = path.stat() if path.is_file() else None
+    return _kept(folder, *((status.st_mtime_ns, status.st_size) if status else (0, 0)))
+
+
+@lru_cache(maxsize=8)
+def _kept(folder: Path, _time: int, _size: int) -> Tokenizer:
+    return read_tokenizer(folder)
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """Read `tokenizer.json` from a model's folder.
+
+    Raises:
+        InputError: there is none, or none that can be read.
+    """
     from tokenizers import Tokenizer as RawTokenizer
 
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise InputError(f"{path}: the model has no tokenizer.json, which chunking by tokens needs")
-    return Tokenizer(RawTokenizer.from_file(str(path)))
+    try:
+        raw = RawTokenizer.from_file(str(path))
+    except Exception as error:  # a plain `Exception` of Rust's
+        raise InputError(f"{path}: not a readable tokenizer ({error})") from error
+    return Tokenizer(raw)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from assets.embedding.windows import encodable
 from warehouse.gateway import LOCAL, Gateway, Reply, json_format, local_weights
 from warehouse.identity import digest
 from warehouse.recipe import Recipe
@@ -137,10 +138,12 @@ def _parsed(text: str, count: int) -> tuple[list[str], str | None]:
     """
     try:
         given = json.loads(text)["questions"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return [], "the model gave no JSON object with `questions`"
     items = given if isinstance(given, list) else []
-    texts = [" ".join(item.split())[:QUESTION_LENGTH] for item in items if isinstance(item, str)]
+    # JSON may escape lone surrogates, which no file takes.
+    sound = encodable([item for item in items if isinstance(item, str)])
+    texts = [" ".join(item.split())[:QUESTION_LENGTH] for item in sound]
     found = [one for one in dict.fromkeys(texts) if one][:count]
     return (found, None) if found else ([], "the model gave no question")
 

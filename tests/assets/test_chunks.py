@@ -12,7 +12,7 @@ from assets import chunks as chunks_stage
 from assets.chunking import Material, Section, Span, Tools, run
 from assets.chunking.document import WholeDocument
 from assets.chunking.parent import Parent
-from assets.chunking.run import chunk_batches, chunk_documents, chunk_id
+from assets.chunking.run import Earlier, chunk_batches, chunk_documents, chunk_id
 from assets.chunking.sections import Outline
 from assets.chunking.structure import Structure
 from assets.chunking.tokens import TokenWindows
@@ -22,8 +22,8 @@ from assets.merging import Build
 from assets.recipes import Chunking, Corpus
 from assets.stage import Outcome, Work, build_key
 from warehouse.artifacts import Artifact
-from warehouse.errors import AssayError
-from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.errors import AssayError, CorruptFileError
+from warehouse.parquet import frame, read_parquet, write_batches, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import CHUNKS, DOCUMENTS
 
@@ -272,3 +272,56 @@ def test_the_recipe_of_a_corpus_counts_only_where_it_leaves_copies_out() -> None
     for wrong in (0.0, -0.5, 1.1):
         with pytest.raises(ValueError, match="near_duplicates"):
             recipes(wrong)
+
+
+def test_of_earlier_chunks_only_those_near_a_batch_are_read(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 4)
+    documents = frame([document(f"d{n:02}", f"Number {n}. {TEXT}") for n in range(40)], DOCUMENTS)
+    chunker, path = TokenWindows(size=8, overlap=2), tmp_path / "chunks.parquet"
+    whole = list(chunk_batches(documents, chunker, Tools(tokenizer)))
+    write_batches(whole, CHUNKS, path)
+    read: list[int] = []
+
+    class Watched(Earlier):
+        def _read(self, groups: list[int]) -> pl.DataFrame:
+            read.append(len(groups))
+            return super()._read(groups)
+
+    changed = documents.with_columns(
+        version=pl.when(pl.col("doc_id") == "d05").then(pl.lit("v2")).otherwise("version")
+    )
+    again = list(chunk_batches(changed, chunker, Tools(tokenizer), Watched(path)))
+    assert read == [1] * 10, "ten batches, each of one row group; not the whole file for each"
+    assert pl.concat(again).drop("doc_version").equals(pl.concat(whole).drop("doc_version"))
+    few = documents.filter(pl.col("doc_id").is_in(["d01", "d17", "d39"]))
+    (kept,) = chunk_batches(few, chunker, Tools(tokenizer), Earlier(path))
+    assert kept.equals(pl.concat(whole).filter(pl.col("doc_id").is_in(["d01", "d17", "d39"])))
+    assert not len(Earlier(path).of(documents.clear()))
+
+
+def test_earlier_chunks_that_cannot_be_read_are_named(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    documents = frame([document("a", TEXT * 50)], DOCUMENTS)
+    path = tmp_path / "chunks.parquet"
+    write_batches(chunk_batches(documents, WholeDocument(), Tools(tokenizer)), CHUNKS, path)
+    earlier = Earlier(path)
+    data = bytearray(path.read_bytes())
+    data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+    path.write_bytes(data)
+    with pytest.raises(CorruptFileError, match=r"chunks\.parquet: not a readable Parquet file"):
+        earlier.of(documents)
+
+
+def test_groups_of_sentences_are_embedded_to_their_ends(
+    tmp_path: Path, weights: Callable[[str], Path]
+) -> None:
+    weights("all-MiniLM-L6-v2")
+    recipe = Chunking.model_validate({"semantic": {}})
+    embed = chunks_stage._tools(recipe, Work(Home(tmp_path))).embed
+    assert embed is not None
+    long = "The member states shall notify the commission of each measure. " * 30  # 330 tokens
+    one, other, short = embed([long + "A ferry sails at noon.", long + "Goals decide a match.", "A ferry."])
+    assert one @ other < 0.9999, "what comes after the 256th token counts too"
+    assert abs(float(one @ one) - 1) < 1e-5
+    assert abs(float(short @ short) - 1) < 1e-5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,17 @@ from pydantic import ValidationError
 
 from assets.chunking import CHUNKERS
 from assets.chunking.structure import Structure
-from assets.chunks import Chunks
+from assets.chunks import Chunks, tokenizer_of
 from assets.documents import Documents
 from assets.embedding.embedder import EmbedderRecipe
 from assets.merging import Build
 from assets.pages import Pages
 from assets.partitions import mapping, partitions
 from assets.recipes import BuildHalf, Chunking
+from assets.stage import Work
+from tests.fakes.other_tokenizers import KINDS
 from warehouse.errors import AssayError
+from warehouse.paths import Home
 
 HALF: dict[str, Any] = {
     "sources": {
@@ -83,6 +87,31 @@ def test_a_chunking_is_its_parameters_and_its_tokenizer() -> None:
         chunking(tokens={"size": 16}, tokenizer="all-mpnet-base-v2"),
     ]
     assert len({usual, *others}) == 5
+
+
+def test_a_tokenizer_may_lie_in_a_folder_or_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: Callable[[str], Path]
+) -> None:
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "model@2"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "tokenizer.json").write_text(KINDS["byte-level BPE"]().to_str())
+    spec = {"tokens": {"size": 16}, "tokenizer": str(folder)}
+    before = chunking(**spec)
+    assert tokenizer_of(str(folder), Work(Home(tmp_path / "home"))).count(["中"]) == [3]
+    (folder / "tokenizer.json").write_text(KINDS["SentencePiece BPE"]().to_str())
+    assert chunking(**spec) != before, "another tokenizer is another chunking"
+    hub = [chunking(tokens={"size": 16}, tokenizer=f"owner/name@{digit * 40}") for digit in "ab"]
+    assert len({before, *hub}) == 3
+
+
+@pytest.mark.parametrize("name", ["bert", "owner/name", "owner/name@main"])
+def test_a_tokenizer_that_is_not_known_is_refused(name: str) -> None:
+    with pytest.raises(
+        ValidationError, match=r"(unknown embedding model|give `revision`).*owner/name@commit"
+    ):
+        Chunking.model_validate({"tokens": {"size": 16}, "tokenizer": name})
 
 
 EVERY_CHUNKING = """

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.embedding import tokenizer as module
-from assets.embedding.tokenizer import Tokenizer, Words, load_tokenizer
+from assets.embedding.tokenizer import Tokenizer, Words, load_tokenizer, read_tokenizer
+from tests.fakes.other_tokenizers import KINDS, other_tokenizer
 from warehouse.errors import InputError
 
 pytestmark = pytest.mark.models
@@ -48,7 +49,7 @@ def test_words_run_by_run_are_those_of_the_whole_text(tokenizer: Tokenizer, text
 def test_words_are_the_same_after_the_memory_was_emptied(
     weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokenizer = load_tokenizer.__wrapped__(weights("all-MiniLM-L6-v2"))
+    tokenizer = read_tokenizer(weights("all-MiniLM-L6-v2"))
     texts = [" ".join(f"w{n * step}-x" for n in range(200)) for step in (1, 7, 1)]
     usual = [as_lists(tokenizer.words(text)) for text in texts]
     monkeypatch.setattr(module, "MEMORY_CHARACTERS", 10)
@@ -65,7 +66,41 @@ def test_another_kind_of_tokenizer_is_asked_for_whole_texts() -> None:
     raw.pre_tokenizer = Metaspace()
     tokenizer = Tokenizer(raw)
     assert tokenizer._runs is None
-    assert as_lists(tokenizer.words("a b  c"))[2] == [1, 1, 1, 1]
+    assert not tokenizer.steady
+    assert as_lists(tokenizer.words("a b  c")) == [[0, 2, 5], [1, 3, 6], [1, 2, 1]], "▁ is the first space"
+
+
+def test_words_without_spaces_and_of_shared_characters_by_hand() -> None:
+    tokenizer = other_tokenizer("byte-level BPE by a pattern")
+    assert tokenizer.count(["2019", " 中 "]) == [4, 5], "a digit is a token, and so is a byte"
+    assert as_lists(tokenizer.words("2019, 中文\n")) == [[0, 4, 6, 7], [4, 5, 7, 8], [4, 2, 3, 4]], (
+        "a space counts to the word before it"
+    )
+    tokenizer = other_tokenizer("SentencePiece BPE")
+    assert as_lists(tokenizer.words("by 31\n"))[:2] == [[0, 3], [2, 5]]
+    assert tokenizer.words(" \n").starts.tolist() == tokenizer.words("").starts.tolist() == []
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(st.one_of(SIGNS, st.characters()), max_size=120))
+def test_words_of_any_tokenizer_are_stretches_with_all_of_its_tokens(kind: str, text: str) -> None:
+    tokenizer = other_tokenizer(kind)
+    words = tokenizer.words(text)
+    assert all(start < end for start, end in zip(words.starts, words.ends, strict=True))
+    assert (np.diff(words.starts) > 0).all()
+    assert (words.ends <= len(text)).all()
+    if len(words.starts):
+        assert words.tokens.sum() == tokenizer.count([text])[0]
+
+
+def test_a_tokenizer_that_was_replaced_is_read_again(weights: Callable[[str], Path], tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes((weights("all-MiniLM-L6-v2") / "tokenizer.json").read_bytes())
+    first = load_tokenizer(tmp_path)
+    assert load_tokenizer(tmp_path) is first
+    path.write_text(KINDS["byte-level BPE"]().to_str())
+    assert load_tokenizer(tmp_path).count(["unbundling 中"]) != first.count(["unbundling 中"])
 
 
 def test_a_model_without_tokenizer_json_is_refused(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from assets.chunking import CHUNKERS, Chunker, Material, Section, Span, Tools
 from assets.chunking.tokens import TokenWindows
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from tests.fakes.other_tokenizers import KINDS, other_tokenizer
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,6 +82,7 @@ TEXTS = {
     "a long run of separators inside a word": f"a{chr(0x1C) * 5_000}b",
     "a word of many tokens": "see 0x" + "9f3ac1e7" * 12 + " for more",
     "added tokens": "[CLS] is [SEP] or[MASK]not",
+    "lone surrogates": "one \ud800 two\udfff three \ud83d\ud83d " * 30,
 }
 
 
@@ -99,7 +101,8 @@ def material_of(text: str) -> Material:
 
 def vectors(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     """Unit vectors that depend on each text alone, the same in every process."""
-    found = np.stack([np.frombuffer(sha256(text.encode()).digest(), np.uint8)[:16] for text in texts])
+    hashes = [sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+    found = np.stack([np.frombuffer(one, np.uint8)[:16] for one in hashes])
     centred = found.astype(np.float32) - 127.5
     return centred / np.linalg.norm(centred, axis=1, keepdims=True)
 
@@ -290,6 +293,7 @@ def test_the_contract_on_a_megabyte(kind: str, name: str, tokenizer: Tokenizer) 
         assert max(span.end - span.start for span in spans) < 20_000, "some chunk nobody can read"
 
 
+OTHER_TOKENIZERS = sorted(KINDS)
 SHORT = [text for text in TEXTS.values() if len(text) < 20_000]
 
 
@@ -302,7 +306,7 @@ def in_second_process(jobs: list[tuple[str, dict[str, Any]]], folder: Path) -> A
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=280,  # a busy machine; pytest's own limit is 300
     )
     return json.loads(done.stdout)
 
@@ -310,6 +314,33 @@ def in_second_process(jobs: list[tuple[str, dict[str, Any]]], folder: Path) -> A
 def as_json(jobs: list[tuple[str, dict[str, Any]]], tokenizer: Tokenizer) -> Any:
     found = [[cut(made(*job), text, tokenizer) for text in SHORT] for job in jobs]
     return json.loads(json.dumps(found))
+
+
+@pytest.mark.parametrize("other", OTHER_TOKENIZERS)
+@per_case
+def test_the_contract_in_the_tokens_of_other_embedders(
+    kind: str, parameters: dict[str, Any], other: str
+) -> None:
+    tokenizer = other_tokenizer(other)
+    for text in SHORT:
+        spans = cut(made(kind, parameters), text, tokenizer)
+        for check in CHECKS.values():
+            check(text, spans, made(kind, parameters), tokenizer)
+
+
+@pytest.mark.parametrize("other", OTHER_TOKENIZERS)
+def test_windows_in_the_tokens_of_other_embedders_overlap_and_are_full(other: str) -> None:
+    tokenizer, chunker = other_tokenizer(other), TokenWindows(size=64, overlap=21)
+    text = " ".join(PROSE.split())
+    words = tokenizer.words(text)
+    spans = chunker.split(Material(text), tools_of(tokenizer))
+    assert len(spans) >= 5
+    before = np.concatenate([[0], np.cumsum(words.tokens)])
+    for left, right in pairwise(spans):
+        assert not text[left.end - 1 : left.end + 1].isalnum(), "cut within a word"
+        assert left.n_tokens > 64 - 24, "no word of the text has more tokens"
+        first, after = np.searchsorted(words.starts, [right.start, left.end])
+        assert before[after] - before[first] >= 21, "as they stand in the text"
 
 
 def test_a_second_process_cuts_alike(folder: Path, tokenizer: Tokenizer) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import polars as pl
 import pytest
 
-from evals.planning import MEAN_PASSAGE, PROMPT_TOKENS, Plan, plan
+from assets.stage import Need
+from evals.planning import MEAN_PASSAGE, PROMPT_TOKENS, Plan, _passage_tokens, plan
 from tests.fakes.openai_server import FakeOpenAI, answer, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse import gateway
+from warehouse.pages import write_manifest
+from warehouse.parquet import frame, read_parquet
+from warehouse.schemas import PAGES
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
@@ -129,3 +137,86 @@ def test_a_plan_changes_nothing(bench: Bench) -> None:
     before = sorted(str(path) for path in bench.home.root.rglob("*"))
     planned(bench)
     assert sorted(str(path) for path in bench.home.root.rglob("*")) == before
+
+
+def test_chunks_of_another_chunking_say_nothing_of_what_will_be_embedded(
+    bench: Bench, make_bench: MakeBench
+) -> None:
+    bench.build()
+    assert planned(bench).texts_to_embed == {INDEX: 0}
+    smaller = make_bench({"size: 16, overlap: 4": "size: 10, overlap: 2"})
+    assert planned(smaller).texts_to_embed == {INDEX: None}, "its chunks are not there yet"
+    smaller.build("chunks")
+    assert planned(smaller).texts_to_embed[INDEX]
+
+
+@pytest.fixture
+def prompted(weights: Callable[[str], Path], tmp_path: Path) -> Path:
+    """MiniLM as a folder that keeps prompts."""
+    folder = tmp_path / "prompted"
+    shutil.copytree(weights("all-MiniLM-L6-v2"), folder, copy_function=shutil.copyfile)
+    path = folder / "config_sentence_transformers.json"
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps({**kept, "prompts": {"query": "query: ", "document": "passage: "}}))
+    return folder
+
+
+def test_texts_are_looked_for_with_the_prompt_that_they_are_embedded_with(
+    make_bench: MakeBench, prompted: Path
+) -> None:
+    bench = make_bench({"{model: all-MiniLM-L6-v2}": f"{{model: '{prompted}', passage_prompt: document}}"})
+    bench.build("chunks")
+    n_chunks = bench.artifact("chunks", "ferries.t16").meta["chunks"]
+    assert planned(bench).texts_to_embed == {INDEX: n_chunks}
+    bench.build("embeddings")
+    assert planned(bench).texts_to_embed == {INDEX: 0}
+
+
+def test_titles_and_tags_are_counted_where_they_are_embedded(make_bench: MakeBench) -> None:
+    bench = make_bench({"{model: all-MiniLM-L6-v2}": "{model: all-MiniLM-L6-v2, similarities: true}"})
+    bench.build("chunks")
+    n_chunks = bench.artifact("chunks", "ferries.t16").meta["chunks"]
+    assert planned(bench).texts_to_embed == {INDEX: n_chunks + len(TEXTS)}, "each document has its title"
+    bench.build("embeddings")
+    assert planned(bench).texts_to_embed == {INDEX: 0}
+
+
+def test_indexed_questions_are_counted_once_they_are_there(make_bench: MakeBench, server: FakeOpenAI) -> None:
+    questions = json.dumps({"questions": ["Where is the quay?"]})
+    server.respond = lambda _received: answer(questions)
+    enrich = f"enrich: {{model: openai/any, questions: 1, index: true, api_base: '{server.api_base}'}}"
+    bench = make_bench({"overlap: 4}}": f"overlap: 4}}, {enrich}}}"})
+    bench.build("chunks")
+    n_chunks = bench.artifact("chunks", "ferries.t16").meta["chunks"]
+    assert planned(bench).texts_to_embed == {INDEX: None}
+    bench.build("enrichments")
+    assert planned(bench).texts_to_embed == {INDEX: n_chunks + 1}, "the same question for each"
+    bench.build("embeddings")
+    assert planned(bench).texts_to_embed == {INDEX: 0}
+
+
+def test_a_passage_is_as_long_as_what_is_delivered(make_bench: MakeBench) -> None:
+    parent = "{parent: {size: 8, overlap: 0, parent_size: 100}}"
+    bench = make_bench({"{tokens: {size: 16, overlap: 4}}": parent})
+    assert _passage_tokens(bench.study, "t16", set(), bench.home) == round(100 * MEAN_PASSAGE)
+    bench.build("chunks")
+    chunks = read_parquet(bench.folder("chunks", "ferries.t16") / "chunks.parquet")
+    one = chunks.filter(pl.col("context_end") - pl.col("context_start") > pl.col("characters"))
+    assert len(one), "some document has more than one child"
+    done = {Need("chunks", "ferries.t16")}
+    whole = [len(text.replace(".", " .").split()) for text in TEXTS.values()]  # tokens, about
+    assert min(whole) <= _passage_tokens(bench.study, "t16", done, bench.home) <= max(whole) + 4
+    letters = make_bench({"{tokens: {size: 16, overlap: 4}}": "{recursive: {size: 1000, overlap: 100}}"})
+    assert _passage_tokens(letters.study, "t16", set(), letters.home) == round(250 * MEAN_PASSAGE)
+
+
+def test_calls_for_missing_dates_are_counted(make_bench: MakeBench) -> None:
+    bench = make_bench({"path: docs}": "path: docs, date_by: {model: openai/any}}"})
+    (done,) = planned(bench).enriching
+    assert (done.key, done.model, done.calls) == ("dates of docs", "openai/any", 0)
+    other = make_bench({"path: docs}": "path: docs, date_by: {model: openai/other}}"})
+    pages = [{"url": f"https://x.example/{n}", "status": 200} for n in range(7)]
+    write_manifest(bench.home, "docs", frame(list(pages), PAGES))
+    (bench.home.stage("pointers") / "documents" / "docs.json").unlink()
+    (asked,) = planned(other).enriching
+    assert asked.calls == 7, "at most one a page"
