@@ -56,14 +56,19 @@ class Embeddings(Stage):
     def needs(self, key: str) -> list[Need]:
         """Return the chunks and, where a model's questions are indexed too, those."""
         chunks = key.rpartition(".")[0]
-        recipe = self.build_plan.chunkings.get(self.build_plan.indexes[key][1])
-        asked = recipe is not None and recipe.enrich is not None and recipe.enrich.index
-        return [Need("chunks", chunks), *([Need("enrichments", chunks)] if asked else [])]
+        return [Need("chunks", chunks), *([Need("enrichments", chunks)] if self._asks(key) else [])]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the embedder."""
+        """Return the digest of the embedder, and of how it embeds questions where some are indexed."""
         name = self.build_plan.indexes[key][2]
-        return {f"embedder.{name}": self.build_plan.embedders[name].passage_revision()}
+        recipe = self.build_plan.embedders[name]
+        asking = {f"embedder.{name}.questions": recipe.query_revision()} if self._asks(key) else {}
+        return {f"embedder.{name}": recipe.passage_revision(), **asking}
+
+    def _asks(self, key: str) -> bool:
+        """Say whether the questions that a model wrote for chunks are indexed too."""
+        recipe = self.build_plan.chunkings.get(self.build_plan.indexes[key][1])
+        return recipe is not None and recipe.enrich is not None and recipe.enrich.index
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Embed the chunks of one chunking; nothing is embedded when a chunk is too long and may not be."""
@@ -97,7 +102,7 @@ class Embeddings(Stage):
         }
         for questions in enriched:
             meta["questions"] = _write_questions(questions, embedder, folder, work)
-            writing.content.update(questions.data_version.encode())
+            writing.content.update(f"{questions.data_version} {recipe.query_revision()}".encode())
         checks = [fit]
         if recipe.dtype != "fp32":
             facts, close = _closeness(embedder, found)

@@ -1,10 +1,16 @@
-"""Segments of the vector cache: Parquet files of hashes, vectors and tokens, written whole, never changed."""
+"""Segments of the vector cache: Parquet files of hashes, vectors and tokens, written whole, never changed.
+
+Each page has a checksum, so that a bit that flips on the disk is found and is no vector.
+"""
 
 from __future__ import annotations
 
+import errno
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.parquet import write_batches
+from warehouse.parquet import replacing
 
 Matrix = npt.NDArray[np.float32]
 log = logging.getLogger(__name__)
 
 GROUP = 1024  # vectors a row group: what is read for the sake of one
 UNKNOWN = -1  # tokens of a text that nobody has counted
+ABANDONED = 24 * 3600.0  # seconds after which a file that was being written is one of a killed process
 
 
 class GoneError(Exception):
@@ -35,25 +42,75 @@ def opened(path: Path) -> Iterator[Any]:
 
     Raises:
         GoneError: it is not there (any longer), or was damaged.
+        OSError: the system does not let it be read (rights, too many open files): it may be whole.
     """
     import pyarrow
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            _refuse_other_columns(file.schema_arrow)
             yield file
     except FileNotFoundError as error:
         raise GoneError(path.name) from error
     except (pyarrow.ArrowException, OSError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
+        # What is wrong with the content has no number; a bad block of the disk is damage too.
+        if getattr(error, "errno", None) not in {None, errno.EIO}:
+            raise
         log.warning("%s is damaged and is put aside (%s)", path, error)
         with suppress(FileNotFoundError):  # another process has put it aside
             path.rename(path.with_suffix(".damaged"))
         raise GoneError(path.name) from error
 
 
-def write(path: Path, rows: pl.DataFrame) -> None:
-    """Write the rows of `segment` in groups of GROUP."""
-    write_batches(rows.iter_slices(GROUP), dict(rows.schema), path)
+def width_of(schema: Any) -> int | None:
+    """Return how many numbers a vector has, by the Arrow schema of a segment that says it."""
+    return getattr(schema.field("vector").type, "list_size", None)
+
+
+def _refuse_other_columns(schema: Any) -> None:
+    from pyarrow import types
+
+    wanted = {"sha256": _is_text, "vector": _is_vector, "tokens": types.is_int32}
+    wrong = [name for name in wanted if name in schema.names and not wanted[name](schema.field(name).type)]
+    if wrong:
+        raise ValueError(f"columns of another type: {', '.join(wrong)}")
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_vector(kind: Any) -> bool:
+    from pyarrow import types
+
+    lists = types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
+    return bool(lists and types.is_float32(kind.value_type))
+
+
+def write(path: Path, parts: Iterator[pl.DataFrame]) -> None:
+    """Write the rows of `segment`, at least one, in groups of GROUP: all of them or no file."""
+    import pyarrow.parquet
+
+    groups = (rows.to_arrow(compat_level=pl.CompatLevel.oldest()) for rows in regrouped(parts))
+    first = next(groups)
+    options = {"compression": "zstd", "write_page_checksum": True}
+    with (
+        replacing(path) as temporary,
+        pyarrow.parquet.ParquetWriter(temporary, first.schema, **options) as writer,
+    ):
+        for table in chain([first], groups):
+            writer.write_table(table, row_group_size=GROUP)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that were killed while they wrote have left in a folder of segments."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink()
 
 
 def segment(hashes: pl.Series, vectors: Matrix, tokens: npt.NDArray[Any]) -> pl.DataFrame:

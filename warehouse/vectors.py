@@ -12,14 +12,13 @@ import fcntl
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.parquet import write_batches
+from warehouse.errors import AssayError
 from warehouse.paths import Home
 from warehouse.segments import (
     UNKNOWN,
@@ -28,8 +27,9 @@ from warehouse.segments import (
     read_distinct,
     read_hashes,
     read_rows,
-    regrouped,
     segment,
+    sweep,
+    width_of,
     write,
 )
 
@@ -67,6 +67,7 @@ class VectorCache:
         self._numbers: dict[str, int] = {}  # file name -> its number in the index
         self._names: list[str] = []
         self._entries = pl.DataFrame(schema=_ENTRIES)
+        self._width: int | None = None  # numbers in a vector, once that is known
 
     def __len__(self) -> int:
         """Return how many vectors were there at the last look."""
@@ -104,15 +105,19 @@ class VectorCache:
         """Add vectors, float32, shape (len(hashes), dimensions), as one segment.
 
         tokens: how long each text is, special tokens included, shape (len(hashes),), where that was counted
+
+        Raises:
+            AssayError: the vectors that are there have another number of dimensions.
         """
         if vectors.ndim != 2 or len(vectors) != len(hashes):
             raise ValueError(f"expected {len(hashes)} vectors, got an array of shape {vectors.shape}")
         if not len(hashes):
             return
+        self._refuse_width(int(vectors.shape[1]))
         counts = np.full(len(hashes), UNKNOWN, np.int32) if tokens is None else tokens
         name = f"{uuid.uuid4().hex}.parquet"
         rows = segment(pl.Series(hashes, dtype=pl.String), vectors, counts)
-        write(self.folder / name, rows)
+        write(self.folder / name, iter([rows]))
         self._add({name: rows})
 
     def refresh(self) -> None:
@@ -129,9 +134,12 @@ class VectorCache:
     def compact(self) -> int:
         """Join small segments into large ones, a text once; return how many segments went.
 
+        What processes that were killed while they wrote have left is removed after a day.
+
         Readers that hold the old ones look again and find the new one, which is there before they go. One
         process joins at a time; a second one does nothing. A kill leaves both, and the next call tidies up.
         """
+        sweep(self.folder)
         small = [name for name, rows in self._sizes().items() if rows < LARGE]
         if len(small) < MANY:
             return 0
@@ -190,6 +198,20 @@ class VectorCache:
 
     # Segments ----------------------------------------------------------------------------------------------
 
+    def _refuse_width(self, width: int) -> None:
+        """Raise where the vectors that are there have another number of dimensions than ``width``."""
+        for name in self._names if self._width is None else ():
+            with suppress(GoneError), opened(self.folder / name) as file:
+                self._width = width_of(file.schema_arrow)
+                break
+        if self._width is None:
+            self._width = width
+        if self._width != width:
+            raise AssayError(
+                f"{self.folder}: holds vectors of {self._width} numbers, and now one of {width} came: "
+                "another model answers under the same name. Give it another name, or delete that folder"
+            )
+
     def _read(self, hashes: Sequence[str], places: pl.DataFrame) -> Found:
         known = places["segment"].is_not_null().to_numpy()
         result: Matrix | None = None
@@ -200,6 +222,7 @@ class VectorCache:
             vectors, right = read_rows(self.folder / name, part["row"].to_numpy(), keys)
             if result is None:
                 result = np.zeros((len(hashes), vectors.shape[1]), np.float32)
+            self._refuse_width(int(vectors.shape[1]))
             at = part["at"].to_numpy()
             result[at[right]] = vectors[right]
             known[at[~right]] = False  # another text with the same short key: as good as not there
@@ -229,11 +252,9 @@ class VectorCache:
         """Write the rows of some segments into one, then remove them."""
         if len(names) < 2:
             return 0
-        parts = regrouped(read_distinct([self.folder / name for name in names]))
+        target = self.folder / f"{uuid.uuid4().hex}.parquet"
         try:
-            first = next(parts)
-            target = self.folder / f"{uuid.uuid4().hex}.parquet"
-            write_batches(chain([first], parts), dict(first.schema), target)
+            write(target, read_distinct([self.folder / name for name in names]))
         except GoneError:  # damaged since they were counted: the next call goes on without it
             return 0
         for name in names:

@@ -162,13 +162,14 @@ def _folder_identity(folder: Path) -> str:
 
 
 def _stamps(folder: Path) -> dict[str, list[int]]:
-    """Return path -> size and time of every file that is not hidden."""
+    """Return path -> size and times of every file that is not hidden."""
     stamps = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not any(part.startswith(".") for part in Path(name).parts):
             status = path.stat()
-            stamps[name] = [status.st_size, status.st_mtime_ns]
+            # Archives and package managers give different files one size and time; this one is the system's.
+            stamps[name] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
     return stamps
 
 

@@ -12,8 +12,13 @@ from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.tokenizer import load_tokenizer
 from assets.embedding.windows import average_windows, encodable, first_windows, refuse_long, unit
 from warehouse.embedding_api import EmbeddingApi
+from warehouse.errors import AssayError
+from warehouse.identity import sha256_text
+from warehouse.vectors import VectorCache
 
 AT_ONCE = 4  # requests in flight
+PROBE = "The ferry leaves at noon."  # a text whose vector tells a server's model from another one
+SAME = 0.99  # least cosine of two vectors of one text by one model: servers do not always sum alike
 
 
 class ApiEmbedder:
@@ -71,3 +76,28 @@ class ApiEmbedder:
                 vectors = np.concatenate(list(pool.map(self.server.embed, batches)))
         self._dimensions = int(vectors.shape[1])
         return unit(vectors) if self.recipe.normalise else vectors
+
+
+def refuse_another_model(embedder: ApiEmbedder, cache: VectorCache) -> None:
+    """Compare the vector of one text with that of before, and keep it where there is none.
+
+    A server's model has a name, which is no digest of its weights: behind an address there may be another one
+    tomorrow, and its vectors must not be mixed with those that are kept.
+
+    Raises:
+        AssayError: the text has another vector now.
+        EmbeddingError: the server gave none.
+    """
+    key = sha256_text(PROBE)
+    now, before = embedder.embed([PROBE]), cache.take([key])
+    if not before.known[0]:
+        cache.put([key], now)
+        return
+    there = before.vectors
+    cosine = float((unit(now) @ unit(there).T)[0, 0]) if now.shape == there.shape else 0.0
+    if cosine < SAME:
+        raise AssayError(
+            f"embedder {embedder.recipe.model}: the server does not give the vector of a text that it gave "
+            f"before ({there.shape[1]} numbers then, {now.shape[1]} now, cosine {cosine:.3f}), so its model "
+            f"is another one. Give it another name (`model`), or delete {cache.folder}"
+        )

@@ -9,20 +9,22 @@ from pathlib import Path
 
 import numpy as np
 
-from assets.embedding.api import ApiEmbedder
+from assets.embedding.api import AT_ONCE, ApiEmbedder, refuse_another_model
 from assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
 from assets.embedding.local import LocalEmbedder
 from assets.embedding.quick import FEW, quick_embedder
 from assets.embedding.tokenizer import Ints, Tokenizer, load_tokenizer
 from assets.embedding.windows import count_tokens, encodable, refuse_long
+from warehouse import weights
+from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
 from warehouse.models import Progress
 from warehouse.paths import Home
 from warehouse.segments import UNKNOWN
 from warehouse.vectors import VectorCache
 
-FLUSH = 256  # texts a segment: what a kill can cost at most
-STEP = 64  # texts between two words of progress
+FLUSH = 256  # texts a segment: what a kill can cost at most, unless more are computed together
+STEP = 64  # texts between two words of progress, the same
 
 Told = Callable[[int, int], None]
 
@@ -48,12 +50,26 @@ class CachedEmbedder:
         self.recipe = recipe
         self.home = home
         self._say = say
+        self._recognised = False  # an api's model as the one whose vectors are kept
 
     @property
     def embedder(self) -> Embedder:
-        """The loaded embedder (loads it)."""
+        """The loaded embedder (loads it); an `api` is asked once whether it is the one of before.
+
+        Raises:
+            AssayError: it cannot be loaded or asked, or an `api` answers with another model than before.
+        """
         folder = self.recipe.tokenizer_folder(self.home, self._say)
-        return _loaded(self.recipe.model_copy(update={"similarities": False}), str(folder or ""))
+        recipe = self.recipe.model_copy(update={"similarities": False})
+        loaded = _loaded(recipe, str(folder or ""), self._weights)
+        if isinstance(loaded, ApiEmbedder) and not self._recognised:
+            refuse_another_model(loaded, self.cache)
+            self._recognised = True
+        return loaded
+
+    @cached_property
+    def _weights(self) -> str:
+        return "" if self.recipe.api else weights.identity(self.recipe.model, self.recipe.commit)
 
     @cached_property
     def cache(self) -> VectorCache:
@@ -87,10 +103,13 @@ class CachedEmbedder:
     def token_counts(self, texts: Sequence[str], hashes: Sequence[str]) -> Ints | None:
         """Return the tokens of prefixed texts, special tokens included, shape (texts,).
 
-        Those of cached texts are remembered. None where nothing counts them.
+        Those of cached texts are remembered, but for an `api`, whose vectors another tokenizer leaves as they
+        are. None where nothing counts them.
         """
         if self.tokenizer is None:
             return None
+        if self.recipe.api is not None:
+            return np.array(count_tokens(texts, self.tokenizer), np.int64)
         counts = self.cache.tokens(hashes).astype(np.int64)
         new = np.flatnonzero(counts == UNKNOWN)
         counts[new] = count_tokens([texts[at] for at in new.tolist()], self.tokenizer)
@@ -123,7 +142,8 @@ class CachedEmbedder:
         lengths = np.array([len(text) for text in texts]) if counts is None else counts
         # Texts of like length share a batch, so that little is padded.
         order = np.lexsort((np.array(keys), lengths))
-        batches = [order[at : at + FLUSH] for at in range(0, len(order), FLUSH)]
+        flush = max(FLUSH, self._together)
+        batches = [order[at : at + flush] for at in range(0, len(order), flush)]
         vectors: Matrix | None = None
         done = computed = 0
         # Short and long batches by turns, so that the time left can be foretold from the time gone.
@@ -146,28 +166,44 @@ class CachedEmbedder:
         hashes = [keys[at] for at in batch.tolist()]
         there = self.cache.take(hashes)
         rows = np.flatnonzero(~there.known)
-        parts = []
-        for first in range(0, len(rows), STEP):
-            tell(int(len(batch) - len(rows) + first))
-            step = batch[rows[first : first + STEP]].tolist()
-            parts.append(self._vectors([texts[at] for at in step], len(keys)))
-        if not parts:
+        if not len(rows):
             return there.vectors, 0
-        new = np.concatenate(parts)
-        tokens = None if counts is None else counts[batch[rows]].astype(np.int32)
-        self.cache.put([hashes[row] for row in rows.tolist()], new, tokens)
+        parts: list[Matrix] = []
+        size = max(STEP, self._together)
+        try:
+            for first in range(0, len(rows), size):
+                tell(int(len(batch) - len(rows) + first))
+                step = batch[rows[first : first + size]].tolist()
+                parts.append(self._vectors([texts[at] for at in step], len(keys)))
+        finally:  # what came before a failure is kept too: a server was paid for it
+            new = np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+            done = rows[: len(new)]
+            tokens = None if counts is None else counts[batch[done]].astype(np.int32)
+            self.cache.put([hashes[row] for row in done.tolist()], new, tokens)
         result = there.vectors if there.known.any() else np.zeros((len(batch), new.shape[1]), np.float32)
         result[rows] = new
         return result, len(rows)
+
+    @property
+    def _together(self) -> int:
+        """How many texts are computed or sent at once."""
+        return self.recipe.batch_size * (AT_ONCE if self.recipe.api is not None else 1)
 
     def _vectors(self, texts: list[str], of: int) -> Matrix:
         """Compute vectors; ``of`` texts in all, which decides what is worth loading."""
         quick = quick_embedder(self.recipe, self.home) if of <= FEW else None
         if quick is None:
-            return self.embedder.embed(texts)
-        if self.recipe.overflow == "fail" and self.tokenizer is not None:
-            refuse_long(texts, self.recipe, self.tokenizer)
-        return quick.embed(texts)
+            vectors = self.embedder.embed(texts)
+        else:
+            if self.recipe.overflow == "fail" and self.tokenizer is not None:
+                refuse_long(texts, self.recipe, self.tokenizer)
+            vectors = quick.embed(texts)
+        if not np.isfinite(vectors).all():
+            raise AssayError(
+                f"embedder {self.recipe.model}: it gave a vector with a number that is not finite "
+                f"(dtype: {self.recipe.dtype}); nothing of it was kept"
+            )
+        return vectors
 
 
 def _shifted(progress: Told | None, begin: int, of: int) -> Callable[[int], None]:
@@ -176,9 +212,10 @@ def _shifted(progress: Told | None, begin: int, of: int) -> Callable[[int], None
 
 
 @lru_cache(maxsize=3)
-def _loaded(recipe: EmbedderRecipe, folder: str) -> Embedder:
+def _loaded(recipe: EmbedderRecipe, folder: str, identity: str) -> Embedder:
+    """Load an embedder; with other weights it is another one, for the files of a folder may be replaced."""
     where = Path(folder) if folder else None
     if recipe.api is not None:
         return ApiEmbedder(recipe, where)
     assert where is not None  # noqa: S101 -- only an api has none
-    return LocalEmbedder(recipe, where)
+    return LocalEmbedder(recipe, where, identity)

@@ -119,7 +119,9 @@ class EmbedderRecipe(Recipe):
         parts = [self._weights(), self.max_tokens, self.overflow, self.code_version]
         # Only what is not as it always was: vectors that are stored keep their key.
         changed = {"normalise": self.normalise is False, "dtype": self.dtype != "fp32"}
-        return digest([*parts, *([name, getattr(self, name)] for name, yes in changed.items() if yes)])
+        # Texts for a server were once cut by their characters where those were few.
+        cut = [["cut", "by tokens"]] if self.api and self.overflow == "truncate" else []
+        return digest([*parts, *([name, getattr(self, name)] for name, yes in changed.items() if yes), *cut])
 
     def query_revision(self) -> str:
         """Return the digest of all that changes the vector of a given question."""
@@ -127,10 +129,13 @@ class EmbedderRecipe(Recipe):
         return digest([self.revision(), self.query_prefix, *prompt])
 
     def passage_revision(self) -> str:
-        """Return the digest of all that changes what is stored of a given chunk."""
-        changed = [self.passage_prompt] if self.passage_prompt else []
+        """Return the digest of all that changes what is stored, and said, of a given chunk."""
+        changed: list[object] = [["prompt", self.passage_prompt]] if self.passage_prompt else []
         similarities = ["similarities"] if self.similarities else []
-        return digest([self.revision(), self.passage_prefix, *changed, *similarities])
+        # Where it does not change the vectors, it still tells which chunks are too long.
+        counts = self.api.tokenizer if self.api and self.overflow == "fail" else None
+        counted = [["tokenizer", weights.identity(counts)]] if counts else []
+        return digest([self.revision(), self.passage_prefix, *changed, *similarities, *counted])
 
     def _weights(self) -> str:
         if self.api is None:

@@ -22,12 +22,22 @@ if TYPE_CHECKING:
 
 
 class LocalEmbedder:
-    """A loaded sentence-transformers model: texts in, vectors out."""
+    """A loaded sentence-transformers model: texts in, vectors out.
 
-    def __init__(self, recipe: EmbedderRecipe, folder: Path) -> None:
+    Args:
+        recipe: of the embedder.
+        folder: of the model.
+        identity: of the weights (`warehouse.weights.identity`), which tells the files of the folder from
+            others that lay there before; what is loaded is shared as long as it stays.
+
+    Raises:
+        InputError: the folder holds no model that can be loaded, or not one for what the recipe asks.
+    """
+
+    def __init__(self, recipe: EmbedderRecipe, folder: Path, identity: str = "") -> None:
         self.recipe = recipe
         self.tokenizer = load_tokenizer(folder)
-        self.model = _load(folder, recipe.dtype, recipe.device)
+        self.model = _load(folder, recipe.dtype, recipe.device, identity)
         positions = _positions(self.model)
         if positions is not None and recipe.max_tokens > positions:
             raise InputError(
@@ -106,7 +116,7 @@ def _device(wanted: str) -> str | None:
 
 
 @lru_cache(maxsize=3)
-def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str) -> SentenceTransformer:
+def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str, identity: str) -> SentenceTransformer:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
     import torch
@@ -116,9 +126,12 @@ def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str) -> Sentence
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     where = _device(device)
     kind = torch.bfloat16 if dtype == "bf16" else torch.float32
-    model = SentenceTransformer(
-        str(folder), device=where, local_files_only=True, model_kwargs={"dtype": kind}
-    )
+    options = {"dtype": kind, "use_safetensors": True}  # pickled weights are programs
+    try:
+        model = SentenceTransformer(str(folder), device=where, local_files_only=True, model_kwargs=options)
+    except Exception as error:  # transformers raises its own, Rust's and plain Python errors
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise InputError(f"{folder}: the model cannot be loaded ({reason})") from error
     if dtype == "bf16" and model.device.type == "cpu" and not has_bf16():
         raise InputError(
             "`dtype: bf16`: the processor of this machine does not compute in bf16, so it would be slower "

@@ -38,9 +38,10 @@ def first_windows(texts: Sequence[str], tokenizer: Tokenizer, room: int) -> list
     from assets.chunking.tokens import token_windows
 
     cut = []
-    for text in texts:
-        spans = token_windows(text, tokenizer, room) if len(text) > room else []
-        cut.append(text[: spans[0].end] if len(spans) > 1 else text)
+    # Counted, not guessed by characters: one of them may be several tokens.
+    for text, count in zip(texts, count_tokens(texts, tokenizer), strict=True):
+        spans = token_windows(text, tokenizer, room) if count - tokenizer.special_tokens > room else []
+        cut.append(text[: spans[0].end] if spans else text)
     return cut
 
 

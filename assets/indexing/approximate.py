@@ -67,8 +67,8 @@ def tuned(table: Table, rows: Rows, recipe: IndexRecipe) -> Search:
     """Return the cheapest search parameters that reach the recall, or the best found, with their recall.
 
     Recall@10 is the share of the ten exactly nearest chunks that the index finds, averaged over 100
-    questions. A question is a stored vector with Gaussian noise of length 0.75 added, so that its cosine to
-    that chunk is near 0.8. A chunk that is as near as the tenth counts like it.
+    questions. A question is a stored vector, brought to length 1, with Gaussian noise of length 0.75 added,
+    so that its cosine to that chunk is near 0.8. A chunk that is as near as the tenth counts like it.
     """
     queries = sample(rows)
     tenth = _exact_tenth(queries, rows)
@@ -93,7 +93,7 @@ def sample(rows: Rows) -> Matrix:
         begin += len(part)
     noise = random.standard_normal((len(chosen), rows.dimensions))
     noise *= NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
-    return _unit((np.concatenate(found) + noise).astype(np.float32))
+    return _unit((_unit(np.concatenate(found)) + noise).astype(np.float32))
 
 
 def _exact_tenth(queries: Matrix, rows: Rows) -> npt.NDArray[np.float32]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -132,19 +132,25 @@ def write_lexical(lexical: Lexical, folder: Path) -> None:
 
 
 def open_lexical(folder: Path) -> Lexical:
-    """Open a lexical index; its arrays are memory-mapped.
+    """Open a lexical index; its arrays are memory-mapped, in whatever byte order they were written.
 
     Raises:
-        CorruptFileError: a file is missing or torn.
+        CorruptFileError: a file is missing or torn, or does not belong to the others.
     """
     words = read_parquet(folder / "words.parquet")["word"].to_list()
     try:
         arrays = {
             name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
         }
+        _refuse_strangers(words, **arrays)
     except (OSError, ValueError, EOFError) as error:
         raise CorruptFileError(
             f"{folder}: the lexical index is damaged ({error}). Delete the folder above it; `assay run` "
             "makes it again."
         ) from error
     return Lexical(words, **arrays)
+
+
+def _refuse_strangers(words: list[str], begins: Any, rows: Any, counts: Any, lengths: Any) -> None:
+    if not (len(begins) == len(words) + 1 and begins[-1] == len(rows) == len(counts) and lengths.ndim == 1):
+        raise ValueError("its files are not of one index")

@@ -28,7 +28,7 @@ class IndexRecipe(Recipe):
         cheapest that reach the recall are chosen, and stored beside the table
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     search: Literal["auto", "exact", "hnsw", "ivf_pq"] = "auto"
     exact_below: Annotated[int, Field(ge=0, le=100_000_000)] = 50_000

@@ -1,13 +1,14 @@
 """One index: a LanceDB table (vectors, full text, columns for filters) and a lexical index beside it.
 
 The folder of an index is named by its identity, so a finished table is never changed: another corpus version
-is another folder, which begins as a clone of the one before where few rows differ. A table carries a tag,
-set last, that `facts.json` names; readers open that tag and nothing else, so a half-written table is never
-read.
+is another folder, which begins as a clone of the one before where few rows differ. A table carries a tag that
+`facts.json` names, which is written last; readers open that tag and nothing else, so a half-written table is
+never read.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,6 +35,8 @@ MAX_SCANNED = 5_000
 """New rows that every search by vectors compares one by one, beside the index, before they are added to it: a
 few milliseconds, where adding one row to a graph of several partitions builds them all again."""
 Note = Callable[[str], None]
+
+os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # it warns on stderr until it is told
 
 
 def build(
@@ -81,8 +84,8 @@ def build(
     _index_columns(table)
     note("indexing words")
     write_lexical(lexical_of(rows.texts()), folder / "lexical")
-    write_facts(facts, folder)
     table.tags.create(tag, table.version)
+    write_facts(facts, folder)
     return facts
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -115,6 +117,78 @@ def test_everything_that_changes_a_vector_changes_the_revision() -> None:
     assert recipe.model_copy(update={"passage_prompt": "p"}).passage_revision() != recipe.passage_revision()
 
 
+def test_what_is_stored_of_a_chunk_names_the_prompt_and_the_tokenizer() -> None:
+    prompted = EmbedderRecipe(model=MINILM, passage_prompt="similarities")
+    assert prompted.passage_revision() != EmbedderRecipe(model=MINILM, similarities=True).passage_revision()
+    counted = [
+        EmbedderRecipe.model_validate({"model": "openai/any", "api": {"tokenizer": tokenizer}})
+        for tokenizer in (None, MINILM, "all-mpnet-base-v2")
+    ]
+    assert len({recipe.revision() for recipe in counted}) == 1, "the vectors are the server's"
+    assert len({recipe.passage_revision() for recipe in counted}) == 3, "which chunks fit is not"
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_how_questions_are_embedded_counts_where_some_are_indexed(indexed: bool) -> None:
+    asked = {"document": {}, "enrich": {"model": "openai/any", "questions": 2, "index": indexed}}
+    found = []
+    for prefix in ("", "query: "):
+        stage = Embeddings(
+            Build(
+                chunkings={"t": Chunking.model_validate(asked)},
+                embedders={"e": EmbedderRecipe(model=MINILM, query_prefix=prefix)},
+                indexes={"c.t.e": ("c", "t", "e")},
+            )
+        )
+        found.append(stage.recipes("c.t.e"))
+    assert (found[0] != found[1]) == indexed
+    assert found[0]["embedder.e"] == found[1]["embedder.e"]
+
+
+def test_other_files_in_the_same_folder_are_another_model(tmp_path: Path, folder: Path) -> None:
+    """In one process too, and where size and time of the files are the same."""
+    mine = tmp_path / "mine"
+    shutil.copytree(folder, mine)
+    recipe, home = EmbedderRecipe(model=str(mine)), Home(tmp_path)
+    before = CachedEmbedder(recipe, home).passages(["ferry"])
+    path = mine / "model.safetensors"
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[-4:] = b"\0\0\0\x3f"  # one weight becomes 0.5
+    for at in range(len(content) - 4_000_000, len(content) - 4, 4):
+        content[at + 3] ^= 0x80  # and a million change their sign
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = CachedEmbedder(recipe, home).passages(["ferry"])
+    assert after.computed == 1, "another revision"
+    assert not close(before.vectors, after.vectors), "by the weights that are there now"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("model.safetensors", b"torn", "the model cannot be loaded"),
+        ("config.json", b"{", "the model cannot be loaded"),
+        ("tokenizer.json", b"{", "not a readable tokenizer"),
+    ],
+)
+def test_a_broken_model_is_named(
+    name: str, content: bytes, reason: str, tmp_path: Path, folder: Path
+) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(folder, mine)
+    (mine / name).write_bytes(content)
+    with pytest.raises(InputError, match=f"mine.*{reason}"):
+        CachedEmbedder(EmbedderRecipe(model=str(mine)), Home(tmp_path)).passages(["ferry"])
+
+
+def test_pickled_weights_are_not_loaded(tmp_path: Path, folder: Path) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(folder, mine)
+    (mine / "model.safetensors").rename(mine / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"cannot be loaded.*no file named model\.safetensors"):
+        CachedEmbedder(EmbedderRecipe(model=str(mine)), Home(tmp_path)).passages(["ferry"])
+
+
 def test_an_unknown_model_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(ValueError, match=r"unknown embedding model 'minilm'; known are all-MiniLM-L6-v2"):
         EmbedderRecipe(model="minilm")
@@ -145,7 +219,7 @@ def test_vectors_come_in_the_order_of_their_texts(
     weights(MINILM)
     monkeypatch.setattr(cached, "FLUSH", 2)
     texts = [LONG[: 7 * n] for n in (9, 1, 30, 4, 17, 2)]
-    found = CachedEmbedder(EmbedderRecipe(model=MINILM), Home(tmp_path)).passages(texts)
+    found = CachedEmbedder(EmbedderRecipe(model=MINILM, batch_size=2), Home(tmp_path)).passages(texts)
     assert close(found.vectors, np.concatenate([plain.embed([text]) for text in texts]))
     assert len(list((tmp_path / "cache" / "vectors").glob("*/*.parquet"))) == 3, (
         "a kill costs one batch at most"
@@ -300,7 +374,7 @@ from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from warehouse.paths import Home
 cached.FLUSH = 8
-recipe = EmbedderRecipe(model="all-MiniLM-L6-v2", overflow="truncate")
+recipe = EmbedderRecipe(model="all-MiniLM-L6-v2", overflow="truncate", batch_size=8)
 CachedEmbedder(recipe, Home(Path(sys.argv[1]))).passages([f"Ferry {n} sails. " * 30 for n in range(400)])
 """
 

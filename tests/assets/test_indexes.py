@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from assets.indexes import Indexes
+from assets.indexing import table as tables
 from assets.indexing.recipe import IndexRecipe
 from assets.indexing.table import open_table
 from assets.merging import Build
@@ -109,6 +111,31 @@ def test_building_again_and_a_torn_index_start_anew(tmp_path: Path) -> None:
     mended = built(stage(), work)
     assert mended.computed
     assert texts(work, mended.artifact) == ["one", "three", "two"]
+
+
+@pytest.mark.parametrize("step", ["_write", "_index_columns", "write_lexical", "write_facts"])
+def test_what_is_killed_while_it_is_made_again_is_readable_or_not_there(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder holds the `artifact.json` of before, which must not speak for half an index."""
+    work = Work(Home(tmp_path))
+    give(work, ["one", "two", "three"])
+    built(stage(), work)
+    real = getattr(tables, step)
+
+    def stop(*given: Any) -> None:
+        real(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, step, stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_key(stage(), KEY, work, again=True)
+    left = work.store.current("indexes", KEY)
+    assert (left is None) == (step != "write_facts")
+    if left is not None:
+        assert texts(work, left) == ["one", "three", "two"]
+    assert texts(work, built(stage(), work).artifact) == ["one", "three", "two"]
 
 
 def test_incomplete_embeddings_are_not_indexed(tmp_path: Path) -> None:

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import errno
 import logging
+import os
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+import pyarrow.parquet
 import pytest
 
 from warehouse import segments, vectors
+from warehouse.errors import AssayError
 from warehouse.paths import Home
 from warehouse.vectors import VectorCache
 
@@ -45,16 +52,16 @@ def test_nothing_to_put_writes_nothing(cache: VectorCache) -> None:
     assert not cache.folder.exists()
 
 
-@pytest.mark.parametrize("damage", ["torn", "text", "other columns"])
+@pytest.mark.parametrize("damage", ["torn", "text", "other columns", "other types"])
 def test_a_damaged_segment_is_put_aside_and_only_costs_computing_again(
     cache: VectorCache, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache.put(["a"], np.array([[1, 2]], np.float32))
     (segment,) = cache.folder.glob("*.parquet")
     cache.put(["b"], np.array([[3, 4]], np.float32))
-    if damage == "other columns":
-        import polars as pl
-
+    if damage == "other types":
+        pl.DataFrame({"sha256": ["a"], "vector": [1], "tokens": ["x"]}).write_parquet(segment)
+    elif damage == "other columns":
         pl.DataFrame({"n": [1]}).write_parquet(segment)
     else:
         segment.write_bytes(segment.read_bytes()[:-9] if damage == "torn" else b"text")
@@ -67,6 +74,60 @@ def test_a_damaged_segment_is_put_aside_and_only_costs_computing_again(
     cache.put(["a"], np.array([[1, 2]], np.float32))
     assert set(cache.get(["a", "b"])) == {"a", "b"}
     assert not caplog.text, "said once"
+
+
+def test_a_bit_that_flips_is_no_vector_and_no_count(cache: VectorCache, tmp_path: Path) -> None:
+    """Each of 400 bits, drawn from all of a segment, is found, or changes nothing."""
+    keys, given = numbered(0, 40)
+    counts = np.arange(40, dtype=np.int32)
+    cache.put(keys, given, counts)
+    (path,) = cache.folder.glob("*.parquet")
+    whole = path.read_bytes()
+    found = 0
+    for bit in random.Random(1).sample(range(8 * len(whole)), 400):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        reader = VectorCache(Home(tmp_path), "revision")
+        taken = reader.take(keys)
+        found += not taken.known.any()
+        if taken.known.any():
+            assert taken.known.all()
+            assert np.array_equal(taken.vectors, given), f"bit {bit}"
+            assert np.array_equal(reader.tokens(keys), counts), f"bit {bit}"
+    assert found > 300, "the others are in what no reader needs"
+
+
+def test_what_the_system_refuses_to_read_is_not_damaged(
+    cache: VectorCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.put(*numbered(0, 4))
+    reader = VectorCache(Home(tmp_path), "revision")
+    with monkeypatch.context() as patch:
+        refused = OSError(errno.EMFILE, "Too many open files")
+        patch.setattr(pyarrow.parquet, "ParquetFile", lambda *_, **__: (_ for _ in ()).throw(refused))
+        with pytest.raises(OSError, match="Too many open files"):
+            reader.refresh()
+    assert reader.take(numbered(0, 4)[0]).known.all()
+
+
+def test_vectors_of_another_width_are_refused(cache: VectorCache, tmp_path: Path) -> None:
+    cache.put(*numbered(0, 4))
+    other = VectorCache(Home(tmp_path), "revision")
+    other.refresh()
+    with pytest.raises(AssayError, match="holds vectors of 3 numbers, and now one of 5 came: another model"):
+        other.put(["x"], np.ones((1, 5), np.float32))
+    assert other.take(numbered(0, 4)[0]).known.all()
+
+
+def test_what_killed_writers_left_is_removed_after_a_day(cache: VectorCache) -> None:
+    cache.put(*numbered(0, 4))
+    old, new = (cache.folder / f".{name}.parquet.1.2.tmp" for name in ("old", "new"))
+    for path in (old, new):
+        path.write_bytes(b"PAR1")
+    os.utime(old, (time.time() - 90_000,) * 2)
+    cache.compact()
+    assert (old.exists(), new.exists()) == (False, True), "the new one may be written just now"
 
 
 ADD = """
@@ -90,7 +151,7 @@ def test_two_processes_add_and_read_at_once(cache: VectorCache, tmp_path: Path) 
         for name in ("one", "two")
     ]
     for process in running:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         assert not err
     keys = [f"{name}-{n}" for name in ("one", "two") for n in range(20)]
@@ -201,7 +262,7 @@ def test_processes_add_read_and_join_at_once(cache: VectorCache, tmp_path: Path)
         for name in ("one", "two")
     ]
     for process in running:
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         assert not err
     keys = [f"{name}-{n}" for name in ("one", "two") for n in range(20)]

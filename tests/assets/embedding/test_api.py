@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from assets.embedding.api import PROBE
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe, model_prompts
 from assets.embeddings import Embeddings
@@ -17,7 +19,7 @@ from assets.merging import Build
 from assets.stage import Work, build_key
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, embeddings, failure
 from warehouse.artifacts import Artifact
-from warehouse.errors import InputError
+from warehouse.errors import AssayError, InputError
 from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import CHUNKS
@@ -34,12 +36,62 @@ def test_batches_are_sent_and_each_text_once(tmp_path: Path) -> None:
         asked = recipe(api={"base": server.api_base}, batch_size=4, passage_prefix="p: ")
         texts = [f"text {n}" for n in range(10)]
         first = CachedEmbedder(asked, Home(tmp_path)).passages([*texts, texts[0]])
-        sent = [text for request in server.requests for text in request.body["input"]]
-        assert sorted(sent) == sorted(f"p: {text}" for text in texts)
-        assert {len(request.body["input"]) for request in server.requests} == {4, 2}
+        probe, *batches = [request.body["input"] for request in server.requests]
+        assert probe == [PROBE]
+        assert sorted(text for batch in batches for text in batch) == sorted(f"p: {text}" for text in texts)
+        assert sorted(map(len, batches)) == [2, 4, 4]
         assert CachedEmbedder(asked, Home(tmp_path)).passages(texts).computed == 0
     assert first.computed == 10
     assert np.array_equal(first.vectors[0], first.vectors[10])
+
+
+def test_a_large_batch_is_sent_as_one(tmp_path: Path) -> None:
+    with FakeOpenAI(respond=embeddings) as server:
+        asked = recipe(api={"base": server.api_base}, batch_size=300)
+        CachedEmbedder(asked, Home(tmp_path)).passages([f"text {n}" for n in range(700)])
+        assert sorted(len(request.body["input"]) for request in server.requests[1:]) == [100, 300, 300]
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (lambda received: embeddings(received, 16), "8 numbers then, 16 now"),
+        (lambda received: embeddings(_upper(received)), "8 numbers then, 8 now, cosine"),
+    ],
+    ids=["other dimensions", "other weights"],
+)
+def test_another_model_behind_the_same_name_is_noticed(
+    other: Callable[[Received], Scripted], reason: str, tmp_path: Path
+) -> None:
+    with FakeOpenAI(respond=embeddings) as server:
+        asked = recipe(api={"base": server.api_base})
+        before = CachedEmbedder(asked, Home(tmp_path)).passages(["one", "two"])
+        server.respond = other
+        again = CachedEmbedder(asked, Home(tmp_path))
+        assert np.array_equal(again.passages(["one", "two"]).vectors, before.vectors), "asks for nothing"
+        with pytest.raises(AssayError, match=f"{reason}.*is another one. Give it another name"):
+            again.passages(["one", "three"])
+        with pytest.raises(AssayError, match=reason):
+            _ = CachedEmbedder(asked, Home(tmp_path)).embedder
+        renamed = recipe(model="openai/other", api={"base": server.api_base})
+        assert CachedEmbedder(renamed, Home(tmp_path)).passages(["one", "three"]).computed == 2
+
+
+def _upper(received: Received) -> Received:
+    """What stands for other weights: another vector for each text, of as many numbers."""
+    texts = [text.upper() for text in received.body["input"]]
+    return replace(received, body={**received.body, "input": texts})
+
+
+def test_a_vector_that_is_no_number_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeOpenAI(respond=embeddings) as server:
+        embedder = CachedEmbedder(recipe(api={"base": server.api_base}), Home(tmp_path))
+        embedder.passages(["one"])
+        bad = np.array([[1, np.nan]], np.float32)
+        monkeypatch.setattr(type(embedder.embedder), "embed", lambda *_: bad)
+        with pytest.raises(AssayError, match="openai/any: it gave a vector with a number that is not finite"):
+            embedder.passages(["two"])
+        assert embedder.passages(["one"]).computed == 0
 
 
 def stage_over(home: Path, asked: EmbedderRecipe, *texts: str) -> tuple[Embeddings, Work]:
@@ -52,11 +104,14 @@ def stage_over(home: Path, asked: EmbedderRecipe, *texts: str) -> tuple[Embeddin
     return Embeddings(Build(embedders={"e": asked}, indexes={"c.t.e": ("c", "t", "e")})), work
 
 
+@pytest.mark.parametrize("flush", [2, 256])
 def test_a_failure_keeps_what_was_finished_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    flush: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assets.embedding.cached.FLUSH", 2)
-    asked_for = 0
+    monkeypatch.setattr("assets.embedding.cached.FLUSH", flush)
+    monkeypatch.setattr("assets.embedding.cached.STEP", 2)
+    monkeypatch.setattr("assets.embedding.cached.AT_ONCE", 1)
+    asked_for = -1  # the first is the probe
 
     def respond(received: Received) -> Scripted:
         nonlocal asked_for
@@ -65,7 +120,7 @@ def test_a_failure_keeps_what_was_finished_and_says_why(
 
     texts = [f"text {n}" for n in range(6)]
     with FakeOpenAI(respond=respond) as server:
-        asked = recipe(api={"base": server.api_base})
+        asked = recipe(api={"base": server.api_base}, batch_size=2)
         stage, work = stage_over(tmp_path, asked, *texts)
         outcome = build_key(stage, "c.t.e", work)
         assert outcome.artifact is None

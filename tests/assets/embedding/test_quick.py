@@ -54,7 +54,7 @@ def test_one_new_text_needs_no_slow_import(tmp_path: Path, weights: Callable[[st
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     )
     assert done.stdout.split() == ["1", "False"]

@@ -73,6 +73,14 @@ def test_questions_are_near_stored_vectors_and_always_the_same() -> None:
     assert np.array_equal(questions, sample(rows()))
 
 
+def test_questions_of_long_vectors_are_as_far_away() -> None:
+    """What a model without normalising gives may be of any length; the noise is told by the cosine."""
+    held = rows()
+    (vectors,) = held.vectors()
+    chunks = frame([{"chunk_id": f"{n:05}", "text": ""} for n in range(COUNT)], CHUNKS)
+    assert np.allclose(sample(HeldRows(chunks, vectors * np.float32(12))), sample(held), atol=1e-6)
+
+
 def test_a_small_corpus_and_one_below_the_bound_are_searched_exactly(tmp_path: Path) -> None:
     assert build(tmp_path, rows(count=999), recipe=HNSW).search == Search()
     assert build(tmp_path, rows(), recipe=IndexRecipe(exact_below=COUNT + 1)).search == Search()

@@ -64,3 +64,27 @@ def test_a_torn_file_is_named(name: str, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(CorruptFileError, match=tmp_path.name):
         open_lexical(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["words.parquet", "begins.npy", "rows.npy", "counts.npy"])
+def test_a_file_of_another_index_is_named(name: str, tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_lexical(lexical_of(TEXTS), one)
+    write_lexical(lexical_of(["another text", "of other words"]), other)
+    (other / name).replace(one / name)
+    with pytest.raises(CorruptFileError, match="one: the lexical index is damaged"):
+        open_lexical(one)
+
+
+def test_arrays_of_another_byte_order_are_read_as_what_they_say(tmp_path: Path) -> None:
+    written = lexical_of(TEXTS)
+    write_lexical(written, tmp_path)
+    for name in ("begins", "rows", "counts", "lengths"):
+        array = np.load(tmp_path / f"{name}.npy")
+        np.save(tmp_path / f"{name}.npy", array.astype(array.dtype.newbyteorder()))
+    found = open_lexical(tmp_path)
+    assert found.rows.dtype != written.rows.dtype
+    for word in written.words:
+        assert [part.tolist() for part in found.postings(word)] == [
+            part.tolist() for part in written.postings(word)
+        ]
