@@ -57,7 +57,7 @@ class Enrichments(Stage):
         chunks_of, *documents_of = self.inputs(key, work.store)
         tasks = [*_summaries(recipe, chunks_of, documents_of, work), *_questions(recipe, chunks_of, work)]
         label = f"asking {recipe.model} about {key}"
-        with Gateway(work.home, budget_usd=recipe.budget_usd) as gateway:
+        with Gateway(work.home, purse=work.purses.of(f"enrich {key}", recipe.budget_usd)) as gateway:
             rows = list(enrich(recipe, tasks, gateway, lambda done: work.progress(label, done, len(tasks))))
         write_parquet(frame(rows, ENRICHMENTS), folder / "enrichments.parquet")
         return _built(rows)

@@ -9,13 +9,15 @@ from typing import Any
 
 import polars as pl
 
+from assets.chunks import tokenizer_of
 from assets.embedding.cached import CachedEmbedder
+from assets.embedding.tokenizer import Tokenizer
 from assets.stage import Built, Need, Stage, Work
 from evals.generating.extractive import extract_many
 from evals.generating.prompts import PROMPT_DIGEST, answer_messages, is_refusal
 from evals.grid import Grid
 from evals.question_files import UNANSWERED
-from evals.rankings import open_index, read_questions
+from evals.rankings import open_index, purse_of, read_questions
 from evals.study import Cell, Extractive, Llm, Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
@@ -58,7 +60,7 @@ class Answers(Stage):
         recipe = generator.recipe
         parts: list[Any] = [generator.identity()]
         if isinstance(recipe, Llm):
-            parts.append(PROMPT_DIGEST)
+            parts += [PROMPT_DIGEST, study.seed]  # the seed goes to the model
             weights = local_weights(recipe.model)
             parts += [weights] if weights else []
         else:
@@ -153,7 +155,7 @@ def _extract(study: Study, cell: Cell, recipe: Extractive, ready: Ready, work: W
         texts, lambda done, of: work.progress(f"embedding sentences for {cell.key}", done, of)
     )
     rows_of = {text: row for row, text in enumerate(texts)}
-    tokenizer = work.once(("tokenizer", embedder.recipe), lambda: _tokenizer(embedder, work))
+    tokenizer = _tokenizer(study, cell, embedder, work)
     rows = []
     for question, chunk_ids, passages in ready:
         begin = time.perf_counter()
@@ -185,8 +187,8 @@ def _extract(study: Study, cell: Cell, recipe: Extractive, ready: Ready, work: W
 
 
 def _ask(study: Study, cell: Cell, recipe: Llm, ready: Ready, work: Work) -> list[dict[str, Any]]:
-    budget = study.budget.usd if study.budget else None
-    gateway: Gateway = work.once(("gateway", budget), lambda: Gateway(work.home, budget_usd=budget))
+    purse = purse_of(study, work)
+    gateway: Gateway = work.once(("gateway", purse), lambda: Gateway(work.home, purse=purse))
     rows = []
     for number, (question, chunk_ids, texts) in enumerate(ready, 1):
         reply = gateway.complete(
@@ -249,10 +251,10 @@ def _zeros(rows: int) -> Any:
     return np.zeros((rows, 1), np.float32)
 
 
-def _tokenizer(embedder: CachedEmbedder, work: Work) -> Any:
-    from assets.chunks import tokenizer_of
-
-    return tokenizer_of(embedder.recipe.model, work)
+def _tokenizer(study: Study, cell: Cell, embedder: CachedEmbedder, work: Work) -> Tokenizer:
+    """Return the embedder's tokenizer; where an API has none, the one that its chunks were counted by."""
+    own = work.once(("tokenizer", embedder.recipe), lambda: embedder.tokenizer)
+    return own or tokenizer_of(study.chunkings[cell.chunking].tokenizer, work)
 
 
 def _built(rows: list[dict[str, Any]]) -> Built:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -57,4 +58,6 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _time(value: object) -> datetime | None:
-    return datetime.fromisoformat(value) if isinstance(value, str) else None
+    with suppress(ValueError):  # NULL for a time that another program wrote
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
+    return None

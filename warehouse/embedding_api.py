@@ -17,6 +17,7 @@ import numpy.typing as npt
 from warehouse import gateway
 from warehouse.errors import AssayError
 from warehouse.schemas import Status
+from warehouse.spending import Purse
 
 Matrix = npt.NDArray[np.float32]
 
@@ -43,7 +44,7 @@ class EmbeddingApi:
     retries: further attempts after a rate limit or a server's passing failure
     budget_usd: no request is sent once that much was spent; models without a known price do not count
 
-    spent_usd, prompt_tokens: of all requests so far
+    prompt_tokens: of all requests so far
     """
 
     def __init__(
@@ -61,8 +62,7 @@ class EmbeddingApi:
         self.dimensions = dimensions
         self.timeout = timeout
         self.retries = retries
-        self.budget_usd = budget_usd
-        self.spent_usd = 0.0
+        self._purse = Purse(budget_usd)
         self.prompt_tokens = 0
         self._lock = threading.Lock()
 
@@ -70,11 +70,10 @@ class EmbeddingApi:
         """Return the vectors of ``texts`` in their order, float32, shape (texts, dimensions), as they came.
 
         Raises:
-            EmbeddingError: the request failed, or its answer does not hold a finite vector for each text.
+            EmbeddingError: the request failed, or its answer does not hold a vector for each text, finite
+                and not all zeros.
         """
-        if self.budget_usd is not None and self.spent_usd >= self.budget_usd:
-            raise EmbeddingError(Status.OVER_BUDGET, f"The budget of {self.budget_usd} USD is spent.")
-        response = self._ask(list(texts))
+        response = self._paid(list(texts))
         vectors = _vectors(response, len(texts))
         if self.dimensions and vectors.shape[1] != self.dimensions:
             raise EmbeddingError(
@@ -83,9 +82,25 @@ class EmbeddingApi:
             )
         usage = getattr(response, "usage", None)
         with self._lock:
-            self.spent_usd += gateway._price(self.model, response) or 0.0
             self.prompt_tokens += getattr(usage, "prompt_tokens", None) or 0
         return vectors
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that the requests so far have cost, where the price is known."""
+        return self._purse.spent_usd
+
+    def _paid(self, texts: list[str]) -> Any:
+        """Send a request if the budget has room for it, and book what it cost."""
+        if not self._purse.open(self.model):
+            raise EmbeddingError(Status.OVER_BUDGET, self._purse.told)
+        response = None
+        try:
+            response = self._ask(texts)
+            return response
+        finally:
+            cost = gateway._price(self.model, response) if response is not None else None
+            self._purse.close(self.model, cost, answered=response is not None)
 
     def _ask(self, texts: list[str]) -> Any:
         litellm = gateway._litellm()
@@ -131,7 +146,8 @@ def _vectors(response: Any, n_texts: int) -> Matrix:
     """Read the vectors of a response in the order of their texts."""
     try:
         rows = sorted((_field(row, "index"), _field(row, "embedding")) for row in response.data)
-        vectors = np.array([vector for _, vector in rows], np.float32)
+        with np.errstate(over="ignore"):  # what is too large for a float32 is not finite, which is told
+            vectors = np.array([vector for _, vector in rows], np.float32)
         places = [place for place, _ in rows]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise EmbeddingError(
@@ -143,6 +159,8 @@ def _vectors(response: Any, n_texts: int) -> Matrix:
         raise EmbeddingError(
             Status.PARSE_FAILED, "The server gave a vector with a number that is not finite."
         )
+    if not vectors.any(axis=1).all():  # of no length and no direction: some servers answer so when they fail
+        raise EmbeddingError(Status.PARSE_FAILED, "The server gave a vector of zeros.")
     return vectors
 
 

@@ -7,13 +7,15 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 from warehouse import local_llm, models
 from warehouse.cache import CallCache
@@ -21,6 +23,7 @@ from warehouse.errors import AssayError, InputError
 from warehouse.identity import digest
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
+from warehouse.spending import Purse
 
 LOCAL = "local/"
 LONGEST_WAIT = 60.0  # seconds: a server that asks for more is left alone until the next run
@@ -34,7 +37,8 @@ class Reply:
     text: the answer without white space around it; empty when there is none
     raw: what the model gave back, untouched; None when it gave nothing
     seconds: of the one attempt that computed it, also when it now comes from the cache
-    usd: 0 for a local model, None when the price is not known
+    prompt_tokens, completion_tokens: None where the server does not count them
+    usd: 0 for a local model, None when the price or the tokens are not known
     call_id: names it in the cache of calls
     """
 
@@ -69,16 +73,26 @@ class _Call:
         return self.weights is not None
 
 
+@dataclass
+class _Turn:
+    """One thread at a time makes a call; `wanted` threads wait for it or make it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    wanted: int = 0
+
+
 class Gateway:
     """Asks models for completions through LiteLLM; every outcome is a `Reply` with a typed status.
 
     timeout: seconds that a server may stay silent
-    retries: further attempts after a rate limit or a server's passing failure
-    budget_usd: no call to a paid model is made once that much was spent; calls in flight may pass it, and
-        models without a known price do not count. None means no limit
+    retries: further attempts after a rate limit or a server's passing failure; not after its silence, which
+        has cost `timeout` seconds and may cost money
+    purse: what calls to paid models are paid from, together with whoever else holds it; models without a
+        known price do not count. None means no limit
     local_threads, local_context: of the local server; None threads means every free core
 
-    Safe to use from many threads; calls to one local model are made one after another.
+    Safe to use from many threads: what several ask at once is asked and paid once, and calls to one local
+    model are made one after another.
     """
 
     def __init__(
@@ -87,26 +101,26 @@ class Gateway:
         *,
         timeout: float = 120.0,
         retries: int = 2,
-        budget_usd: float | None = None,
+        purse: Purse | None = None,
         local_threads: int | None = None,
         local_context: int = local_llm.CONTEXT,
     ) -> None:
         self.home = home
         self.timeout = timeout
         self.retries = retries
-        self.budget_usd = budget_usd
         self.local_threads = local_threads
         self.local_context = local_context
         self.cache = CallCache(home)
-        self._spent = 0.0
-        self._spent_lock = threading.Lock()
+        self._purse = purse or Purse(None)
+        self._asking: dict[str, _Turn] = {}
+        self._asking_lock = threading.Lock()
         self._servers: dict[str, local_llm.LocalServer] = {}
         self._local_lock = threading.Lock()
 
     @property
     def spent_usd(self) -> float:
-        """US dollars spent by this gateway so far, cached calls not counted."""
-        return self._spent
+        """US dollars spent from its purse so far, cached calls not counted."""
+        return self._purse.spent_usd
 
     def complete(  # noqa: PLR0913 - the parameters of a chat completion, all by name
         self,
@@ -133,7 +147,7 @@ class Gateway:
             model=model,
             weights=self._local_weights(model),
             api_base=base,
-            messages=messages,
+            messages=[{name: _encodable(text) for name, text in one.items()} for one in messages],
             temperature=float(temperature),
             max_tokens=max_tokens,
             seed=seed,
@@ -144,12 +158,41 @@ class Gateway:
         found = _from_record(self.cache.get(call_id))
         if found:
             return found
-        if self._is_over_budget(call):
-            return _failure(call_id, Status.OVER_BUDGET, f"The budget of {self.budget_usd} USD is spent.")
-        reply, response = self._ask(call, call_id)
-        self._book(reply)
+        with self._turn(call_id):
+            return _from_record(self.cache.get(call_id)) or self._pay(call, call_id)
+
+    @contextmanager
+    def _turn(self, call_id: str) -> Iterator[None]:
+        """Wait until no other thread asks the same."""
+        with self._asking_lock:
+            turn = self._asking.setdefault(call_id, _Turn())
+            turn.wanted += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._asking_lock:
+                turn.wanted -= 1
+                if not turn.wanted:
+                    del self._asking[call_id]
+
+    def _pay(self, call: _Call, call_id: str) -> Reply:
+        """Make a call that is not in the cache, if the budget allows it, and keep what came of it."""
+        if call.is_local:
+            return self._kept(call, *self._ask(call, call_id))
+        if not self._purse.open(call.model):
+            return _failure(call_id, Status.OVER_BUDGET, self._purse.told)
+        reply = None
+        try:
+            reply, response = self._ask(call, call_id)
+            return self._kept(call, reply, response)
+        finally:
+            answered = reply is not None and reply.raw is not None
+            self._purse.close(call.model, reply.usd if reply else None, answered=answered)
+
+    def _kept(self, call: _Call, reply: Reply, response: str | None) -> Reply:
         if reply.status not in RETRYABLE:
-            self.cache.put(call_id, _record(call, reply, response))
+            self.cache.put(reply.call_id, _record(call, reply, response))
         return reply
 
     def close(self) -> None:
@@ -174,13 +217,6 @@ class Gateway:
             fit = ", ".join(LOCAL + entry.name for entry in models.known() if entry.kind == "llm")
             raise InputError(f"{model!r} embeds text and cannot answer. Local models that can: {fit}.")
         return f"{models.digest(name)} {local_llm.engine()} context {self.local_context}"
-
-    def _is_over_budget(self, call: _Call) -> bool:
-        return self.budget_usd is not None and not call.is_local and self._spent >= self.budget_usd
-
-    def _book(self, reply: Reply) -> None:
-        with self._spent_lock:
-            self._spent += reply.usd or 0.0
 
     def _ask(self, call: _Call, call_id: str) -> tuple[Reply, str | None]:
         """Make the call; return the reply and the response as JSON (None when there is none)."""
@@ -287,9 +323,9 @@ def _read(call: _Call, call_id: str, response: Any, seconds: float) -> tuple[Rep
     """Turn a response into a reply; one that is not shaped like a completion is an error."""
     try:
         choice = response.choices[0]
-        raw = choice.message.content
+        raw = None if choice.message.content is None else _encodable(choice.message.content)
         finish, refusal = choice.finish_reason, _refusal(choice.message)
-        dumped = response.model_dump_json()
+        dumped = json.dumps(response.model_dump(), default=str)
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         return replace(
             _failure(call_id, Status.ERROR, f"The server's answer is no chat completion ({error})."),
@@ -298,15 +334,16 @@ def _read(call: _Call, call_id: str, response: Any, seconds: float) -> tuple[Rep
     text = (raw or "").strip()
     status, reason = _outcome(text, finish, refusal, call.max_tokens)
     usage = getattr(response, "usage", None)
+    read = getattr(usage, "prompt_tokens", None) or None  # LiteLLM says 0 where the server counts none
     reply = Reply(
         status=status,
         reason=reason,
         text=text,
         raw=raw,
-        prompt_tokens=getattr(usage, "prompt_tokens", None),
-        completion_tokens=getattr(usage, "completion_tokens", None),
+        prompt_tokens=read,
+        completion_tokens=getattr(usage, "completion_tokens", None) if read else None,
         seconds=seconds,
-        usd=0.0 if call.is_local else _price(call.model, response),
+        usd=0.0 if call.is_local else _price(call.model, response) if read else None,
         cached=False,
         call_id=call_id,
     )
@@ -385,8 +422,10 @@ def _failure(call_id: str, status: Status, reason: str) -> Reply:
 def _wait(error: Exception, attempt: int) -> float | None:
     """Return the seconds to wait before the next attempt, or None when there should be none."""
     litellm = _litellm()
-    if isinstance(error, litellm.Timeout):
-        return None
+    # LiteLLM's errors carry a made-up response; the server's own headers stand beside it.
+    headers = getattr(error, "litellm_response_headers", None)
+    if isinstance(error, litellm.Timeout) and headers is None:
+        return None  # silence; 408 and 504 are answers
     passing = (
         litellm.RateLimitError,
         litellm.InternalServerError,
@@ -394,13 +433,17 @@ def _wait(error: Exception, attempt: int) -> float | None:
         litellm.BadGatewayError,
         litellm.APIConnectionError,
     )
-    if not isinstance(error, passing):
+    code = getattr(error, "status_code", None)
+    is_passing = isinstance(error, passing) or (headers is not None and code in _PASSING)
+    if not is_passing:
         return None
-    # LiteLLM's errors carry a made-up response; the server's own headers stand beside it.
-    asked = _retry_after(getattr(error, "litellm_response_headers", None) or {})
+    asked = _retry_after(headers or {})
     if asked is None:
         return min(2.0**attempt, LONGEST_WAIT)
     return asked if asked <= LONGEST_WAIT else None
+
+
+_PASSING = {408, 425} | (set(range(500, 600)) - {501, 505})
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -422,14 +465,20 @@ _KEY_SHAPES = re.compile(
       | (?<=key=)[^&\s]+""",
     re.VERBOSE,
 )
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_?\d+)?$", re.IGNORECASE)
+
+
+def _encodable(text: str) -> str:
+    """Return ``text`` with a question mark for each lone surrogate, which no file and no server takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _one_line(text: str) -> str:
     """Return ``text`` in one line of at most 400 characters, without anything that may be a secret."""
     for name, value in os.environ.items():
         if _SECRET_NAME.search(name) and len(value) >= 8:
-            text = text.replace(value, "***")
+            for form in (value, quote(value, safe=""), b64encode(os.fsencode(value)).decode()):
+                text = text.replace(form, "***")
     plain = " ".join(_KEY_SHAPES.sub("***", text).split())
     return plain if len(plain) <= 400 else plain[:399] + "…"
 

@@ -204,6 +204,15 @@ LOSSES: Schema = {
     "found_at": pl.Int64,  # how many of the delivered passages hold all of it, from 1; NULL when they do not
 }
 
+NOTES: Schema = {
+    "question_id": pl.String,
+    "kind": pl.String,  # the step of understanding that says it
+    "question": pl.String,  # as the step was given it, shortened
+    "status": pl.String,  # relaxed | empty | not_a_date | unknown | how a model's call ended (Status)
+    "reason": pl.String,
+    "raw": pl.String,  # what a model said that was of no use, shortened; all of it is in the cache of calls
+}
+
 ANSWERS: Schema = {
     "question_id": pl.String,
     "status": pl.String,

@@ -14,21 +14,21 @@ from warehouse.connection import connect
 from warehouse.pages import read_crawls
 from warehouse.parquet import frame, read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import CALLS, LOSSES, Schema
+from warehouse.schemas import CALLS, LOSSES, NOTES, Schema
 
 if TYPE_CHECKING:
     import duckdb
 
 FILES: dict[str, tuple[str, ...]] = {
     "questions": ("questions",),
-    "rankings": ("hits", "ranked", "losses"),
+    "rankings": ("hits", "ranked", "losses", "notes"),
     "answers": ("answers",),
     "scores": ("scores",),
     "leaderboard": ("leaderboard",),
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""
 
-ADDED: dict[str, Schema] = {"losses": LOSSES}
+ADDED: dict[str, Schema] = {"losses": LOSSES, "notes": NOTES}
 """Files that artifacts of earlier versions lack: where one is absent, it has no rows."""
 
 BATCH = 200  # artifacts loaded at once: bounds the memory of a rebuild

@@ -180,3 +180,34 @@ def test_a_budget_or_an_index_changes_no_answer() -> None:
     one = Enrichment(model="openai/any", questions=2)
     assert one.identity() == Enrichment(model="openai/any", questions=2, index=True, budget_usd=1).identity()
     assert one.identity() != Enrichment(model="openai/any", questions=3).identity()
+
+
+@pytest.mark.models
+def test_odd_answers_are_rows_and_end_no_run(tmp_path: Path, server: FakeOpenAI, weights: object) -> None:
+    odd = [
+        '{"questions": ["\\ud800 Who?"]}',
+        "[" * 20_000,
+        '{"questions": [["Why?"], null]}',
+        '{"questions": 3}',
+    ]
+    server.respond = lambda request: answer(odd[len(request.body["messages"][1]["content"]) % len(odd)])
+    bench = bench_of(tmp_path, server, "questions: 1")
+    assert enriched(bench).ok
+    rows = rows_of(bench)
+    assert set(rows["status"]) == {"ok", "parse_failed"}
+    assert set(rows.filter(pl.col("status") == "ok")["text"]) == {"? Who?"}
+    assert rows.filter(pl.col("status") != "ok")["reason"].null_count() == 0
+
+
+@pytest.mark.models
+def test_a_budget_that_is_spent_is_a_typed_row_and_asked_again(
+    tmp_path: Path, server: FakeOpenAI, weights: object
+) -> None:
+    bench = bench_of(tmp_path, server, "questions: 1, budget_usd: 0")
+    outcome = enriched(bench)
+    assert not outcome.ok
+    assert set(rows_of(bench)["status"]) == {"over_budget"}
+    assert not server.requests
+    richer = bench_of(tmp_path, server, "questions: 1, budget_usd: 5")
+    assert enriched(richer).ok, "the same key, built again since it was not whole"
+    assert set(rows_of(richer)["status"]) == {"ok", "parse_failed"}

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 from assets.stage import Outcome
+from evals.answers import Answers
+from evals.grid import Grid
 from evals.question_files import UNANSWERED
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
@@ -210,6 +212,14 @@ def test_rows_of_a_torn_file_are_asked_again(llm_bench: Bench, server: FakeOpenA
     server.respond = lambda _received: answer("At noon.")
     assert outcome(llm_bench, KEY).ok
     assert {row["status"] for row in rows(llm_bench, KEY).values()} == {"ok"}
+
+
+def test_another_seed_is_another_answer_of_a_model(llm_bench: Bench) -> None:
+    answers = llm_bench.stages["answers"]
+    assert isinstance(answers, Answers)
+    (study,) = answers.grid.studies.values()
+    other = Answers(Grid([study.model_copy(update={"seed": study.seed + 1})]))
+    assert answers.recipes(KEY)["generator.llm"] != other.recipes(KEY)["generator.llm"]
 
 
 def test_another_prompt_model_or_text_is_another_answer(llm_bench: Bench, make_bench: MakeBench) -> None:

@@ -101,6 +101,31 @@ def test_too_few_vectors_are_refused(data: list[object]) -> None:
         api(server).embed(TEXTS)
 
 
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        ("[NaN, 1]", "a number that is not finite"),
+        ("[1e300, 1]", "a number that is not finite"),
+        ("[0, 0.0]", "a vector of zeros"),
+        ("[]", "a vector of zeros"),
+        ("[1, 2, 3]", "holds no embeddings"),
+        ("null", "holds no embeddings"),
+        ('"AACAPwAAAEA="', "holds no embeddings"),
+    ],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:Pydantic serializer")
+def test_what_is_no_vector_is_refused(vector: str, reason: str) -> None:
+    other = "[]" if vector == "[]" else "[1, 2]"
+    data = f'[{{"index": 1, "embedding": {vector}}}, {{"index": 0, "embedding": {other}}}]'
+    body = f'{{"object": "list", "model": "m", "data": {data}, "usage": {{"total_tokens": 2}}}}'
+    with (
+        FakeOpenAI(Scripted(body.encode())) as server,
+        pytest.raises(EmbeddingError, match=reason) as caught,
+    ):
+        api(server).embed(TEXTS[:2])
+    assert caught.value.status == Status.PARSE_FAILED
+
+
 def test_nothing_is_sent_once_the_budget_is_spent() -> None:
     with FakeOpenAI(respond=embeddings) as server:
         asked = api(server, "openai/text-embedding-3-small", budget_usd=1e-9)

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import threading
 import time
+from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -21,10 +28,12 @@ from tests.fakes.openai_server import (
     rate_limited,
 )
 from warehouse import gateway as module
+from warehouse.cache import CallCache
 from warehouse.errors import InputError
 from warehouse.gateway import Gateway, Reply
 from warehouse.paths import Home
 from warehouse.schemas import Status
+from warehouse.spending import Purse
 
 MESSAGES = [{"role": "user", "content": "What is the capital of France?"}]
 KEY = "sk-live-0123456789abcdefghij"
@@ -208,6 +217,50 @@ def test_a_reason_holds_no_secret(reason: str) -> None:
         assert secret not in shown
 
 
+def test_a_reason_holds_no_secret_in_another_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "zq9/very+odd=value"  # noqa: S105 -- invented
+    monkeypatch.setenv("SOME_API_KEY_2", secret)
+    encoded = b64encode(secret.encode()).decode()
+    shown = module._one_line(f"a {secret} b {quote(secret, safe='')} c {encoded}")
+    assert shown == "a *** b *** c ***"
+
+
+@pytest.mark.parametrize("code", [408, 425, 500, 502, 503, 504, 520, 529])
+def test_passing_failures_are_tried_again(
+    gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    server.add(failure(code, "not now"), answer("Paris."))
+    assert ask(gateway, server).text == "Paris."
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 413, 422, 501])
+def test_lasting_failures_are_not(gateway: Gateway, server: FakeOpenAI, code: int) -> None:
+    server.add(failure(code, "never"), answer("Paris."))
+    assert (ask(gateway, server).status, len(server.requests)) == (Status.ERROR, 1)
+
+
+def test_a_server_that_counts_no_tokens_leaves_them_and_the_price_open(
+    gateway: Gateway, server: FakeOpenAI
+) -> None:
+    choice = {"message": {"role": "assistant", "content": "Paris."}, "finish_reason": "stop"}
+    server.add(Scripted(json.dumps({"choices": [choice]}).encode()))
+    reply = ask(gateway, server, "openai/gpt-4o-mini")
+    assert (reply.status, reply.text) == (Status.OK, "Paris.")
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.usd) == (None, None, None)
+
+
+def test_letters_that_are_none_are_question_marks_in_what_is_sent_and_kept(
+    gateway: Gateway, server: FakeOpenAI
+) -> None:
+    server.add(answer("a\ud800b"))
+    messages = [{"role": "user", "content": "\udfff?"}]
+    reply = gateway.complete("openai/any", messages, api_base=server.api_base)
+    assert (reply.status, reply.text, reply.raw) == (Status.OK, "a?b", "a?b")
+    assert server.requests[0].body["messages"][0]["content"] == "??"
+    assert gateway.complete("openai/any", messages, api_base=server.api_base).cached
+
+
 def test_a_rate_limit_is_waited_for_as_long_as_the_server_asks(gateway: Gateway, server: FakeOpenAI) -> None:
     server.add(rate_limited(0.3), answer("Paris."))
     start = time.perf_counter()
@@ -278,7 +331,7 @@ def test_the_budget_stops_paid_calls_and_not_cached_ones(tmp_path: Path, server:
     # gpt-4o-mini costs 0.15 USD for a million prompt tokens and 0.60 USD for a million answer tokens.
     server.add(answer("one", prompt_tokens=1_000_000, completion_tokens=100_000))
     server.add(answer("two", prompt_tokens=1_000_000, completion_tokens=0))
-    gateway = Gateway(Home(tmp_path), budget_usd=0.3)
+    gateway = Gateway(Home(tmp_path), purse=Purse(0.3))
     first = ask(gateway, server, "openai/gpt-4o-mini")
     assert first.usd == pytest.approx(0.15 + 0.06)
     assert ask(gateway, server, "openai/gpt-4o-mini", replicate=1).status == Status.OK
@@ -289,6 +342,62 @@ def test_the_budget_stops_paid_calls_and_not_cached_ones(tmp_path: Path, server:
     again = ask(gateway, server, "openai/gpt-4o-mini")
     assert (again.status, again.cached, again.usd) == (Status.OK, True, first.usd)
     assert gateway.spent_usd == pytest.approx(0.36)
+
+
+def test_the_budget_holds_for_many_threads(tmp_path: Path, server: FakeOpenAI) -> None:
+    # Each call costs 0.15 USD: two of them reach the budget.
+    server.respond = lambda received: answer("x", prompt_tokens=1_000_000, completion_tokens=0)
+    gateway = Gateway(Home(tmp_path), purse=Purse(0.3))
+    with ThreadPoolExecutor(16) as pool:
+        replies = list(pool.map(lambda n: ask(gateway, server, "openai/gpt-4o-mini", replicate=n), range(32)))
+    assert len(server.requests) == 2
+    assert gateway.spent_usd == pytest.approx(0.3)
+    assert Counter(reply.status for reply in replies) == {Status.OK: 2, Status.OVER_BUDGET: 30}
+
+
+def test_what_many_threads_ask_at_once_is_paid_once(gateway: Gateway, server: FakeOpenAI) -> None:
+    server.respond = lambda received: answer("x")
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda _: ask(gateway, server), range(8)))
+    assert len(server.requests) == 1
+    assert sorted(reply.cached for reply in replies) == [False, *[True] * 7]
+    assert not gateway._asking
+
+
+ASKS_50 = """
+import sys
+from pathlib import Path
+from warehouse.gateway import Gateway
+from warehouse.paths import Home
+gateway = Gateway(Home(Path(sys.argv[1])))
+for number in range(50):
+    messages = [{"role": "user", "content": f"question {number}"}]
+    assert gateway.complete("openai/any", messages, api_base=sys.argv[2]).text == f"question {number}"
+"""
+
+
+def test_a_killed_run_pays_at_most_the_call_under_way_again(tmp_path: Path, server: FakeOpenAI) -> None:
+    held = threading.Event()
+
+    def respond(received: Received) -> Scripted:
+        if len(server.requests) == 25:
+            held.set()
+            time.sleep(0.2)  # under way while the process is killed
+        return answer(received.body["messages"][0]["content"])
+
+    server.respond = respond
+    command = [sys.executable, "-c", ASKS_50, str(tmp_path), server.api_base]
+    killed = subprocess.Popen(command)
+    assert held.wait(120)
+    killed.kill()
+    killed.wait()
+    assert len(server.requests) == 25
+    subprocess.run(command, check=True, timeout=300)
+    asked = Counter(received.body["messages"][0]["content"] for received in server.requests)
+    assert len(asked) == 50
+    assert sum(asked.values()) <= 51
+    assert len(list(CallCache(Home(tmp_path)).rows())) == 50
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
 def test_many_threads_share_a_gateway(gateway: Gateway, server: FakeOpenAI) -> None:
