@@ -8,23 +8,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
+from evals.understanding import periods
 from evals.understanding.asking import READ
 
 MOST = 20  # dates that are read off one text
-_MONTHS = {
-    name: number
-    for number, group in enumerate(
-        (
-            "january januar jan jänner", "february februar feb feber", "march märz mar mär maerz",
-            "april apr", "may mai", "june juni jun", "july juli jul", "august aug",
-            "september sept sep", "october oktober oct okt", "november nov", "december dezember dec dez",
-        ),
-        1,
-    )
-    for name in group.split()
-}  # fmt: skip
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_YEAR = r"(?:1[89]|20)\d\d"
+_MONTH, _YEAR = periods.MONTH, periods.YEAR
 _NUMBER = {
     "a": 1, "one": 1, "ein": 1, "eine": 1, "einem": 1, "einer": 1, "two": 2, "zwei": 2, "three": 3, "drei": 3,
     "four": 4, "vier": 4, "five": 5, "fünf": 5, "six": 6, "sechs": 6, "seven": 7, "sieben": 7, "ten": 10,
@@ -37,9 +25,10 @@ _UNITS = {"day": "day", "tag": "day", "week": "week", "woche": "week", "month": 
 }
 _UNIT = r"(?:days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)"
 _RELATIVE_DAYS = r"(?:day before yesterday|yesterday|today|vorgestern|gestern|heute)"
-_LAST = r"(?:last|past|previous|this|letzte[nrs]?|vergangene[nrs]?|vorige[nrs]?|diese[nrsm]?)"
+_LAST = rf"(?:{periods.LAST}|{periods.THIS})"
 
 _PATTERNS = (
+    *periods.PATTERNS,
     ("season", rf"(?<![\d/])({_YEAR})\s?[/–-]\s?((?:{_YEAR})|\d\d)(?![\d/]|-\d)"),
     ("season", r"(?:saison|spielzeit|season)\s+(\d\d)/(\d\d)(?![\d/])"),
     ("day", rf"(?<![\d/])({_YEAR})-(\d\d)-(\d\d)(?!\d)"),
@@ -56,6 +45,9 @@ _PATTERNS = (
 _COMPILED = [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _PATTERNS]
 
 
+Kind = Literal["day", "month", "year", "season", "lately", "period"]
+
+
 class NotADateError(ValueError):
     """A day that no calendar has; its message says which."""
 
@@ -64,13 +56,14 @@ class NotADateError(ValueError):
 class Dated:
     """A stretch of days that a text names.
 
-    kind: day | month | year | season | lately (a stretch that ends with the day of asking)
+    kind: day | month | year | season (of a sport, from July to June) | lately (a stretch that ends with the
+        day of asking, or before this week) | period (a quarter, a summer, a decade, "1 to 5 March 2023")
     first, last: both included; None where the text names a day that does not exist, or one that cannot be
         told without knowing when the question was asked
     reason: why they are None
     """
 
-    kind: Literal["day", "month", "year", "season", "lately"]
+    kind: Kind
     text: str
     start: int
     end: int
@@ -80,7 +73,7 @@ class Dated:
 
 
 class _Span(NamedTuple):
-    kind: Literal["day", "month", "year", "season", "lately"]
+    kind: Kind
     first: date
     last: date
 
@@ -126,12 +119,21 @@ def find_dates(text: str, asked_at: str | None = None) -> list[Dated]:
 def _read(kind: str, match: re.Match[str], base: date | None) -> Dated | None:
     place = (match.group(), match.start(), match.end())
     try:
-        span = _READERS[kind](match, base)
+        span = _READERS[kind](match, base) if kind in _READERS else _period(kind, match, base)
     except NotADateError as error:
         return Dated("day", *place, None, None, str(error))
     except (ValueError, OverflowError):
         return Dated("day", *place, None, None, f"{match.group()} is not a date")
     return Dated(span.kind, *place, span.first, span.last) if span else None
+
+
+def _period(kind: str, match: re.Match[str], base: date | None) -> _Span | None:
+    if base is None and kind in periods.RELATIVE:
+        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
+    found = periods.read(kind, match, base or date.min)
+    if found is None:
+        return None
+    return _Span(_KINDS.get(kind, "period"), *found)
 
 
 def _season(match: re.Match[str], _base: date | None) -> _Span | None:
@@ -141,18 +143,20 @@ def _season(match: re.Match[str], _base: date | None) -> _Span | None:
     return _Span("season", date(begin, 7, 1), date(begin + 1, 6, 30))
 
 
-def _day(match: re.Match[str], base: date | None) -> _Span:
+def _day(match: re.Match[str], base: date | None) -> _Span | None:
+    has_year = re.search(rf"{_YEAR}|\.\s?\d\d$", match.group()) is not None
+    if not has_year and re.search(r"\b(?:may|march|mar)\b", match.group()):
+        return None  # "under Article 5 may a state …": a verb
     parsed = _parsed(match.group(), base)
     if parsed is None:
         raise NotADateError(f"{' '.join(match.group().split())} is not a date")
-    has_year = re.search(rf"{_YEAR}|\.\s?\d\d$", match.group()) is not None
     if not has_year and base is None:
         raise NotADateError(f"the year of {match.group()} cannot be told: the question has no `asked_at`")
     return _Span("day", parsed, parsed)
 
 
 def _month(match: re.Match[str], _base: date | None) -> _Span:
-    year, month = int(match[2]), _MONTHS[match[1].lower()]
+    year, month = int(match[2]), periods.MONTHS[match[1].lower()]
     return _Span("month", date(year, month, 1), date(year, month, monthrange(year, month)[1]))
 
 
@@ -221,6 +225,7 @@ def _parsed(text: str, base: date | None) -> date | None:
     return found.date() if found else None
 
 
+_KINDS: dict[str, Kind] = {"last season": "season", "last weekday": "day", "last weekend": "lately"}
 _READERS = {
     "season": _season,
     "day": _day,

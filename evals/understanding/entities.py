@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from evals.retrieving.contract import Entity, Query
 from evals.retrieving.index import OpenIndex
@@ -17,16 +19,18 @@ from evals.understanding.gazetteer import Gazetteer, entity, learnt
 from evals.understanding.narrowing import IfEmpty, Narrowing, in_window, narrowed, text_literal
 from evals.understanding.notes import note
 from evals.understanding.tagging import tagged
-from evals.understanding.windows import relation
+from evals.understanding.windows import relation, stretches
 from warehouse.recipe import Strict
 
 MOST = 16  # entities that a model may name
 _Text = Annotated[str, Field(max_length=120)]
+_Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+_Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
 
 
 class _Named(Strict):
-    kind: Annotated[str, Field(max_length=40)]
-    text: _Text
+    kind: _Word
+    text: _Words
 
 
 class _Said(Strict):
@@ -39,8 +43,9 @@ class Entities(ByModel):
     Dates are read by dateparser, seasons ("2021/22") are the year from 1 July; names come from the keywords
     of the corpus. Keywords filter by the list that a document carries.
 
-    dates: on_or_after (published on the earliest date of the question, or later) | same_day (within a date's
-        own day, month or year) | none; a date after the day of asking, or after "before", filters nothing
+    dates: on_or_after (published on the earliest date of the question, or later) | same_day (within the own
+        day, month or year of one of its dates, or between the two of "from … to …") | none; a date after the
+        day of asking, or after "before", filters nothing
     seasons: during (published from 1 July to 30 June) | on_or_after | none
     days: with on_or_after, published at most so many days after the date; None: ever after
     keywords: any (a document carries one of the names) | all | none
@@ -52,7 +57,7 @@ class Entities(ByModel):
     if_empty: relax (drop the keywords, else the dates, else both; with a note) | keep (find nothing)
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "entities"
     prompt: ClassVar[str] = (
         "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
@@ -146,17 +151,14 @@ class Entities(ByModel):
     def _by_days(self, query: Query, index: OpenIndex) -> Narrowing | None:
         parts = []
         now = day_of(query.asked_at)
-        for one in find_dates(query.text, query.asked_at):
+        for one in stretches(query.text, find_dates(query.text, query.asked_at)):
             mode = self.seasons if one.kind == "season" else self.dates
             if one.first is None or one.last is None or mode == "none" or (now and one.first > now):
                 continue  # nothing was published after the day of asking
             if relation(query.text, one) not in {"before", "until"}:
-                parts.append((one.first, self._last(one.last) if mode == "on_or_after" else one.last))
-        if not parts:
-            return None
-        first = min(first for first, _ in parts)
-        last = None if any(last is None for _, last in parts) else max(last or date.min for _, last in parts)
-        return in_window(index, first, last, undated=False)
+                last = self._last(one.last) if mode == "on_or_after" else one.last
+                parts.append(in_window(index, one.first, last, undated=False))
+        return reduce(or_, parts) if parts else None
 
     def _last(self, day: date) -> date | None:
         if self.days is None:

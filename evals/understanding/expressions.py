@@ -129,9 +129,7 @@ def _typed(value: Any, kind: Type) -> Scalar:
     if kind == "date":
         return _date(value)
     if kind == "number":
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 2**53:
-            raise ValueError(f"a number is needed, not {str(value)[:60]!r}")
-        return value
+        return _number(value)
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise ValueError(
             f"text of at most {MAX_TEXT} characters is needed (in quotes, if it looks like a number)"
@@ -140,6 +138,14 @@ def _typed(value: Any, kind: Type) -> Scalar:
         value.encode()
     except UnicodeEncodeError as error:
         raise ValueError(f"the text has a character that is none ({error.reason})") from error
+    return value
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a number is needed, not {str(value)[:60]!r}")  # noqa: TRY004 -- for pydantic
+    if not -(2**53) <= value <= 2**53:  # NaN too; a float holds every whole number up to there
+        raise ValueError("a number from -2^53 to 2^53 is needed")
     return value
 
 

@@ -11,7 +11,7 @@ from evals.retrieving.index import OpenIndex
 from evals.understanding.asking import ByModel, quoted
 from evals.understanding.expressions import FIELDS, Expression, Op
 from evals.understanding.narrowing import IfEmpty, narrowed
-from evals.understanding.predicates import narrowing
+from evals.understanding.predicates import fields, narrowing
 from warehouse.recipe import Strict
 
 _OPS: tuple[Op, ...] = ("=", "!=", "<", "<=", ">", ">=", "contains", "any")
@@ -94,7 +94,14 @@ class Filter(ByModel):
         if self.by == "llm":
             there = [name for name in FIELDS if name in index.chunks.columns or name == "published_on"]
             user = f"Asked on: {query.asked_at or 'not known'}\n{quoted(query.text)}"
-            said = self.ask(query, _Said, {"groups": _schema(there)}, user, 400)
+
+            def fits(said: _Said) -> None:
+                expression = said.expression()
+                for name in fields(expression) if expression else ():
+                    if name not in there:
+                        raise ValueError(f"the index has no column `{name}`")
+
+            said = self.ask(query, _Said, {"groups": _schema(there)}, user, 400, fits)
             if said is not None:
                 return said.expression()
         return self.where

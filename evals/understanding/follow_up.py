@@ -5,48 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
 from evals.understanding.asking import READ, ByModel, quoted
 from evals.understanding.dates import find_dates
+from evals.understanding.depending import OPENERS, depends
 from evals.understanding.rewriting import rewritten
 from evals.understanding.words import content, language, names, words
 from warehouse.recipe import Strict
 
-_OPENERS = re.compile(
-    r"^\W*(?:and|but|also|or|then|so|what about|how about|und|aber|auch|oder|was ist mit|"
-    r"wie ist es (?:mit|bei)|wie steht es (?:mit|um)|wie sieht es (?:mit|bei)(?=.* aus)|gilt das auch)\b",
-    re.IGNORECASE,
+_LEADS = r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach)"
+_LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\W*(?:wh\w+|how|wer|wen|wem|was|wann|wo\w*|warum|weshalb|wieso|wie|welche\w*)\b", re.IGNORECASE
 )
-_POINTING = {
-    "en": re.compile(
-        r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|these|there|then|"
-        r"(?:that|those)(?=\s*[?.,!]|\s+(?:is|was|were|are|had|has|mean|cost|take)\b)|"
-        r"the (?:former|latter|same))\b",
-        re.IGNORECASE,
-    ),
-    "de": re.compile(
-        r"\b(?:er|sie|es|ihn|ihm|ihr|ihre[nmrs]?|ihnen|sein|seine[nmrs]?|dessen|deren|denen|diese[nmrs]?|"
-        r"jene[nmrs]?|dort|dabei|davon|damit|dafür|dagegen|daran|darin|darüber|danach|davor|damals|derselbe\w*)\b",
-        re.IGNORECASE,
-    ),
-}
-# "it" and "es" that stand for nothing, and "that" that only joins two clauses.
-_EMPTY = re.compile(
-    r"\b(?:gibt es|es gibt|gab es|es gab|it (?:is |was |be |become |becomes )?(?:\w+ )?(?:to|that)\b|"
-    r"(?:is|was|does|will|did|how long does) it (?:take|\w+ )?(?:\w+ )?(?:to|that)\b|"
-    r"(?:ist|war|wäre) es \w+(?:,| dass\b| zu\b))",
-    re.IGNORECASE,
-)
-_DETERMINED = re.compile(r"\b(?:the|a|an|each|every|any|no|ein|eine[nmrs]?|jede[nmrs]?)\s+\w+", re.IGNORECASE)
-_OWNED = {"its", "his", "her", "their", "sein", "ihr"} | {
-    f"{one}e{end}" for one in ("sein", "ihr") for end in ("", *"nmrs")
-}
-SHORT = 4  # words: a shorter question without a name of its own says too little to stand alone
+_ARTICLE = re.compile(r"\W*(?:the|der|die|das|den|dem)\s", re.IGNORECASE)
 TURNS = 6  # questions of the conversation that are read
 CARRIED = 6  # names that are carried over at most
 
@@ -54,6 +31,12 @@ CARRIED = 6  # names that are carried over at most
 class _Said(Strict):
     depends: bool
     standalone: Annotated[str, Field(max_length=600)]
+
+    @model_validator(mode="after")
+    def _stands_alone(self) -> Self:
+        if self.depends and not self.standalone.strip():
+            raise ValueError("a question that depends is not rewritten")
+        return self
 
 
 class FollowUp(ByModel):
@@ -64,7 +47,7 @@ class FollowUp(ByModel):
     takes its place in the question before; otherwise the names of the last turn are put behind it.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "follow_up"
     prompt: ClassVar[str] = (
         "Given a conversation and a question, say whether the question can only be understood with the "
@@ -86,9 +69,11 @@ class FollowUp(ByModel):
                 "depends": {"type": "boolean"},
                 "standalone": {"type": "string", "maxLength": 600},
             }
-            said = self.ask(query, _Said, schema, f"{quoted(talk)}\n{quoted(query.text)}", 300)
+            said = self.ask(
+                query, _Said, schema, f"{quoted(talk, 'conversation')}\n{quoted(query.text)}", 300
+            )
             if said is not None:
-                return said.standalone if said.depends and said.standalone.strip() else query.text
+                return said.standalone.strip() if said.depends else query.text
         return standalone(query.text, query.conversation)
 
 
@@ -115,33 +100,8 @@ def standalone(text: str, conversation: tuple[str, ...]) -> str:
     return _joined(text, before, answer[:READ])
 
 
-def depends(text: str) -> bool:
-    """Say whether a question leans on what was said before.
-
-    >>> depends("Und wie hoch ist es?"), depends("Wie hoch ist der Turm, und wem gehört er?")
-    (True, False)
-    """
-    if _OPENERS.match(text):
-        return True
-    found = _POINTING[language(text)].search(_EMPTY.sub(lambda match: " " * len(match.group()), text))
-    if found and not _is_resolved(text, found):
-        return True
-    return len(words(text)) < SHORT and not names(text)
-
-
-def _is_resolved(text: str, found: re.Match[str]) -> bool:
-    """Say whether the question itself names what its pronoun may stand for."""
-    before, word = text[: found.start()], found.group().casefold()
-    if names(before) or _DETERMINED.search(before):
-        return True
-    if word in {"they", "them", "their"}:  # plurals need no article: "did firms say whether they …"
-        return len(content(before)) >= 2
-    # "its stocks that a country may keep": the owner may come later.
-    return word in _OWNED and _DETERMINED.search(text[found.end() :]) is not None
-
-
 def _joined(text: str, before: str, answer: str) -> str:
-    swapped = _swapped(text, before) if _OPENERS.match(text) else None
+    swapped = _swapped(text, before) if OPENERS.match(text) else None
     if swapped:
         return swapped
     own = text.casefold()
@@ -167,8 +127,23 @@ def _swapped(text: str, before: str) -> str | None:
         return before[: old.start] + new.text + before[old.end :]
     if new_dates or old_dates:
         return None
-    rest = _OPENERS.sub("", text)
-    new_names, old_names = names(rest), [name for name in names(before) if " " in name] or names(before)
-    if len(new_names) == 1 and len(old_names) == 1 and len(content(rest)) <= len(words(new_names[0])):
-        return before.replace(old_names[0], new_names[0], 1)
-    return None
+    return _renamed(OPENERS.sub("", text), before)
+
+
+def _renamed(rest: str, before: str) -> str | None:
+    """Put the one name of "Hammerlohe?" or "in Bayern?" where the question before has its like."""
+    new_names = names(rest)
+    if len(new_names) != 1 or len(content(rest)) > len(words(new_names[0])) or _ASKS.match(rest):
+        return None
+    new, old_names = new_names[0], names(before)
+    led = _LED_BY.match(rest)
+    if led:  # "and in Bavaria?": what the question before puts behind the same word, or behind one like it
+        same = [name for name in old_names if re.search(rf"\b{led[1]}\s+{re.escape(name)}", before, re.I)]
+        old_names = same or [
+            name for name in old_names if re.search(rf"\b{_LEADS}\s+{re.escape(name)}", before)
+        ]
+    elif _ARTICLE.match(rest) and " " not in new:
+        return None  # "and the deputy?": another thing of the same, whose name must stay
+    else:
+        old_names = [name for name in old_names if " " in name] or old_names
+    return before.replace(old_names[0], new, 1) if len(old_names) == 1 else None

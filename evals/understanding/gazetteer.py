@@ -54,6 +54,7 @@ class Gazetteer:
     aliases: dict[str, tuple[str, ...]]
     kinds: dict[str, str]
     _automaton: Any = field(default=None, repr=False)
+    _by_length: dict[tuple[int, float], list[str]] = field(default_factory=dict, repr=False)
 
     def find(self, text: str, typos: float) -> list[Found]:
         """Return the names in a text, in their order; of names that overlap, the longest.
@@ -98,7 +99,6 @@ class Gazetteer:
             for word in words(plain)
             if not any(hit.start < word.end and word.start < hit.end for hit in hits)
         ]
-        names = [alias for alias in self.aliases if len(alias) >= LONG_ENOUGH]
         every = STOP["en"] | STOP["de"]
         found = []
         for position in range(min(len(free), MOST_FUZZY)):
@@ -107,11 +107,25 @@ class Gazetteer:
                 piece = plain[part[0].start : part[-1].end]
                 if len(part) < length or not LONG_ENOUGH - 1 <= len(piece) <= 80 or piece in every:
                     continue
+                names = self._as_long(len(piece), typos)
                 best = process.extractOne(piece, names, scorer=fuzz.ratio, score_cutoff=100 * typos)
                 if best:
                     found.append(_Hit(part[0].start, part[-1].end, best[0]))
                     break
         return found
+
+    def _as_long(self, length: int, typos: float) -> list[str]:
+        """Return the names whose length lets them be so alike to a text of ``length`` letters.
+
+        The ratio is 2m / (a + b) with m equal letters, of which the shorter text has enough.
+        """
+        key = (length, typos)
+        if key not in self._by_length:
+            low, high = length * typos / (2 - typos) - 1e-9, length * (2 - typos) / typos + 1e-9
+            self._by_length[key] = [
+                alias for alias in self.aliases if len(alias) >= LONG_ENOUGH and low <= len(alias) <= high
+            ]
+        return self._by_length[key]
 
 
 def _automaton(aliases: Iterable[str]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import StringConstraints
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
@@ -16,7 +16,7 @@ from warehouse.recipe import Strict
 
 
 class _Said(Strict):
-    passage: Annotated[str, Field(min_length=1, max_length=1_200)]
+    passage: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_200)]
 
 
 class Hyde(ByModel):
@@ -30,7 +30,7 @@ class Hyde(ByModel):
     text: question (words are searched as asked, only the vector changes) | passage (both)
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "hyde"
     prompt: ClassVar[str] = (
         "Write a short passage, in the question's language, as it could stand in a document that answers the "
@@ -53,7 +53,7 @@ class Hyde(ByModel):
         if self.by == "llm":
             bounded = {"passage": {"type": "string", "maxLength": 1_200}}
             said = self.ask(query, _Said, bounded, quoted(query.text), 400)
-            if said is not None and said.passage.strip():
-                return said.passage.strip()
+            if said is not None:
+                return said.passage
         short = query.text[:READ]
         return " ".join(part for part in (statement(short), keyword_form(short)) if part)

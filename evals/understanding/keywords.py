@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
@@ -26,6 +26,12 @@ class _Keyword(Strict):
 class _Said(Strict):
     keywords: Annotated[tuple[_Keyword, ...], Field(min_length=1, max_length=MOST)]
 
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not any(one.word.strip() for one in self.keywords):
+            raise ValueError("no keyword has a letter")
+        return self
+
 
 class Keywords(ByModel):
     """Rewrites a question as its keywords.
@@ -38,7 +44,7 @@ class Keywords(ByModel):
     style: keywords (they take the question's place) | append (synonyms are put behind the question)
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "keywords"
     prompt: ClassVar[str] = (
         "List the keywords of a question for a search engine, in the question's language, each with up to "
@@ -87,4 +93,8 @@ class Keywords(ByModel):
         said = self.ask(query, _Said, schema, quoted(query.text), 600)
         if said is None:
             return None
-        return {one.word: list(one.synonyms) for one in said.keywords if one.word.strip()}
+        return {
+            one.word.strip(): [word.strip() for word in one.synonyms if word.strip()]
+            for one in said.keywords
+            if one.word.strip()
+        }

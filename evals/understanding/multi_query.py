@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
@@ -17,6 +17,12 @@ from warehouse.recipe import Strict
 class _Said(Strict):
     questions: Annotated[tuple[Annotated[str, Field(max_length=400)], ...], Field(min_length=1, max_length=8)]
 
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if not any(text.strip() for text in self.questions):
+            raise ValueError("no question has a letter")
+        return self
+
 
 class MultiQuery(ByModel):
     """Returns the question and other forms of it.
@@ -26,7 +32,7 @@ class MultiQuery(ByModel):
     n: forms at most, the question itself among them
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "multi_query"
     prompt: ClassVar[str] = (
         "Write other wordings of a question for a search engine, in its own language: same meaning, other "

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from evals.retrieving.contract import Query
 
-NOTES = "understanding notes"
 LONGEST = 400  # characters of a question or reason that are kept
+LONGEST_RAW = 4_000  # … of what a model said
 
 
 class Note(NamedTuple):
@@ -17,22 +17,22 @@ class Note(NamedTuple):
     question: as it was asked, cut at 400 characters
     status: relaxed | empty | not_a_date | unknown, or the `schemas.Status` of a model's call
     reason: one sentence
+    raw: what a model said that could not be used, cut at 4,000 characters; all of it is in the cache of calls
     """
 
     kind: str
     question: str
     status: str
     reason: str
+    raw: str | None = None
 
 
-def note(query: Query, kind: str, status: str, reason: str) -> None:
-    """Keep a remark with the run's kit; the same remark is kept once."""
-    kept: list[Note] = query.kit.once(NOTES, list)
-    remark = Note(kind, query.text[:LONGEST], str(status), reason[:LONGEST])
-    if remark not in kept:
-        kept.append(remark)
+def note(query: Query, kind: str, status: str, reason: str, raw: str | None = None) -> None:
+    """Keep a remark with the question's kit; the same remark is kept once."""
+    said = raw[:LONGEST_RAW] if raw else None
+    query.kit.notes.setdefault(Note(kind, query.text[:LONGEST], str(status), reason[:LONGEST], said))
 
 
 def notes(query: Query) -> list[Note]:
-    """Return the remarks of this run, oldest first."""
-    return list(query.kit.made.get(NOTES, ()))
+    """Return the notes of the kit, oldest first."""
+    return list(query.kit.notes)

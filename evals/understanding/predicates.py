@@ -1,4 +1,4 @@
-"""A checked expression, compiled twice: to a mask over the rows of an index, and to a LanceDB predicate."""
+"""A checked expression, compiled to a mask over the rows of an index and to LanceDB and DuckDB predicates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def narrowing(expression: Expression, index: OpenIndex) -> Narrowing:
     )
     mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
     sayable = "published_on" in there or "published_on" not in names
-    return Narrowing(mask, sql(expression) if sayable else None, words(expression))
+    return Narrowing(mask, lance_predicate(expression) if sayable else None, words(expression))
 
 
 def fields(expression: Expression) -> Iterable[str]:
@@ -105,10 +105,30 @@ def _literal(value: Scalar) -> pl.Expr:
     return pl.lit(value, pl.String) if isinstance(value, str) else pl.lit(float(value), pl.Float64)
 
 
-def sql(expression: Expression) -> str:
-    """Return the expression as a LanceDB predicate: column names and operators from fixed lists, values as
-    literals that cannot end themselves."""
-    parts = [sql(part) for part in children(expression)]
+def lance_predicate(expression: Expression) -> str:
+    """Return the expression as a LanceDB predicate, which takes no parameters: values are literals that
+    cannot end themselves."""
+    return _sql(expression, _literal_of)
+
+
+def duckdb_predicate(expression: Expression) -> tuple[str, list[Scalar]]:
+    """Return the expression as a condition for DuckDB, and the values of its `?` in their order.
+
+    >>> duckdb_predicate(Expression.model_validate({"field": "title", "op": "=", "value": "'; --"}))
+    ('(title IS NOT NULL AND title = ?)', ["'; --"])
+    """
+    bound: list[Scalar] = []
+
+    def bind(value: Scalar) -> str:
+        bound.append(value if isinstance(value, date | str) else float(value))
+        return "?"
+
+    return _sql(expression, bind), bound
+
+
+def _sql(expression: Expression, write: Callable[[Scalar], str]) -> str:
+    """Return SQL whose columns and operators come from fixed lists; ``write`` puts the values in."""
+    parts = [_sql(part, write) for part in children(expression)]
     if expression.and_:
         return "(" + " AND ".join(parts) + ")"
     if expression.or_:
@@ -119,11 +139,11 @@ def sql(expression: Expression) -> str:
     if expression.op == "known":
         return f"({column} IS {'NOT NULL' if expression.value else 'NULL'})"
     # Two-valued on purpose: `NOT NULL` would be NULL, and lose rows that the mask keeps.
-    return f"({column} IS NOT NULL AND {_sql_condition(column, expression)})"
+    return f"({column} IS NOT NULL AND {_sql_condition(column, expression, write)})"
 
 
-def _sql_condition(column: str, expression: Expression) -> str:
-    values = [_sql_literal(value) for value in expression.values()]
+def _sql_condition(column: str, expression: Expression, write: Callable[[Scalar], str]) -> str:
+    values = [write(value) for value in expression.values()]
     op = expression.op or ""
     if op in _SQL_OPS:
         return f"{column} {_SQL_OPS[op]} {values[0]}"
@@ -135,14 +155,12 @@ def _sql_condition(column: str, expression: Expression) -> str:
     return "(" + joiner.join(f"array_has({column}, {value})" for value in values) + ")"
 
 
-def _sql_literal(value: Scalar) -> str:
+def _literal_of(value: Scalar) -> str:
     if isinstance(value, date):
         return date_literal(value)
-    return (
-        text_literal(value)
-        if isinstance(value, str)
-        else f"CAST({text_literal(repr(float(value)))} AS DOUBLE)"
-    )
+    if isinstance(value, str):
+        return text_literal(value)
+    return f"CAST({text_literal(repr(float(value)))} AS DOUBLE)"
 
 
 def words(expression: Expression) -> str:

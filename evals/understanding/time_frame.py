@@ -49,7 +49,7 @@ class TimeFrame(ByModel):
     if_empty: relax (search without the window, with a note) | keep (find nothing)
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "time_frame"
     prompt: ClassVar[str] = (
         "Say in which days the documents that a question asks for were published, as ISO dates; leave a side "

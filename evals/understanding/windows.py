@@ -15,42 +15,20 @@ from typing import Literal
 
 from evals.understanding.asking import READ
 from evals.understanding.dates import Dated, day_of, find_dates
-from evals.understanding.words import words
+from evals.understanding.publishing import Place, is_of_publishing
 
 Relation = Literal["before", "until", "after", "since", "during"]
 
-_PUBLISHING = re.compile(
-    r"""(?:re)?publish(?:ed|es|ing)?|issue[ds]?|released?|adopt(?:ed|s)?|enacted?|appear(?:ed|s)?|written|wrote
-    |posted|printed|prescribed|promulgated|reported|dated|announced?|publication
-    |(?:ge|er|ver)?(?:schrieben|schienen|öffentlicht|abschiedet|lassen)(?:e[nrs]?)?
-    |veröffentlicht(?:e[nrsm]?)?|erschien(?:en)?(?:e[nrsm]?)?|erscheinen|publiziert(?:e[nrsm]?)?|verabschiedet(?:e[nrsm]?)?
-    |erlassen(?:e[nrsm]?)?|geschrieben(?:e[nrsm]?)?|berichtet(?:e[nrsm]?)?|gemeldet(?:e[nrsm]?)?|vermeldet""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_DOCUMENT = re.compile(
-    r"""acts?|laws?|directives?|regulations?|decisions?|rules?|texts?|reports?|articles?|posts?|news|documents?
-    |papers?|entries|entry|stories|story|coverage|interviews?|press
-    |(?:\w+)?(?:gesetz|richtlinie|verordnung|artikel|bericht|meldung|beitrag|beiträge|dokument|text|entscheidung
-    |beschluss|beschlüsse|rechtsakt|nachricht|interview|eintrag|einträge)(?:e[nrs]?|n|s|en)?""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_CONTENT = re.compile(
-    r"""targets?|goals?|objectives?|aims?|deadlines?|forecasts?|plan(?:ned|s)?|seasons?|contracts?|events?|change[ds]?
-    |reach(?:ed)?|achieve[ds]?|reduc(?:e|ed|tion)|cut|expires?|valid|happen(?:ed|s)?|used|consum\w*|applied|since
-    |\w*(?:ziel|saison|spielzeit|frist|vertrag|plan|prognose)(?:e[ns]?|s|n)?|erreich(?:en|t)|senken|gesenkt|gültig
-    |gilt|läuft|passiert""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _BOUNDS: tuple[tuple[Relation, str], ...] = (
-    ("before", r"\b(?:before|prior to|earlier than|vor|älter als)"),
+    ("before", r"\b(?:before|prior to|earlier than|older than|vor|älter als)"),
     ("until", r"\b(?:until|till|up to|by|no later than|bis(?: einschließlich| zum| zur| ende)?)"),
-    ("after", r"\b(?:after|later than|nach)"),
+    ("after", r"\b(?:after|later than|nach|später als)"),
     ("since", r"\b(?:since|as of|starting (?:in|from)|seit|ab)"),
 )
 _THE = r"(?:\s+(?:the|dem|der|den|year|years|jahr|jahre|jahren))*\s*$"
 _BEFORE = tuple((bound, re.compile(rf"(?:{pattern}){_THE}", re.I)) for bound, pattern in _BOUNDS)
 _FROM = re.compile(
-    r"\b(?:from|von|vom|aus|of|dated|between|zwischen)(?:\s+(?:the|dem|der|den|year|years|jahr|jahre|jahren))*\s*$",
+    r"\b(?:from|von|vom|aus|of|dated|between|zwischen|der|des)(?:\s+(?:the|dem|der|den|year|years|jahr|jahre|jahren))*\s*$",
     re.I,
 )
 _JOIN = re.compile(
@@ -59,10 +37,15 @@ _JOIN = re.compile(
 _PAIRED = re.compile(
     r"\b(?:between|zwischen|from|von|vom)(?:\s+(?:the|dem|der|den|years?|jahr\w*))*\s*$", re.I
 )
+_EDGE = re.compile(
+    r"\s+(?:the\s+)?(?P<edge>end|ende|late|beginning|start|early|anfang|middle|mid|mitte)(?:\s+(?:of|des|von))?$",
+    re.I,
+)
+_LATE = {"end", "ende", "late"}
+_EARLY = {"beginning", "start", "early", "anfang"}
+_NOT = re.compile(r"\b(?:not|no|never|nicht|nie|keine[nmrs]?)\s+$", re.I)
 _ONWARDS = re.compile(r"^\s*(?:onwards?|on\b|and later|or later|an\b|und später|oder später)", re.I)
-_HELPING = re.compile(r"\b(?:wurden?|ist|sind|war|waren|hat|haben|worden)\b", re.I)
 AROUND = 40  # characters around a date that say how it bounds
-VERB_REACH, NOUN_REACH, AFTER_REACH, FINAL_REACH = 6, 8, 3, 12  # words between a cue and its date, at most
 
 
 @dataclass(frozen=True)
@@ -100,29 +83,48 @@ def windows(text: str, asked_at: str | None = None) -> list[Window]:
         first = stretch.window.first
         if now and first and first > now:
             continue  # nothing was published after the day of asking: the content is about that day
-        if _is_publication(text, stretch) and stretch.window not in found:
+        place = Place(stretch.start, stretch.end, during=stretch.relation == "during", of=stretch.of)
+        if is_of_publishing(text, place) and stretch.window not in found:
             found.append(stretch.window)
     return found
 
 
+def stretches(text: str, dates: list[Dated]) -> list[Dated]:
+    """Return the dates of a text, the two ends of "from … to …" and "between … and …" as one.
+
+    >>> text = "from May 2020 to July 2021"
+    >>> [(str(one.first), str(one.last)) for one in stretches(text, find_dates(text))]
+    [('2020-05-01', '2021-07-31')]
+    """
+    found: list[Dated] = []
+    left = list(dates)
+    while left:
+        one = left.pop(0)
+        if left and _is_paired(text, one, left[0]):
+            other = left.pop(0)
+            kind = one.kind if one.kind == other.kind == "season" else "period"
+            whole = text[one.start : other.end]
+            one = Dated(kind, whole, one.start, other.end, one.first, other.last)
+        found.append(one)
+    return found
+
+
+def _is_paired(text: str, one: Dated, other: Dated) -> bool:
+    if one.first is None or other.last is None or one.first > other.last:
+        return False
+    before, between = text[max(0, one.start - AROUND) : one.start], text[one.end : other.start]
+    return _PAIRED.search(before) is not None and _JOIN.match(between) is not None
+
+
 def _stretches(text: str, dates: list[Dated]) -> list[_Stretch]:
     found: list[_Stretch] = []
-    position = 0
-    while position < len(dates):
-        one = dates[position]
-        position += 1
+    for one in stretches(text, dates):
         if one.kind == "season":
             continue
         before = text[max(0, one.start - AROUND) : one.start]
-        end, last = one.end, one.last
-        follower = dates[position] if position < len(dates) else None
-        if follower and _PAIRED.search(before) and _JOIN.match(text[one.end : follower.start]):
-            end, last = follower.end, follower.last
-            position += 1
-            found.append(_Stretch(one.start, end, Window(one.first, last), "during", True))
-            continue
         bound = relation(text, one)
-        found.append(_Stretch(one.start, end, _bounded(one, bound), bound, bool(_FROM.search(before))))
+        of = bool(_FROM.search(before)) or one.text.lower().startswith(("der ", "des "))
+        found.append(_Stretch(one.start, one.end, _bounded(one, bound), bound, of))
     return found
 
 
@@ -134,10 +136,23 @@ def relation(text: str, one: Dated) -> Relation:
     'before'
     """
     before, after = text[max(0, one.start - AROUND) : one.start], text[one.end : one.end + AROUND]
+    edge = _EDGE.search(re.sub(r"\s+(?:the|des|dem)?\s*$", "", before) if before else before)
+    side = edge["edge"].lower() if edge else ""
+    before = before[: edge.start()] if edge else before
     for bound, pattern in _BEFORE:
-        if pattern.search(before):
-            return bound
+        found = pattern.search(before)
+        if found:
+            return _turned(bound, side, denied=_NOT.search(before[: found.start()]) is not None)
     return "since" if _ONWARDS.match(after) and _FROM.search(before) else "during"
+
+
+def _turned(bound: Relation, side: str, *, denied: bool) -> Relation:
+    """Return what "not before" means, and "before the end of"; days too many rather than too few."""
+    if denied:
+        return {"before": "since", "after": "until"}.get(bound, bound)  # type: ignore[return-value]
+    if bound == "before" and side not in _EARLY and side:
+        return "until"
+    return "since" if bound == "after" and side and side not in _LATE else bound
 
 
 def _bounded(one: Dated, bound: Relation) -> Window:
@@ -151,34 +166,3 @@ def _bounded(one: Dated, bound: Relation) -> Window:
         "since": Window(one.first, None),
         "during": Window(one.first, one.last),
     }[bound]
-
-
-def _is_publication(text: str, stretch: _Stretch) -> bool:
-    """Say whether the nearest cue by a date is one of publishing."""
-    sentence_start = max(text.rfind(mark, 0, stretch.start) for mark in ("? ", "! ", "; ", ": "))
-    before = [word.text for word in words(text[max(0, sentence_start) : stretch.start])][::-1]
-    after = [word.text for word in words(text[stretch.end :])]
-    if after and _CONTENT.fullmatch(after[0]):
-        return False  # "the 2030 target"
-    if after and stretch.relation == "during" and _DOCUMENT.fullmatch(after[0]):
-        return True  # "the 2012 directive"
-    for distance, word in enumerate(before[:NOUN_REACH]):
-        if distance and _CONTENT.fullmatch(word):
-            break
-        if _PUBLISHING.fullmatch(word) and distance < VERB_REACH:
-            return True
-        near = distance <= 1 and stretch.relation != "during"  # "news since yesterday"
-        if (stretch.of or near) and _DOCUMENT.fullmatch(word):
-            return True
-    return _verb_after(after, bool(_HELPING.search(text[: stretch.start])))
-
-
-def _verb_after(after: list[str], helped: bool) -> bool:
-    """Look for the verb behind a date: close by, or at the end of a German clause."""
-    reach = FINAL_REACH if helped else AFTER_REACH
-    for word in after[:reach]:
-        if _CONTENT.fullmatch(word):
-            return False
-        if _PUBLISHING.fullmatch(word):
-            return True
-    return False

@@ -6,33 +6,15 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple
 
+from evals.retrieving.function_words import ASKING, FUNCTION_WORDS
+
 Language = Literal["en", "de"]
 
-_ENGLISH = """
-a about above after again all also am an and any are as at be because been before being below
-between both but by can could did do does doing done down during each either ever few for from
-further get give given had has have having he her here hers him his how i if in into is it its
-itself just let like many may me might mine more most much must my no nor not of off often on once
-one only onto or other our out over own please same shall she should since so some such suppose than
-that the their theirs them then there these they this those through to too under until up upon us
-very was we were what when where whether which while who whom whose why will with within without
-would yes you your
-"""
-_GERMAN = """
-ab aber alle allem allen aller alles als also am an andere anderen angenommen auch auf aus bei beim
-bin bis bist bitte da dabei dadurch dafür dagegen daher damit dann daran darauf daraus darin darüber
-darum das dass davon davor dazu dein deine dem den denen denn der deren derselbe des dessen die dies
-diese diesem diesen dieser dieses doch dort du durch ein eine einem einen einer eines einst er es
-etwa etwas euch euer für gab ganz gar gegen gibt ging habe haben hat hatte hatten hätte hätten ich
-ihm ihn ihnen ihr ihre ihrem ihren ihrer im in inwieweit ins ist ja je jede jedem jeden jeder jedes
-jener kam kann kein keine keinem keinen können könnte man mehr mein meine mich mir mit möchte muss
-müssen musste nach nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seiner seit
-sich sie sind so soll sollen sollte solche um und uns unser unter viel viele vielen vom von vor wann
-war wäre waren warum was weder wegen weil weit welche welchem welchen welcher welches wem wen wenn
-wer werde werden weshalb wessen wie wieder will wir wird wo wobei wofür woher wohin womit wovon
-wurde wurden würde zu zum zur zwar zwischen über
-"""
-STOP: dict[Language, frozenset[str]] = {"en": frozenset(_ENGLISH.split()), "de": frozenset(_GERMAN.split())}
+STOP: dict[Language, frozenset[str]] = {
+    "en": FUNCTION_WORDS["english"] | ASKING["english"],
+    "de": FUNCTION_WORDS["german"] | ASKING["german"],
+}
+"""Words that say nothing of what a question is about."""
 _WORD = re.compile(r"\w+(?:[-/&.’']\w+)*")
 _UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"}
 
@@ -81,19 +63,23 @@ def content(text: str) -> list[Word]:
 
 
 def folded(text: str) -> tuple[str, list[int]]:
-    """Return a text without case, umlauts written out, other accents dropped; and each letter's old place.
+    r"""Return a text without case, umlauts written out, other accents dropped; and each letter's old place.
 
     Both spellings of a German name meet in it, and other white space and dashes become plain ones.
 
     >>> folded("Müßig – é")[0]
     'muessig - e'
+    >>> folded("O\u0308l")[0]
+    'oel'
     >>> folded("Öl")[1]
     [0, 0, 1]
     """
     letters: list[str] = []
     places: list[int] = []
     for place, letter in enumerate(text):
-        plain = "".join(_fold(one) for one in letter.casefold())
+        # An umlaut may come as its letter and a combining diaeresis.
+        apart = letter == "\u0308" and text[place - 1 : place].casefold() in {"a", "o", "u"}
+        plain = "e" if apart else "".join(_fold(one) for one in letter.casefold())
         letters.append(plain)
         places += [place] * len(plain)
     return "".join(letters), places
@@ -110,7 +96,8 @@ def _fold(letter: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
 
 
-_NAME = re.compile(r"[A-ZÄÖÜ0-9][\w’'/&.-]*(?:\s+(?:(?:de|von|van|of)\s+)?[A-ZÄÖÜ0-9][\w’'/&.-]*)*")
+_PART = r"[A-ZÄÖÜ0-9](?:[\w’'/&.-]|:(?=\d))*"
+_NAME = re.compile(rf"{_PART}(?:\s+(?:(?:de|von|van|of)\s+)?{_PART})*")
 
 
 def names(text: str) -> list[str]:

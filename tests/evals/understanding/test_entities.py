@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from evals.retrieving.contract import Entity, Query
 from evals.retrieving.index import OpenIndex
 from evals.understanding.entities import Entities
-from evals.understanding.gazetteer import learnt
+from evals.understanding.gazetteer import Gazetteer, learnt
 from evals.understanding.notes import notes
 from tests.evals.understanding.documents import KB, WE, index_of, row
 from warehouse.errors import InputError
@@ -61,6 +61,26 @@ def test_names_are_found_as_the_corpus_says_them(
     assert named(text, index) == wanted
 
 
+def test_umlauts_may_come_apart(index: OpenIndex) -> None:
+    other = index_of(index.folder.parent / "apart", [row("Müller trifft.", "2022-01-01", ["Jörg Müller"])])
+    for text in ("Jo\u0308rg Mu\u0308ller", "Joerg Mueller", "JÖRG MÜLLER", "Jörg Müllers"):
+        assert named(text, other, typos=1) == [("keyword", "Jörg Müller")]
+
+
+def test_names_of_another_length_are_not_compared_and_nothing_is_lost_by_it(index: OpenIndex) -> None:
+    from rapidfuzz import fuzz
+
+    names = ["abcdef"[: 2 + n % 5] * 4 + str(n) for n in range(60)]
+    gazetteer = Gazetteer({name: (name,) for name in names}, {})
+    for typos in (0.7, 0.88, 0.95):
+        for length in range(5, 30):
+            kept = gazetteer._as_long(length, typos)
+            text = "x" * length
+            best = {name: 200 * min(len(name), length) / (len(name) + length) for name in names}
+            assert kept == [name for name in names if best[name] >= 100 * typos - 1e-6], text
+            assert all(fuzz.ratio(text, name) <= best[name] + 1e-9 for name in names)
+
+
 def test_typos_can_be_left_unforgiven(index: OpenIndex) -> None:
     assert named("Kolenbach verliert", index, typos=1) == []
 
@@ -99,6 +119,10 @@ FILTERS = [
     ("Kohlenbach in der Saison 2021/22", {}, [0]),
     ("Kohlenbach in der Saison 2021/22", {"seasons": "on_or_after"}, [0, 1, 2]),
     ("Kohlenbach im September 2022", {"dates": "same_day"}, [1]),
+    # Each of two days, not all between them; but all between the ends of a stretch.
+    ("am 28. August 2021 und am 30. November 2022", {"dates": "same_day"}, [0, 2]),
+    ("vom 28. August 2021 bis zum 30. November 2022", {"dates": "same_day"}, [0, 1, 2, 6, 8]),
+    ("Kohlenbach in den Saisons 2021/22 und 2023/24", {"keywords": "none"}, [0, 3, 4, 6, 8]),
     ("Was schrieb Kohlenbach vor dem 1. Januar 2022?", {}, [0, 1, 2]),  # "before" begins nothing
     ("Kohlenbachs Ziel für 2030", {}, [0, 1, 2]),  # after the day of asking
     ("Wer?", {}, None),

@@ -15,7 +15,8 @@ from evals.retrieving.contract import Kit, Query
 from evals.retrieving.index import OpenIndex
 from evals.study_file import BUNDLED
 from evals.understanding import UNDERSTANDING
-from evals.understanding.follow_up import FollowUp, depends, standalone
+from evals.understanding.depending import depends
+from evals.understanding.follow_up import FollowUp, standalone
 from evals.understanding.hyde import Hyde
 from evals.understanding.keywords import Keywords
 from evals.understanding.multi_query import MultiQuery

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import date
 
 import numpy as np
@@ -13,6 +14,7 @@ from evals.understanding.dates import find_dates
 from evals.understanding.notes import notes
 from evals.understanding.time_frame import TimeFrame
 from evals.understanding.windows import windows
+from tests.evals.understanding import framed
 from tests.evals.understanding.documents import index_of
 
 NOW = "2024-03-06"  # a Wednesday
@@ -61,6 +63,17 @@ def test_words_of_publishing_make_a_window(text: str, first: str | None, last: s
     assert [str(day) if day else None for day in (found.first, found.last)] == [first, last]
 
 
+@pytest.mark.parametrize(("text", "first", "last"), framed.WINDOWS)
+def test_more_windows(text: str, first: str | None, last: str | None) -> None:
+    (found,) = windows(text, framed.NOW)
+    assert [str(day) if day else None for day in (found.first, found.last)] == [first, last]
+
+
+@pytest.mark.parametrize("text", framed.CONTENT)
+def test_more_dates_of_the_content(text: str) -> None:
+    assert windows(text, framed.NOW) == []
+
+
 @pytest.mark.parametrize("text", CONTENT)
 def test_dates_of_the_content_make_none(text: str) -> None:
     assert windows(text, NOW) == []
@@ -83,6 +96,15 @@ DATES = [
     ("letzten Monat", "2024-02-01", "2024-02-29"),
     ("Spielzeit 2021/2022", "2021-07-01", "2022-06-30"),
     ("Saison 21/22", "2021-07-01", "2022-06-30"),
+    ("letzte Saison", "2022-07-01", "2023-06-30"),
+    ("this season", "2023-07-01", "2024-06-30"),
+    ("last summer", "2023-06-01", "2023-08-31"),
+    ("letzten Winter", "2023-12-01", "2024-02-29"),  # it was over on 29 February
+    ("zwischen 30. Dezember und 2. Januar 2023", "2022-12-30", "2023-01-02"),
+    ("2. Halbjahr 2022", "2022-07-01", "2022-12-31"),
+    ("Q4/2022", "2022-10-01", "2022-12-31"),
+    ("the 1990s", "1990-01-01", "1999-12-31"),
+    ("last Wednesday", "2024-02-28", "2024-02-28"),
 ]
 
 
@@ -98,6 +120,26 @@ def test_dates_are_read(text: str, first: str, last: str) -> None:
 def test_a_day_that_no_calendar_has_is_said_to_be_none(text: str) -> None:
     (found,) = find_dates(text, NOW)
     assert (found.first, found.reason) == (None, f"{text} is not a date")
+
+
+@pytest.mark.parametrize("name", ["UTC", "Pacific/Kiritimati", "Pacific/Midway"])
+def test_neither_the_clock_nor_the_zone_of_the_machine_is_read(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", name)
+    time.tzset()
+    try:
+        late = "2020-02-29T23:59:59-11:00"  # the day is that of the place where it is asked
+        days = [str(one.first) for text in ("gestern", "heute", "5. Juli") for one in find_dates(text, late)]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert days == ["2020-02-28", "2020-02-29", "2019-07-05"]
+
+
+def test_a_verb_is_no_month() -> None:
+    assert find_dates("Under Article 5 may a state sell it?", NOW) == []
+    assert [str(one.first) for one in find_dates("on 5 may 2023", NOW)] == ["2023-05-05"]
 
 
 @pytest.mark.parametrize("text", ["Directive 2012/9061/BU", "No 9068/2004", "2000 Zuschauer", "12. Spieltag"])
