@@ -23,11 +23,14 @@ import numpy as np
 import polars as pl
 import yaml
 
-from evals.rankings import Asker, warm_up
-from evals.retrieving.contract import Clock, Kit, Memory
+from assets.embedding.tokenizer import load_tokenizer
+from evals.retrieving.asking import Asker, warm_up
+from evals.retrieving.clock import Clock
+from evals.retrieving.contract import Kit, Memory
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
+from warehouse import models
 from warehouse.paths import Home, home
 
 ARMS = ("bm25", "dense", "recency", "metadata")
@@ -83,11 +86,9 @@ def prepare(data: Path, place: Path, most: int | None, *, by_chance: bool) -> No
     """Build the indexes that are not there yet."""
     from assets.chunking.contract import Tools
     from assets.chunking.run import chunk_documents
-    from assets.embedding.tokenizer import load_tokenizer
     from assets.indexing import table
     from assets.indexing.rows import HeldRows
     from assets.recipes import Chunking
-    from warehouse import models
 
     documents = documents_of(data, most)
     tokenizer = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home()))
@@ -117,11 +118,12 @@ def embedder(place: Home) -> Any:
 
 
 class Figures(NamedTuple):
-    """Seconds for all questions, and milliseconds of one."""
+    """Seconds for all questions, milliseconds of one, and how many were timed on a busy machine."""
 
     wall: float
     p50: float
     p95: float
+    busy: int
 
 
 def run(
@@ -137,7 +139,8 @@ def run(
     if failed:
         raise SystemExit(f"{recipe.kind}: {failed[0]}")
     seconds = np.array([one.ranked["seconds"] for one in asked])
-    return Figures(wall, *(1000 * np.quantile(seconds, (0.5, 0.95))))
+    busy = sum(one.spent.busy for one in asked if one.spent)
+    return Figures(wall, *(1000 * np.quantile(seconds, (0.5, 0.95))), busy)
 
 
 def measure(data: Path, place: Path) -> None:
@@ -157,7 +160,10 @@ def measure(data: Path, place: Path) -> None:
     recipes = {"all": {"powerset": list(ARMS), "fuse": "rrf", "k": 10}, **yaml.safe_load(ALONE)}
     retrievers = expanded({name: StudyRetriever.model_validate(one) for name, one in recipes.items()})
     clock = Clock()
-    kits = {name: Kit(TextEmbedder(caller, clock), Made(), home(), Memory(), clock) for name in SIZES}
+    count = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home())).count
+    kits = {
+        name: Kit(TextEmbedder(caller, clock), Made(), home(), Memory(), clock, count=count) for name in SIZES
+    }
     begin = time.perf_counter()
     indexes = {name: OpenIndex(place / name) for name in SIZES}
     opened = sum(len(index.chunks) + len(index.vectors) for index in indexes.values()) // 2
@@ -188,6 +194,10 @@ def measure(data: Path, place: Path) -> None:
         "\ns: all questions; a combination takes from memory what its arms ranked for an earlier one.\n"
         "ms: one question by itself, with its embedding and all arms, whatever came from memory."
     )
+    busy = sum(figures.busy for figures in found.values())
+    if busy:
+        of = len(found) * len(questions)
+        print(f"{busy} of {of} latencies were measured while other work held the processors: too high.")
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """What lifts retrieval on SciFact, step by step: nDCG@10 of whole abstracts, chosen on train, read on test.
 
-Every parameter and weight is chosen on the 809 train questions alone; the 300 test questions are asked once
-for each line that is printed. Needs a BEIR folder: `python -m benchmarks.scifact FOLDER`.
+Every parameter and weight is chosen on the 807 train questions alone (two more are test questions, too);
+the 300 test questions are asked once for each line that is printed. Needs a BEIR folder:
+`python -m benchmarks.scifact FOLDER`.
 """
 
 from __future__ import annotations

@@ -4,29 +4,68 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evals.measuring.contract import Gold, Span
 
 _SPACE = re.compile(r"\s+")
-# Typographic variants that a reader takes for the same sign; each is one character, so offsets stay.
-_SAME = str.maketrans("’‘“”„–—\u00a0\u00ad", '\'\'"""-- -')
+_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphens, joiners, marks of zero width
+# Typographic variants that a reader takes for the same sign, and what no reader sees.
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys("’‘‚‹›", "'"),
+        **dict.fromkeys("„“”«»", '"'),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        **dict.fromkeys(_UNSEEN),
+    }
+)
+Folded = tuple[str, list[int] | None]
+"""A text as it is compared, and the place that each of its characters comes from; None: each from its own."""
 
 
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:
-    """Return the offsets of ``quote`` in ``text``, white space and style of quotation marks aside; or None.
+    """Return the offsets of the first place of ``quote`` in ``text`` (in NFC, as documents are); or None.
+
+    White space, the style of quotation marks and dashes, and signs that no reader sees (soft hyphens) do not
+    count. A quote that is not there is looked for once more with ligatures, superscripts and their like as
+    the plain letters and digits that they stand for (Unicode's form NFKC).
 
     >>> find_quote("A  b\\nc", "b c")
     (3, 6)
     """
-    # Documents are in NFC; a quote typed elsewhere may not be.
-    words = _SPACE.split(unicodedata.normalize("NFC", quote).translate(_SAME).strip())
-    if not words or not words[0]:
-        return None
-    pattern = r"\s+".join(re.escape(word) for word in words)
-    match = re.search(pattern, text.translate(_SAME))
-    return (match.start(), match.end()) if match else None
+    return next(places_of(text, quote), None)
+
+
+def places_of(text: str, quote: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of each place of ``quote`` in ``text``, as `find_quote` sees them, none overlapping.
+
+    >>> list(places_of("noon and noon", "noon"))
+    [(0, 4), (9, 13)]
+    """
+    composed = unicodedata.normalize("NFC", quote)  # a quote that was typed elsewhere may not be
+    for fold in (_canonical, _compatible):
+        words = _SPACE.split(fold(composed)[0].strip())
+        plain, origin = fold(text)
+        found = re.finditer(r"\s+".join(map(re.escape, words)), plain) if words[0] else iter(())
+        spans = [match.span() for match in found]
+        yield from spans if origin is None else ((origin[a], origin[b - 1] + 1) for a, b in spans)
+        if spans:
+            return
+
+
+def _canonical(text: str) -> Folded:
+    plain = text.translate(_SAME)
+    if len(plain) == len(text):
+        return plain, None
+    return plain, [at for at, sign in enumerate(text) if sign not in _UNSEEN]
+
+
+def _compatible(text: str) -> Folded:
+    if unicodedata.is_normalized("NFKC", text):
+        return _canonical(text)
+    parts = [unicodedata.normalize("NFKC", sign).translate(_SAME) for sign in text]
+    return "".join(parts), [at for at, part in enumerate(parts) for _ in part]
 
 
 def resolve(evidence: dict[str, Any], documents: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from evals.measuring.contract import Span
 from evals.retrieving.contract import Noted, Rows, Trace
@@ -54,36 +53,26 @@ class Fate(NamedTuple):
 
 
 def losses_of(
-    questions: pl.DataFrame,
-    traces: Mapping[str, Trace],
-    delivered: Mapping[str, Sequence[Span]],
-    index: OpenIndex,
-    allowed: Mapping[str, Mask | None],
+    question: Mapping[str, Any], trace: Trace, delivered: Sequence[Span], index: OpenIndex
 ) -> list[dict[str, Any]]:
-    """Say what became of each piece of evidence of each question: rows of `schemas.LOSSES`.
+    """Say what became of each piece of evidence of a question: rows of `schemas.LOSSES`.
 
-    A question without evidence gives no rows, and neither does one that is not in ``delivered``: its ranking
-    failed.
+    A question without evidence gives none.
 
     Args:
-        questions: schemas.QUESTIONS.
-        traces: question id -> what its steps noted; a question without a trace has no steps.
-        delivered: question id -> the passages that its ranking ended with, best first; empty where it found
-            nothing.
-        allowed: question id -> which rows filters on documents let through, shape (chunks,); None, or no
-            entry: all.
+        question: a row of schemas.QUESTIONS whose ranking did not fail.
+        trace: what its steps noted, and which rows filters on documents let through.
+        delivered: the passages that its ranking ended with, best first; empty where it found nothing.
     """
-    rows = []
-    for question_id, evidence in questions.select("question_id", "evidence").iter_rows():
-        if question_id not in delivered:
-            continue
-        trace = traces.get(question_id)
-        steps = trace.steps if trace else []
-        for number, item in enumerate(evidence or ()):
-            found = fate(item, steps, delivered[question_id], index, allowed.get(question_id))
-            own = {"question_id": question_id, "evidence": number, "url": item["url"]}
-            rows.append({**own, **found._asdict()})
-    return rows
+    return [
+        {
+            "question_id": question["question_id"],
+            "evidence": number,
+            "url": item["url"],
+            **fate(item, trace.steps, delivered, index, trace.allowed)._asdict(),
+        }
+        for number, item in enumerate(question["evidence"] or ())
+    ]
 
 
 def fate(
@@ -218,7 +207,17 @@ def uncovered(span: Span, passages: Sequence[Span]) -> list[Span]:
 
 def _found_at(evidence: dict[str, Any], delivered: Sequence[Span], index: OpenIndex) -> int | None:
     """Return how many of the delivered passages, from the first on, it takes to hold the evidence."""
+    met: list[Span] = []
     for rank, passage in enumerate(delivered, 1):
-        if passage.doc_id == evidence["doc_id"] and _holds(evidence, delivered[:rank], index):
-            return rank
+        if _meets(passage, evidence):
+            met.append(passage)
+            if _holds(evidence, met, index):
+                return rank
     return None
+
+
+def _meets(passage: Span, evidence: dict[str, Any]) -> bool:
+    if passage.doc_id != evidence["doc_id"]:
+        return False
+    whole = evidence["start"] is None
+    return whole or (passage.start < evidence["end"] and passage.end > evidence["start"])

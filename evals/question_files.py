@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterable
 from datetime import date
@@ -17,6 +18,7 @@ from warehouse.errors import InputError
 from warehouse.marked_yaml import load
 from warehouse.recipe import Strict
 
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
 UNANSWERED = {"en": "The documents do not say.", "de": "Die Dokumente sagen dazu nichts."}
 
 
@@ -182,18 +184,20 @@ def _graded(qrels: Path) -> dict[str, list[dict[str, Any]]]:
     evidence: dict[str, list[dict[str, Any]]] = {}
     for number, line in enumerate(_lines(qrels, qrels.read_bytes()), 1):
         row = line.split("\t")
-        if not line.strip() or (number == 1 and not _is_number(row[-1])):
+        grade = _grade(row[-1])
+        if not line.strip() or (number == 1 and grade is None):
             continue  # the header
-        if len(row) not in {3, 4} or not _is_number(row[-1]):
+        if len(row) not in {3, 4} or grade is None:
             raise InputError(f"{qrels}:{number}: expected query, document and grade, separated by tabs")
-        query, document, grade = row[0], row[-2], int(row[-1])
+        query, document = row[0], row[-2]
         if grade > 0:
             evidence.setdefault(query, []).append({"url": f"beir:{document}", "grade": grade})
     return evidence
 
 
-def _is_number(text: str) -> bool:
-    return text.strip().lstrip("-").isdecimal()
+def _grade(text: str) -> int | None:
+    """Return a whole number; None where it is none, or longer than any grade."""
+    return int(text) if _WHOLE.fullmatch(text.strip()) else None
 
 
 def _queries(folder: Path) -> dict[str, str]:
@@ -210,12 +214,20 @@ def _queries(folder: Path) -> dict[str, str]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            texts[str(row["_id"])] = str(row["text"])
-        except (ValueError, KeyError, TypeError) as error:
+            query, text = _query(line)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             expected = 'expected a JSON object with "_id" and "text"'
             raise InputError(f"{path}:{number}: {expected} ({type(error).__name__}: {error})") from error
+        texts[query] = text
     return texts
+
+
+def _query(line: str) -> tuple[str, str]:
+    """Return the id and the text of a query, a line of JSON."""
+    row = json.loads(line)
+    if not isinstance(row["text"], str):
+        raise TypeError(f"its text is of type {type(row['text']).__name__}")
+    return str(row["_id"]), row["text"]
 
 
 def _lines(path: Path, data: bytes) -> list[str]:

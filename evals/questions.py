@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 from assets.chunks import corpus_documents, corpus_duplicates
 from assets.pages import fingerprint
 from assets.stage import Built, Check, Need, Stage, Work
-from evals.gold import in_first_copies, resolve
+from evals.gold import in_first_copies, places_of, resolve
 from evals.grid import Grid, QuestionSet
 from evals.question_files import read_beir, read_yaml
 from warehouse.identity import digest, sha256_file
@@ -27,10 +28,11 @@ class Questions(Stage):
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
     )
-    code_version = "3"
+    code_version = "4"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {
-        "evidence_found": "Every piece of evidence stands in a document of the corpus."
+        "evidence_found": "Every piece of evidence stands in a document of the corpus.",
+        "evidence_unique": "Every quote stands in its document once: it is plain which place is meant.",
     }
 
     def __init__(self, grid: Grid) -> None:
@@ -58,40 +60,62 @@ class Questions(Stage):
         """Read the set and resolve its evidence."""
         inputs = self.inputs(key, work.store)
         documents = corpus_documents(inputs, work)
-        by_url = {row["url"]: row for row in documents.select("doc_id", "url", "text").iter_rows(named=True)}
+        texts = {
+            row["doc_id"]: row for row in documents.select("doc_id", "url", "text").iter_rows(named=True)
+        }
+        # Where sources share a page, a quote is looked for in what the first of them holds.
+        by_url = {row["url"]: row for row in reversed(texts.values())}
         threshold = self.grid.build.corpora[self.grid.sets[key].corpus].near_duplicates
         copies: dict[str, dict[str, Any]] = {}
         if threshold is not None:
-            by_id = {row["doc_id"]: row for row in by_url.values()}
             links = corpus_duplicates(inputs, documents, threshold, work)
-            copies = {doc: by_id[first] for doc, first in links.select("doc_id", "duplicate_of").iter_rows()}
+            copies = {doc: texts[first] for doc, first in links.select("doc_id", "duplicate_of").iter_rows()}
         rows = [
             {**row, "evidence": in_first_copies([resolve(item, by_url) for item in row["evidence"]], copies)}
             for row in _read(self.grid.sets[key])
         ]
         questions = frame(rows, QUESTIONS)
         write_parquet(questions, folder / "questions.parquet")
-        evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
-        lost = [
-            f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]
-        ]
-        check = Check(
-            "evidence_found",
-            not lost,
-            f"{len(lost)} of {len(evidence)} pieces of evidence are not in the corpus"
-            + (f", first {lost[0]}" if lost else ""),
-            {"lost": lost[:50]},
-            severe=False,
-        )
+        checks = _checks(rows, texts)
         meta = {
             "questions": len(questions),
             "by_type": dict(Counter(questions["type"].to_list())),
             "unanswerable": int((~questions["answerable"]).sum()),
             "without_evidence": int((questions["gold"] == "none").sum()),
-            "evidence": len(evidence),
-            "evidence_lost": len(lost),
+            "evidence": sum(len(row["evidence"]) for row in rows),
+            **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
-        return Built(digest(rows), meta, (check,))
+        return Built(digest(rows), meta, tuple(checks.values()))
+
+
+def _checks(rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]]) -> dict[str, Check]:
+    """Return the checks of resolved questions, by what they look for.
+
+    texts: doc_id -> the document's text, among others
+    """
+    evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
+    lost = [f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]]
+    repeated = [
+        f"{question}: {item['quote']!r:.80}: {item['url']}"
+        for question, item in evidence
+        if item["start"] is not None and _is_repeated(item["quote"], texts[item["doc_id"]]["text"])
+    ]
+    of = f"of {len(evidence)} pieces of evidence"
+    again = "stand in their document more than once (the first place counts; a longer quote says which)"
+    return {
+        "lost": _check("evidence_found", lost, f"{of} are not in the corpus"),
+        "repeated": _check("evidence_unique", repeated, f"{of} {again}"),
+    }
+
+
+def _is_repeated(quote: str, text: str) -> bool:
+    return len(list(islice(places_of(text, quote), 2))) > 1
+
+
+def _check(name: str, found: list[str], told: str) -> Check:
+    first = f", first {found[0]}" if found else ""
+    metadata = {"count": len(found), "found": found[:50]}
+    return Check(name, not found, f"{len(found)} {told}{first}", metadata, severe=False)
 
 
 def _read(question_set: QuestionSet) -> list[dict[str, Any]]:

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
+from assets.chunks import tokenizer_of
 from assets.embedding.cached import CachedEmbedder
-from assets.stage import Built, Need, Stage, Work
+from assets.stage import Built, Check, Need, Stage, Work
 from evals.gold import gold_of
 from evals.grid import Grid
 from evals.losses import losses_of
 from evals.measuring.contract import Span
 from evals.retrieving.asking import Asked, Asker, warm_up
-from evals.retrieving.contract import Clock, Kit, Memory, Query, TrainCase
+from evals.retrieving.clock import Clock
+from evals.retrieving.contract import Kit, Memory, Query, Trace, TrainCase
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
-from evals.retrieving.tuning import TUNED
-from evals.study import Budget, Cell
-from evals.understanding.notes import NOTES
+from evals.retrieving.tuning import TUNED, apart
+from evals.study import Cell, Study
+from evals.understanding.notes import Note
+from warehouse import models
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import HITS, LOSSES, RANKED, TRACES, Status
+from warehouse.schemas import HITS, LOSSES, NOTES, RANKED, RETRYABLE, TRACES, Schema, Status
+from warehouse.spending import Purse
+
+TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
 
 
 class Rankings(Stage):
@@ -39,8 +47,11 @@ class Rankings(Stage):
         "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
         "A question that fails is a row with its status and reason."
     )
-    code_version = "3"
+    code_version = "5"
     upstream = ("indexes", "questions")
+    checks: ClassVar[dict[str, str]] = {
+        "quiet_machine": "Latencies were measured while the machine had processors to spare."
+    }
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -70,6 +81,7 @@ class Rankings(Stage):
         found = {
             f"retriever.{cell.retriever}": recipe.identity(),
             f"trace.{cell.study}": digest(study.trace),
+            f"tokenizer.{cell.chunking}": models.digest(study.chunkings[cell.chunking].tokenizer),
         }
         if recipe.recipe.needs_vector:
             embedder = study.embedders[cell.embedder]
@@ -90,36 +102,73 @@ class Rankings(Stage):
         index = open_index(index_artifact, work)
         embedder = CachedEmbedder(study.embedders[cell.embedder], work.home)
         vectors = _vectors(questions, embedder, work) if recipe.recipe.needs_vector else {}
-        kit = _kit(index_artifact, embedder, study.budget, work)
+        kit = _kit(index_artifact, embedder, purse_of(study, work), work)
+        tokenizer = study.chunkings[cell.chunking].tokenizer
+        kit = replace(kit, count=lambda texts: tokenizer_of(tokenizer, work).count(texts))
         if n_train:
-            train = read_questions(set_artifacts[len(asked_sets) :], work)
+            train = apart(read_questions(set_artifacts[len(asked_sets) :], work), questions)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
             recipe = recipe.tuned(_cases(recipe, train, embedder, kit), index, study.tuning_metric)
         asker = Asker(recipe, index, vectors, kit, study.trace)
-        len(index)  # opened before the clock runs
-        warm_up(asker, questions)
-        asker.kit.made.pop(NOTES, None)  # what was said before is not of this retriever
-        asked: list[Asked] = []
-        for number, question in enumerate(questions.iter_rows(named=True), 1):
-            asked.append(asker.ask(question))
-            if number % 25 == 0 or number == len(questions):
-                work.progress(f"ranking {key}", number, len(questions))
-        hits = [hit for one in asked for hit in one.hits]
-        ranked = [one.ranked for one in asked]
-        write_parquet(frame(hits, HITS), folder / "hits.parquet")
-        write_parquet(frame(ranked, RANKED), folder / "ranked.parquet")
-        steps = frame([step for one in asked for step in one.steps], TRACES)
-        write_parquet(steps, folder / "trace.parquet")
-        write_parquet(frame(_losses(questions, asked, index), LOSSES), folder / "losses.parquet")
-        built = _built(hits, ranked)
+        asked, losses = _ask(asker, questions, lambda done, of: work.progress(f"ranking {key}", done, of))
+        built = _built(asked)
+        _write(asked, losses, folder)
         chosen = kit.made.pop(TUNED, ())
         if chosen:
             built.meta["tuned"] = [one._asdict() for one in chosen]
-        noted = asker.kit.made.pop(NOTES, ())
-        if noted:
-            counts = Counter(f"{note.kind}: {note.status}" for note in noted)
-            built.meta["understanding"] = dict(sorted(counts.items()))
+        # What was said of train questions decided the weights.
+        return _with_notes(built, [*kit.notes, *(note for one in asked for note in one.notes)])
+
+
+def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
+    """Count what understanding had to say; a model's passing failure is tried again by the next run."""
+    if not notes:
         return built
+    counts = Counter(f"{note.kind}: {note.status}" for note in notes)
+    meta = {**built.meta, "understanding": dict(sorted(counts.items()))}
+    again = [note for note in notes if note.status in RETRYABLE]
+    if again:
+        told = f"{len(again)} calls of a model failed and rules stood in, first: {again[0].reason}"
+        meta["incomplete"] = "; ".join(filter(None, [meta.get("incomplete"), told]))
+    return replace(built, meta=meta, complete=built.complete and not again)
+
+
+def _ask(
+    asker: Asker, questions: pl.DataFrame, progress: Callable[[int, int], None]
+) -> tuple[list[Asked], list[dict[str, Any]]]:
+    """Ask every question; return what each came to, its trace dropped, and rows of schemas.LOSSES."""
+    len(asker.index)  # opened before the clock runs
+    warm_up(asker, questions)
+    asked: list[Asked] = []
+    losses: list[dict[str, Any]] = []
+    for number, question in enumerate(questions.iter_rows(named=True), 1):
+        one = asker.ask(question)
+        if one.ranked["status"] == Status.OK:
+            passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
+            losses += losses_of(question, one.trace, passages, asker.index)
+        asked.append(one._replace(trace=Trace()))  # all candidates of all questions would fill the memory
+        if number % 25 == 0 or number == len(questions):
+            progress(number, len(questions))
+    return asked, losses
+
+
+def _write(asked: list[Asked], losses: list[dict[str, Any]], folder: Path) -> None:
+    tables: dict[str, tuple[list[dict[str, Any]], Schema]] = {
+        "hits": ([hit for one in asked for hit in one.hits], HITS),
+        "ranked": ([one.ranked for one in asked], RANKED),
+        "trace": ([step for one in asked for step in one.steps], TRACES),
+        "losses": (losses, LOSSES),
+        "notes": (
+            [
+                {"question_id": one.ranked["question_id"], **note._asdict()}
+                for one in asked
+                for note in one.notes
+            ],
+            NOTES,
+        ),
+    }
+    for name, (rows, schema) in tables.items():
+        write_parquet(frame(rows, schema), folder / f"{name}.parquet")
 
 
 def _cases(recipe: Any, questions: pl.DataFrame, embedder: CachedEmbedder, kit: Kit) -> list[TrainCase]:
@@ -144,21 +193,7 @@ def _cases(recipe: Any, questions: pl.DataFrame, embedder: CachedEmbedder, kit: 
     ]
 
 
-def _losses(questions: pl.DataFrame, asked: list[Asked], index: OpenIndex) -> list[dict[str, Any]]:
-    """Say of each piece of evidence where it was lost (schemas.LOSSES)."""
-    ranked = [one for one in asked if one.ranked["status"] == Status.OK]
-    ids = [one.ranked["question_id"] for one in ranked]
-    passages = [[Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits] for one in ranked]
-    return losses_of(
-        questions,
-        dict(zip(ids, (one.trace for one in ranked), strict=True)),
-        dict(zip(ids, passages, strict=True)),
-        index,
-        dict(zip(ids, (one.trace.allowed for one in ranked), strict=True)),
-    )
-
-
-def _kit(index: Artifact, embedder: CachedEmbedder, budget: Budget | None, work: Work) -> Kit:
+def _kit(index: Artifact, embedder: CachedEmbedder, purse: Purse, work: Work) -> Kit:
     """Return what retrievers share: rankings of an index's arms, vectors of an embedder, loaded models."""
     clock = work.once("clock of cached results", Clock)
     return Kit(
@@ -167,15 +202,20 @@ def _kit(index: Artifact, embedder: CachedEmbedder, budget: Budget | None, work:
         work.home,
         work.once(("arms", index.identity), Memory),
         clock,
-        budget.usd if budget else None,
+        purse,
     )
 
 
-def _built(hits: list[dict[str, Any]], ranked: list[dict[str, Any]]) -> Built:
+def _built(asked: list[Asked]) -> Built:
+    ranked = [one.ranked for one in asked]
     failed = [row for row in ranked if row["status"] != Status.OK]
-    seconds = pl.Series([row["seconds"] for row in ranked], dtype=pl.Float64).drop_nulls()
+    spent = [one.spent for one in asked if one.spent]
+    seconds = pl.Series([one.seconds for one in spent], dtype=pl.Float64)
+    busy = sum(one.busy for one in spent)
     content = [
-        [h["question_id"], h["rank"], h["chunk_id"], h["start"], h["end"], round(h["score"], 6)] for h in hits
+        [h["question_id"], h["rank"], h["chunk_id"], h["start"], h["end"], round(h["score"], 6)]
+        for one in asked
+        for h in one.hits
     ]
     meta: dict[str, Any] = {
         "questions": len(ranked),
@@ -183,11 +223,18 @@ def _built(hits: list[dict[str, Any]], ranked: list[dict[str, Any]]) -> Built:
         "empty": sum(row["n_hits"] == 0 for row in ranked),
         "latency_p50_ms": _milliseconds(seconds, 0.5),
         "latency_p95_ms": _milliseconds(seconds, 0.95),
+        "latency_busy": busy,
     }
     if failed:
         meta["incomplete"] = f"{len(failed)} of {len(ranked)} questions failed, first: {failed[0]['reason']}"
     version = digest([content, [[row["question_id"], row["status"]] for row in ranked]])
-    return Built(version, meta, complete=not failed)
+    quiet = Check(
+        "quiet_machine",
+        busy <= TOLERATED * len(spent),
+        f"{busy} of {len(spent)} latencies were measured while other work held the processors: too high",
+        severe=False,
+    )
+    return Built(version, meta, (quiet,), complete=not failed)
 
 
 def _milliseconds(seconds: pl.Series, share: float) -> float | None:
@@ -204,6 +251,11 @@ def _vectors(questions: pl.DataFrame, embedder: CachedEmbedder, work: Work) -> d
             texts, embedder, lambda done, of: work.progress("embedding questions", done, of)
         ),
     )
+
+
+def purse_of(study: Study, work: Work) -> Purse:
+    """Return what a run may spend on the study's retrievers and generators together."""
+    return work.purses.of(study.study, study.budget.usd if study.budget else None)
 
 
 def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:

@@ -72,11 +72,11 @@ def lost(data: ReportData, hardest: Sequence[str]) -> Lost | None:
     hardest: ids of the questions that the section of the hardest ones shows, in its order
     """
     fates = _fates(data, depth(data.primary))
-    cells = _rankings(data, fates)
     questions = [row for row in data.questions.iter_rows(named=True) if row["evidence"]]
-    if not cells or not questions:
+    if not fates or not questions:
         return None
-    of = {cell.key: fates[cell.key] for cell in cells}
+    cells = _rankings(data, fates)
+    of = {cell.key: fates.get(cell.key, {}) for cell in cells}
     axes = [axis for axis in RANKING_AXES if len({getattr(cell, axis) for cell in cells}) > 1]
     rankers = [
         _ranker(cell.label(axes or ("chunking", "retriever")), of[cell.key], questions) for cell in cells
@@ -169,13 +169,20 @@ def _fates(data: ReportData, k: int) -> dict[str, dict[str, Loss | None]]:
 
 
 def _rankings(data: ReportData, fates: Mapping[str, object]) -> list[Cell]:
-    """Return one cell of each ranking that has losses: a generator cannot change them."""
+    """Return one cell of each ranking that was run: a generator cannot change what was lost.
+
+    One that has no fates failed on every question.
+    """
+    run = set(data.scores["cell"])
     found: dict[tuple[str | None, ...], Cell] = {}
     for subset in subsets(data):
         for standing in subset.standings:
             cell = standing.cell
+            ranking = (cell.chunking, cell.embedder, cell.retriever)
             if cell.key in fates:
-                found.setdefault((cell.chunking, cell.embedder, cell.retriever), cell)
+                found[ranking] = cell
+            elif cell.key in run:
+                found.setdefault(ranking, cell)
     return list(found.values())
 
 

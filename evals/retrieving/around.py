@@ -31,6 +31,11 @@ class Around(Retriever):
         return bool(self.of.recipe.needs_vector)
 
     @property
+    def widens(self) -> bool:
+        """When its retriever does."""
+        return bool(self.of.recipe.widens)
+
+    @property
     def needs_tuning(self) -> bool:
         """When the retriever does."""
         return bool(self.of.recipe.needs_tuning)

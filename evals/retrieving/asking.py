@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
+from evals.retrieving.clock import Spent
 from evals.retrieving.contract import Kit, Query, Ranking, Trace
+from evals.retrieving.delivering import delivered, distinct
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.queries import QueryVector
+from warehouse.errors import InputError
 from warehouse.schemas import Status
+
+WARM_UPS = 10  # questions that are tried at most until one finds something
 
 
 class Asked(NamedTuple):
-    """What one question came to: its row, its hits, and the candidates of each step, as rows and as noted."""
+    """What one question came to: its row, its hits, and the candidates of each step, as rows and as noted.
+
+    spent: None where it failed
+    notes: what its steps of understanding had to say (`understanding.notes.Note`)
+    """
 
     ranked: dict[str, Any]
     hits: list[dict[str, Any]]
     steps: list[dict[str, Any]]
     trace: Trace
+    spent: Spent | None = None
+    notes: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,7 +40,7 @@ class Asker:
 
     recipe: a retriever as its study writes it
     vectors: of the questions, where it needs them
-    depth: how many candidates of each step are kept
+    depth: how many candidates of each step are stored, the first ones
     """
 
     recipe: Any
@@ -44,52 +55,65 @@ class Asker:
         Its seconds are those of understanding, embedding and searching it by itself: what another retriever
         or question of the run had computed before is counted as if it were computed now.
         """
-        vector = self.vectors.get(question["question"])
-        trace = Trace(depth=self.depth)
+        own = {"question_id": question["question_id"]}
+        embedded = self.vectors.get(question["question"])
+        trace, kit = Trace(), replace(self.kit, notes={})
         query = Query(
             question["question"],
-            vector.vector if vector else None,
+            embedded.vector if embedded else None,
             question.get("asked_at"),
             tuple(question.get("conversation") or ()),
-            kit=self.kit,
+            kit=kit,
             trace=trace,
         )
-        own = {"question_id": question["question_id"]}
-        saved, begin = self.kit.clock.saved, time.perf_counter()
+        begin = kit.clock.now()
         try:
-            ranking = self.recipe.ranked(query, self.index)
+            ranking = self._ranking(query, embedded)
         except Exception as error:  # one question's failure is a row; the others go on
             reason = f"{type(error).__name__}: {error}"
             failed = {"status": Status.ERROR, "reason": reason, "seconds": None, "n_hits": None}
-            return Asked({**own, **failed}, [], [], trace)
-        seconds = time.perf_counter() - begin + self.kit.clock.saved - saved
-        seconds += vector.seconds if vector else 0.0
+            return Asked({**own, **failed}, [], [], trace, notes=tuple(kit.notes))
+        spent = kit.clock.since(begin) + (embedded.spent if embedded else Spent())
         hits = [{**own, **hit} for hit in _hits(ranking, self.index)]
-        row = {"status": Status.OK, "reason": None, "seconds": seconds, "n_hits": len(hits)}
+        row = {"status": Status.OK, "reason": None, "seconds": spent.seconds, "n_hits": len(hits)}
+        return Asked({**own, **row}, hits, self._stored(own, trace), trace, spent, tuple(kit.notes))
+
+    def _ranking(self, query: Query, embedded: QueryVector | None) -> Ranking:
+        if embedded and embedded.refused:
+            raise InputError(embedded.refused)
+        ranking: Ranking = self.recipe.ranked(query, self.index)
+        if not np.isfinite(ranking.scores).all():
+            raise ValueError("the retriever gave a score that is no finite number")
+        return ranking
+
+    def _stored(self, own: dict[str, Any], trace: Trace) -> list[dict[str, Any]]:
+        """Return the first candidates of each step (schemas.TRACES)."""
         ids = self.index.chunks["chunk_id"]
-        steps = [
-            {**own, "step": note.step, "kind": note.kind, "chunk_ids": ids.gather(note.rows).to_list()}
+        return [
+            {
+                **own,
+                "step": note.step,
+                "kind": note.kind,
+                "chunk_ids": ids.gather(note.rows[: self.depth]).to_list(),
+            }
             for note in trace.steps
         ]
-        return Asked({**own, **row}, hits, steps, trace)
 
 
 def warm_up(asker: Asker, questions: pl.DataFrame) -> None:
-    """Rank one question without a clock: what an index makes at first use is no question's latency."""
+    """Rank without a clock until a question finds something: what is made at first use is no latency."""
     cold = replace(asker, kit=replace(asker.kit, memory=None))
-    for question in questions.head(1).iter_rows(named=True):
-        cold.ask(question)
+    for question in questions.head(WARM_UPS).iter_rows(named=True):
+        if cold.ask(question).hits:
+            return
 
 
 def _hits(ranking: Ranking, index: OpenIndex) -> list[dict[str, Any]]:
     """Return what is delivered, best first; a stretch that two chunks share is delivered once."""
-    columns = ("chunk_id", "doc_id", "context_start", "context_end")
-    places = index.made("places", lambda: index.chunks.select(columns).rows())
-    found: dict[tuple[str, int, int], dict[str, Any]] = {}
-    for position, (row, score) in enumerate(zip(ranking.rows, ranking.scores, strict=True)):
-        chunk_id, doc_id, start, end = places[row]
-        if ranking.stretches is not None:
-            start, end = (int(at) for at in ranking.stretches[position])
-        hit = {"chunk_id": chunk_id, "doc_id": doc_id, "start": start, "end": end, "score": float(score)}
-        found.setdefault((doc_id, start, end), hit)
-    return [{"rank": rank, **hit} for rank, hit in enumerate(found.values(), 1)]
+    ids = index.chunks["chunk_id"]
+    found = ranking.take(np.array(distinct(ranking, index), np.int64))
+    rows = zip(ids.gather(found.rows), found.scores.tolist(), delivered(found, index), strict=True)
+    return [
+        {"rank": rank, "chunk_id": chunk_id, **stretch._asdict(), "score": score}
+        for rank, (chunk_id, score, stretch) in enumerate(rows, 1)
+    ]

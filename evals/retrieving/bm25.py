@@ -8,13 +8,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from assets.indexing.lexical import plain_tokens
 from evals.retrieving.bm25_scores import Bm25Scores, Parameters, Variant
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
 from evals.retrieving.expansion import Expand, Vocabulary, expanded
 from evals.retrieving.feedback import Feedback, WordsOfChunks, interpolated
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.words import Language, Tokenizer, Wording, lexical_in
+from evals.retrieving.words import Language, Tokenizer, Wording, asked_tokens, lexical_in
 
 DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 
@@ -40,7 +39,7 @@ class Bm25(Retriever):
     feedback: search words of the best chunks of a first search, too
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
 
     k: Depth = 10
     variant: Variant = "okapi"
@@ -65,7 +64,7 @@ class Bm25(Retriever):
         if not len(index):
             return nothing()
         model = self._model(index)
-        plain = plain_tokens(query.text)
+        plain = asked_tokens(query.text, contracted=self._wording.functional)
         words: Mapping[str, float] = Counter(self._wording.counted(plain))
         if self.expand:
             words = expanded(

@@ -52,7 +52,22 @@ class Chain(Retriever):
                 raise _at(number, f"`{link.kind}` reads the question; it stands before `{kinds[found[0]]}`")
             if number < found[0] and isinstance(link.recipe, Step):
                 raise _at(number, f"`{link.kind}` works on a ranking; it stands after `{kinds[found[0]]}`")
+        self._refuse_what_is_undone()
         return self
+
+    def _refuse_what_is_undone(self) -> None:
+        wide = self.retriever.recipe.widens
+        for number, link in enumerate(self.steps):
+            if number > self._place and wide and link.recipe.narrows:
+                raise _at(
+                    number, f"`{link.kind}` ranks chunks, and would undo `neighbours`; it stands before it"
+                )
+            wide = wide or (number > self._place and link.recipe.widens)
+
+    @property
+    def widens(self) -> bool:
+        """When its retriever or a step does."""
+        return any(link.recipe.widens for link in self.steps[self._place :])
 
     def versions(self) -> list[str]:
         """Return its own version and those of its steps."""
@@ -96,9 +111,18 @@ class Chain(Retriever):
         if not len(index) or not query.text.strip():
             return nothing()
         queries = self._read(query, index)
-        found = [self.retriever.ranked(one, index) for one in queries]
-        if query.trace and query.trace.allowed is None:  # else a part of its retriever allowed less
-            query.trace.allowed = _allowed(queries)
+        if not queries:
+            return nothing()
+        found, masks = [], []
+        for one in queries:
+            if query.trace:
+                query.trace.allowed = None
+            found.append(self.retriever.ranked(one, index))
+            # A part of its retriever may have allowed less than the query does.
+            inner = query.trace.allowed if query.trace else None
+            masks.append(one.allowed if inner is None else inner)
+        if query.trace:
+            query.trace.allowed = either(masks)
         ranking = found[0] if len(found) == 1 else self._fused(found, query)
         for link in self.steps[self._place + 1 :]:
             ranking = link.recipe.apply(ranking, queries[0], index)
@@ -128,8 +152,6 @@ class Chain(Retriever):
 
     def _fused(self, found: list[Ranking], query: Query) -> Ranking:
         """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""
-        if not found:
-            return nothing()
         ranking = fused(found, (1.0,) * len(found), Rrf(k=RRF), int(self.retriever.recipe.k))
         if query.trace:
             query.trace.note("queries", "fuse", ranking)
@@ -145,10 +167,14 @@ def replaced(items: tuple[Any, ...], at: int, item: Any) -> tuple[Any, ...]:
     return (*items[:at], item, *items[at + 1 :])
 
 
-def _allowed(queries: list[Query]) -> npt.NDArray[np.bool_] | None:
-    """Return the rows that some query may find; None: all."""
-    masks = [query.allowed for query in queries if query.allowed is not None]
-    return np.logical_or.reduce(masks) if masks and len(masks) == len(queries) else None
+def either(masks: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[np.bool_] | None:
+    """Return the rows that some of the masks let through, each of shape (chunks,); None: all.
+
+    >>> either([np.array([True, False, False]), np.array([False, False, True])]).tolist()
+    [True, False, True]
+    """
+    given = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(given) if given and len(given) == len(masks) else None
 
 
 def _deep(recipe: Any, k: int) -> Any:

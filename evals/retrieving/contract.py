@@ -7,7 +7,6 @@ and the scores stay those by which the passages were found. Whatever reads a ran
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.index import OpenIndex
 from warehouse.recipe import Recipe
+from warehouse.spending import Purse
 
 Depth = Annotated[int, Field(ge=1, le=10_000)]
 Vector = npt.NDArray[np.float32]
@@ -87,37 +88,27 @@ class Noted(NamedTuple):
 class Trace:
     """What each step of a retriever made of one question, in the order of the steps.
 
-    depth: rows that are kept of a step at most, the first ones
+    All candidates of a step are kept, so that where evidence was lost does not hang on how many of them are
+    stored afterwards.
+
     allowed: which rows the filters of the question let through, shape (chunks,); None: all
     """
 
     steps: list[Noted] = field(default_factory=list)
-    depth: int = 100
     allowed: npt.NDArray[np.bool_] | None = None
 
     def note(self, step: str, kind: Kind, ranking: Ranking) -> None:
         """Keep the rows of a step's ranking."""
-        stretches = None if ranking.stretches is None else ranking.stretches[: self.depth]
-        self.steps.append(Noted(step, kind, ranking.rows[: self.depth], stretches))
-
-
-@dataclass
-class Clock:
-    """Seconds that a question would have taken, had nothing been at hand from a question or run before.
-
-    Whoever takes a ranking, a vector or an answer from a cache adds what computing it had taken, so that a
-    latency does not depend on what ran earlier.
-    """
-
-    saved: float = 0.0
+        self.steps.append(Noted(step, kind, ranking.rows, ranking.stretches))
 
 
 class Remembered(NamedTuple):
-    """A ranking of one question, the seconds that it took, what its steps noted, and what was allowed."""
+    """A ranking of one question, what it took, its steps' candidates and notes, and what was allowed."""
 
     ranking: Ranking
-    seconds: float
-    notes: tuple[Noted, ...]
+    spent: Spent
+    steps: tuple[Noted, ...]
+    notes: tuple[Any, ...]
     allowed: npt.NDArray[np.bool_] | None
 
 
@@ -125,7 +116,8 @@ class Remembered(NamedTuple):
 class Memory:
     """Rankings of one index and run, so that an arm that several combinations share ranks a question once.
 
-    limit: rows that are held at most; all are dropped when it is reached (16 bytes a row)
+    limit: rows that are held at most, those of the steps inside among them; all are dropped when it is
+        reached (16 bytes a row)
     """
 
     limit: int = 4_000_000
@@ -134,11 +126,12 @@ class Memory:
 
     def keep(self, key: object, found: Remembered) -> None:
         """Hold a ranking."""
-        if self.rows + len(found.ranking) > self.limit:
+        rows = len(found.ranking) + sum(len(note.rows) for note in found.steps)
+        if self.rows + rows > self.limit:
             self.held.clear()
             self.rows = 0
         self.held[key] = found
-        self.rows += len(found.ranking)
+        self.rows += rows
 
 
 @dataclass(frozen=True)
@@ -162,9 +155,11 @@ class Kit:
     embed: texts -> unit vectors of the index's embedder (its query side), shape (texts, dimensions)
     made: things made once for all questions (a loaded cross-encoder, a gateway)
     home: where models and caches lie
-    budget_usd: what the study may spend on calls of models; None: no limit
+    purse: what calls of models are paid from; None: no limit
     memory: rankings of arms that combinations share; None: every arm ranks anew
     clock: what was taken from caches says here what it had taken
+    count: texts -> their tokens by the chunking's tokenizer, special tokens not counted
+    notes: what steps of understanding had to say (`understanding.notes.Note`), each once, oldest first
     """
 
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None
@@ -172,7 +167,9 @@ class Kit:
     home: Any = None
     memory: Memory | None = None
     clock: Clock = field(default_factory=Clock)
-    budget_usd: float | None = None
+    purse: Purse | None = None
+    count: Callable[[Sequence[str]], list[int]] | None = None
+    notes: dict[Any, None] = field(default_factory=dict)
 
     def once(self, key: object, make: Callable[[], Any]) -> Any:
         """Return what ``make`` makes, made once for each key."""
@@ -240,6 +237,11 @@ class Retriever(Recipe):
         """Whether something of it is chosen on the train questions of the study."""
         return False
 
+    @property
+    def widens(self) -> bool:
+        """Whether it delivers more of a passage than its chunk's context, which a new ranking would undo."""
+        return False
+
     @abstractmethod
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank the chunks of ``index`` for ``query``, best first."""
@@ -260,17 +262,18 @@ class Retriever(Recipe):
         key = (type(self).__name__, self.model_dump_json(), query.key())
         known = memory.held.get(key)
         if known is None:
-            inner = Trace(depth=trace.depth) if trace else None
-            begin, saved = time.perf_counter(), query.kit.clock.saved
-            ranking = self.rank(replace(query, trace=inner), index)
-            seconds = time.perf_counter() - begin + query.kit.clock.saved - saved
-            notes, allowed = (tuple(inner.steps), inner.allowed) if inner else ((), None)
-            known = Remembered(ranking, seconds, notes, allowed)
+            # Also where nobody asks now: the next one who takes it from memory may.
+            inner, kit = Trace(), replace(query.kit, notes={})
+            begin = kit.clock.now()
+            ranking = self.rank(replace(query, trace=inner, kit=kit), index)
+            spent = kit.clock.since(begin)
+            known = Remembered(ranking, spent, tuple(inner.steps), tuple(kit.notes), inner.allowed)
             memory.keep(key, known)
         else:
-            query.kit.clock.saved += known.seconds
+            query.kit.clock.add(known.spent)
+        query.kit.notes.update(dict.fromkeys(known.notes))
         if trace:
-            trace.steps.extend(known.notes)
+            trace.steps.extend(known.steps)
             trace.allowed = known.allowed
         return known.ranking
 
@@ -279,9 +282,13 @@ class Step(Recipe):
     """What a chain does with a ranking after its retriever: re-orders, cuts or widens it.
 
     role: what a trace calls it
+    widens: it delivers more of a passage than its chunk's context
+    narrows: it delivers each chunk's own context, whatever was delivered before
     """
 
     role: ClassVar[Kind]
+    widens: ClassVar[bool] = False
+    narrows: ClassVar[bool] = False
 
     @property
     def needs_vector(self) -> bool:

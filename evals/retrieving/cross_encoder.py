@@ -43,7 +43,7 @@ class _Reading(Strict):
     n: how many candidates are read, the first ones; those after them are left out
     over: passages, or their sentences, of which `pool` makes the score of the passage
     pool: max (one sentence answers it) | mean
-    max_length: tokens of question and text together that the model reads
+    max_length: tokens of question and text together that are read, at most as many as the model has places
     """
 
     model: Annotated[str, Field(min_length=1)]
@@ -119,7 +119,7 @@ def _mean(values: list[float]) -> float:
 class CrossEncoder(_Reading, Step):
     """Re-ranks the first n passages by a cross-encoder (Nogueira and Cho, 2019, arXiv:1901.04085)."""
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "rerank"
 
     def versions(self) -> list[str]:
@@ -137,7 +137,7 @@ class CrossEncoded(_Reading, Around):
     of: the retriever; its `k` should be at least `n`
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     def versions(self) -> list[str]:
         """Return its code version, the digest of its weights and the versions of the retriever."""
@@ -155,7 +155,7 @@ class CrossEncoded(_Reading, Around):
 
 
 def load(model: str, revision: str | None, max_length: int) -> Model:
-    """Load a cross-encoder with one output.
+    """Load a cross-encoder with one output; it reads ``max_length`` tokens, or as many as it has places.
 
     Raises:
         InputError: the files are no cross-encoder, or it gives more than one score.
@@ -168,14 +168,25 @@ def load(model: str, revision: str | None, max_length: int) -> Model:
 
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        found = Model(str(Path(model).expanduser()), revision=revision, max_length=max_length)
-    except (OSError, ValueError, KeyError) as error:
+        found = Model(str(Path(model).expanduser()), revision=revision)
+    except Exception as error:  # a torn file of weights has an error class of its own library
         raise InputError(f"the cross-encoder {model} cannot be loaded: {error}") from error
     if found.config.num_labels != 1:
         raise InputError(
             f"{model} gives {found.config.num_labels} scores for a pair; one that ranks gives one"
         )
+    found.max_seq_length = min(max_length, found.max_seq_length or max_length, *_places(found))
     return found
+
+
+def _places(model: Model) -> list[int]:
+    """Return how many tokens each table of positions has room for; RoBERTa's begin after its padding."""
+    tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
+    return [
+        table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+        for table in tables
+        if hasattr(table, "num_embeddings")
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Depth, Kind, Query, Ranking, Scores, Step
 from evals.retrieving.index import OpenIndex
+
+DECIMALS = 9  # of a drop and of a curvature that are compared
+EXACT = 1e-12  # share of a score below which differences are those of floats
 
 
 class Top(Step):
@@ -27,12 +30,14 @@ class Top(Step):
 class Threshold(Step):
     """Keeps what reaches a score.
 
-    at_least: between 0 and 1
+    at_least: between 0 and 1, both excluded
     of: best (that share of the best score; where the best is not above 0, only what equals it is kept)
         | absolute (the score itself: of use for cosines, shares and cross-encoders, not for BM25)
+
+    What lacks less than a millionth of a millionth of the score to reach reaches it: 0.1 of 3.0 is 0.3.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "cut"
 
     at_least: Annotated[float, Field(gt=0, lt=1)] = 0.5
@@ -43,10 +48,9 @@ class Threshold(Step):
         if not len(ranking):
             return ranking
         best = float(ranking.scores.max())
-        bound = self.at_least if self.of == "absolute" else min(best, self.at_least * best)
-        if self.of == "best" and best <= 0:
-            bound = best
-        return ranking.take(ranking.scores >= bound)
+        share = self.at_least * best if best > 0 else best
+        bound = share if self.of == "best" else self.at_least
+        return ranking.take(ranking.scores >= bound - EXACT * abs(bound))
 
 
 class Adaptive(Step):
@@ -59,12 +63,18 @@ class Adaptive(Step):
     A ranking without a drop, or without a bend, is kept as it is, up to `max`. Equal scores stay together.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "cut"
 
     method: Literal["steepest", "curvature"] = "steepest"
     min: Depth = 1
     max: Depth = 100
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) must not be larger than max ({self.max})")
+        return self
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         """Return the part before the drop or bend, by falling score."""
@@ -82,9 +92,15 @@ def steepest(scores: Scores) -> int:
 
     >>> steepest(np.array([10, 9.5, 9, 2, 1.8, 1.5])), steepest(np.array([1.0, 1.0]))
     (3, 2)
+    >>> steepest(np.array([0.3, 0.2, 0.1]))
+    1
     """
-    drops = scores[:-1] - scores[1:]
-    return int(np.argmax(drops)) + 1 if len(drops) and drops.max() > 0 else len(scores)
+    spread = scores[0] - scores[-1] if len(scores) else 0.0
+    if spread <= 0:
+        return len(scores)
+    # As shares of the whole fall, rounded: 0.3 - 0.2 and 0.2 - 0.1 are equal drops.
+    drops = np.round((scores[:-1] - scores[1:]) / spread, DECIMALS)
+    return int(np.argmax(drops)) + 1
 
 
 def bend(scores: Scores) -> int:
@@ -102,5 +118,5 @@ def bend(scores: Scores) -> int:
     step = 1 / (len(curve) - 1)
     first = (curve[2:] - curve[:-2]) / (2 * step)
     second = (curve[2:] - 2 * curve[1:-1] + curve[:-2]) / step**2
-    curvature = np.round(second / (1 + first**2) ** 1.5, 9)
+    curvature = np.round(second / (1 + first**2) ** 1.5, DECIMALS)
     return int(np.argmax(curvature)) + 1 if curvature.max() > 0 else len(scores)

@@ -28,10 +28,7 @@ class _Chunks(NamedTuple):
     """Facts of every chunk, in the order of the index."""
 
     docs: list[str]
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
     contexts: npt.NDArray[np.int64]  # (chunks, 2)
-    tokens: npt.NDArray[np.int64]
     rows: dict[str, npt.NDArray[np.int64]]  # of each document, in the order of its text
 
 
@@ -44,10 +41,7 @@ def _chunks(index: OpenIndex) -> _Chunks:
             rows.setdefault(docs[row], []).append(int(row))
         return _Chunks(
             docs,
-            chunks["start"].to_numpy(),
-            chunks["end"].to_numpy(),
             chunks.select("context_start", "context_end").to_numpy().astype(np.int64),
-            chunks["n_tokens"].to_numpy(),
             {doc: np.array(own, np.int64) for doc, own in rows.items()},
         )
 
@@ -62,6 +56,14 @@ def delivered(ranking: Ranking, index: OpenIndex) -> list[Stretch]:
     return [
         Stretch(chunks.docs[row], int(a), int(b)) for row, (a, b) in zip(ranking.rows, spans, strict=True)
     ]
+
+
+def distinct(ranking: Ranking, index: OpenIndex) -> list[int]:
+    """Return the place of each passage in a ranking, once where several chunks share it: its first one."""
+    first: dict[Stretch, int] = {}
+    for place, stretch in enumerate(delivered(ranking, index)):
+        first.setdefault(stretch, place)
+    return list(first.values())
 
 
 def passages(ranking: Ranking, index: OpenIndex) -> list[str]:
@@ -80,6 +82,7 @@ class Neighbours(Step):
 
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "deliver"
+    widens: ClassVar[bool] = True
 
     n: Annotated[int, Field(ge=1, le=100)] = 1
 
@@ -131,7 +134,7 @@ class Deduplicate(Step):
         (words of both / words of either); only equal texts unless it is given
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "filter"
 
     jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -157,7 +160,7 @@ class Deduplicate(Step):
     def _is_near(self, words: set[str], holders: dict[str, list[int]], sizes: list[int]) -> bool:
         common = Counter(other for word in words for other in holders.get(word, ()))
         return any(
-            shared >= (self.jaccard or 1) * (len(words) + sizes[other] - shared)
+            shared / (len(words) + sizes[other] - shared) >= (self.jaccard or 1)
             for other, shared in common.items()
         )
 
@@ -165,42 +168,37 @@ class Deduplicate(Step):
 class TokenBudget(Step):
     """Keeps passages from the first on while their tokens fit into a budget; a passage is never cut.
 
+    tokens: those of all passages together at most, as the chunking's tokenizer counts the text that is
+        delivered: without the heading that a chunk is embedded after, and without special tokens
     skip: a passage that does not fit is left out and the next one tried; otherwise it ends the ranking
 
-    Tokens are those of the chunking's tokenizer. A passage that is more or less than one chunk counts its
-    characters times the tokens a character that the chunks in it have, rounded up.
+    A passage that several chunks share is delivered once, and counted once.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "budget"
 
     tokens: Annotated[int, Field(ge=1, le=10_000_000)]
     skip: bool = False
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return what fits, in the order of the ranking."""
+        """Return what fits, in the order of the ranking.
+
+        Raises:
+            ValueError: the query's kit counts no tokens.
+        """
+        count = query.kit.count
+        if count is None:
+            raise ValueError("a token budget needs the tokenizer of the chunking")
         left = self.tokens
-        keep = []
+        keep: list[int] = []
+        paid: set[Stretch] = set()
         for place, stretch in enumerate(delivered(ranking, index)):
-            needed = tokens_of(stretch, index)
+            needed = 0 if stretch in paid else count([index.passage(*stretch)])[0]
             if needed <= left:
                 left -= needed
                 keep.append(place)
+                paid.add(stretch)
             elif not self.skip:
                 break
         return ranking.take(np.array(keep, np.int64))
-
-
-def tokens_of(stretch: Stretch, index: OpenIndex) -> int:
-    """Return the tokens of a stretch: those of the chunk that it is, else an estimate from those it meets."""
-    chunks = _chunks(index)
-    rows = chunks.rows[stretch.doc_id]
-    rows = rows[(chunks.starts[rows] < stretch.end) & (chunks.ends[rows] > stretch.start)]
-    same = rows[(chunks.starts[rows] == stretch.start) & (chunks.ends[rows] == stretch.end)]
-    if len(same):
-        return int(chunks.tokens[same[0]])
-    characters = int((chunks.ends[rows] - chunks.starts[rows]).sum())
-    if not characters:
-        return 0
-    exact = (stretch.end - stretch.start) * int(chunks.tokens[rows].sum()) / characters
-    return int(np.ceil(round(exact, 9)))

@@ -17,6 +17,7 @@ from evals.retrieving.words import Wording
 from warehouse.recipe import Strict
 
 Vectors = npt.NDArray[np.float32]
+DECIMALS = 6  # of a cosine that are kept: below them, it hangs on the order in which a processor adds
 
 
 class Expand(Strict):
@@ -28,9 +29,12 @@ class Expand(Strict):
     only_unknown: only for words that the corpus lacks, which would otherwise find nothing
     vocabulary: how many of the corpus' words are candidates, the most frequent first, of those that stand in
         two chunks at least; each is embedded once for each embedder
+
+    The first 128 different words of a question are looked at.
     """
 
     most: ClassVar[int] = 200_000
+    asked: ClassVar[int] = 128
 
     words: Annotated[int, Field(ge=1, le=50)] = 3
     weight: Annotated[float, Field(gt=0, le=1)] = 0.3
@@ -44,6 +48,18 @@ class Vocabulary(NamedTuple):
 
     lexical: Lexical
     wording: Wording
+
+
+class Candidates(NamedTuple):
+    """The corpus' words that may be added.
+
+    places: word -> its place in `words`
+    vectors: of unit length, shape (words, dimensions)
+    """
+
+    words: list[str]
+    places: dict[str, int]
+    vectors: Vectors
 
 
 def expanded(
@@ -64,17 +80,27 @@ def expanded(
     Raises:
         ValueError: the query brings no embedder.
     """
-    asked = _to_expand(plain, vocabulary, recipe)
-    known, vectors = candidates(query, index, vocabulary.wording.language, recipe.vocabulary)
-    if not asked or not known:
+    asked = _to_expand(plain, vocabulary, recipe)[: recipe.asked]
+    known = candidates(query, index, vocabulary.wording.language, recipe.vocabulary)
+    if not asked or not known.words:
         return dict(words)
-    assert query.kit.embed is not None  # noqa: S101 -- candidates() has said so
     found: dict[str, float] = {}
-    cosines = query.kit.embed(asked) @ vectors.T
-    for word, row in zip(asked, cosines, strict=True):
-        for neighbour, cosine in _nearest(word, row, known, recipe, vocabulary):
+    for word in asked:
+        cosines = (known.vectors @ _vector(word, known, query)).round(DECIMALS)
+        for neighbour, cosine in _nearest(word, cosines, known.words, recipe, vocabulary):
             found[neighbour] = max(found.get(neighbour, 0.0), recipe.weight * cosine)
     return {**found, **words}
+
+
+def _vector(word: str, known: Candidates, query: Query) -> Vectors:
+    """Return a word's vector, shape (dimensions,): the one at hand, or else embedded by itself.
+
+    Together with others it would come out a little different, by what else the questions before it had asked.
+    """
+    if word in known.places:
+        return known.vectors[known.places[word]]
+    assert query.kit.embed is not None  # noqa: S101 -- candidates() has said so
+    return query.kit.embed([word])[0]
 
 
 def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
@@ -109,8 +135,8 @@ def _nearest(
     return list(found.items())
 
 
-def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> tuple[list[str], Vectors]:
-    """Return the corpus' words that may be added, with their vectors: made once for each index.
+def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> Candidates:
+    """Return the corpus' words that may be added: made once for each index.
 
     Raises:
         ValueError: the query brings no embedder.
@@ -119,9 +145,10 @@ def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> tup
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
 
-    def make() -> tuple[list[str], Vectors]:
+    def make() -> Candidates:
         words = _candidates(index.lexical, FUNCTION_WORDS[language], limit)
-        return words, embed(words) if words else np.zeros((0, 0), np.float32)
+        places = {word: place for place, word in enumerate(words)}
+        return Candidates(words, places, embed(words) if words else np.zeros((0, 0), np.float32))
 
     return index.made(("expansion", language, limit), make)
 

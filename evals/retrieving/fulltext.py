@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ class FullText(Retriever):
     The first 512 words of a question are searched.
     """
 
-    code_version: ClassVar[str] = "3"
+    code_version: ClassVar[str] = "4"
 
     k: Depth = 10
 
@@ -50,7 +51,8 @@ def matching(query: Query, index: OpenIndex, k: int) -> Ranking:
 def _search(text: str, limit: int, index: OpenIndex, where: str | None) -> tuple[Rows, Scores]:
     from lancedb.query import MatchQuery
 
-    match = MatchQuery(" ".join(text.split(maxsplit=WORDS)[:WORDS]), "text")
+    words = unicodedata.normalize("NFC", text).split(maxsplit=WORDS)[:WORDS]  # as documents are stored
+    match = MatchQuery(" ".join(words), "text")
     search = index.table.search(match, query_type="fts").select(["chunk_id", "_score"]).limit(limit)
     found = (search.where(where, prefilter=True) if where else search).to_arrow()
     rows = np.array([index.positions[chunk_id] for chunk_id in found["chunk_id"].to_pylist()], np.int64)

@@ -3,7 +3,10 @@
 A closed class (articles, pronouns, prepositions, conjunctions, auxiliaries, particles) is one that a grammar
 can list; Quirk et al., A Comprehensive Grammar of the English Language, 2.34, and Duden, Die Grammatik, name
 them. Lists are written as `assets.indexing.lexical.plain_tokens` sees words: case-folded (`ß` as `ss`), and
-cut at apostrophes, whose ends (`don't` -> `don`, `t`) are listed too.
+cut at apostrophes, whose parts (`don't` -> `don`, `t`) are listed too, but for those that may be words of
+their own (who won, vitamin D, T cells).
+
+Whoever reads questions also passes over the words that only ask (`ASKING`); a text may be about them.
 """
 
 from __future__ import annotations
@@ -35,9 +38,8 @@ _ENGLISH = {
     "particles and adverbs of no subject": (
         "not too very just only also then thus hence however again further now rather quite"
     ),
-    "ends of contractions": (
-        "s t d m ll re ve don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn "
-        "couldn mustn needn ain"
+    "parts of contractions": (
+        "s ll re ve don doesn didn isn aren wasn weren hasn haven hadn wouldn shouldn couldn mustn needn ain"
     ),
 }
 _GERMAN = {
@@ -47,7 +49,7 @@ _GERMAN = {
         "jeden jedem mancher manche manches manchen manchem solcher solche solches solchen solchem "
         "welcher welche welches welchen welchem alle alles allen aller allem einige einiges einigen "
         "einiger einigem viel viele vielen vieler wenig wenige wenigen andere anderer anderes anderen "
-        "anderem beide beiden"
+        "anderem beide beiden mehr"
     ),
     "pronouns": (
         "ich mich mir du dich dir er ihn ihm sie es wir uns ihr euch ihnen sich man etwas nichts wer "
@@ -70,14 +72,22 @@ _GERMAN = {
     ),
     "conjunctions": (
         "und oder aber denn sondern doch dass ob wenn weil da obwohl damit indem nachdem bevor sobald "
-        "sowie sowohl als wie wo wann warum wieso weshalb entweder weder noch falls"
+        "sowie sowohl als wie wo wann warum wieso weshalb entweder weder noch falls je inwieweit wobei "
+        "wofür woher wohin womit wovon"
     ),
     "particles and adverbs of no subject": (
         "nicht auch nur noch schon sehr so dann dort hier hin her nun jetzt immer wieder etwa zwar "
-        "also dazu dabei davon darauf darin daran dafür einmal mal ja nein sonst"
+        "also dazu dabei davon darauf darin daran dafür dadurch dagegen daher daraus darum darüber davor "
+        "einmal mal ja nein sonst gar"
     ),
 }
 FUNCTION_WORDS: dict[str, frozenset[str]] = {
     "english": frozenset(" ".join(_ENGLISH.values()).split()),
     "german": frozenset(" ".join(_GERMAN.values()).split()),
+}
+ASKING: dict[str, frozenset[str]] = {
+    "english": frozenset(
+        ("ever", "get", "give", "given", "let", "like", "often", "please", "suppose", "yes")
+    ),
+    "german": frozenset(("angenommen", "bitte", "einst", "gab", "ganz", "gibt", "ging", "kam", "weit")),
 }

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     RetrieverRecipe = Any
 
 METHODS = ("rrf", "weighted", "relative_score", "max", "arithmetic", "geometric", "harmonic")
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1_000_000)]
+LEAST_WEIGHT = 0.000001  # of the largest: products with smaller ones run out of a float's range
 
 
 class Fuse(Retriever):
@@ -35,11 +36,11 @@ class Fuse(Retriever):
 
     rrf, weighted, relative_score, max, arithmetic, geometric, harmonic: see `methods.py`
     of: the arms, each a retriever with its own depth
-    weights: one an arm, 0 or more and not all 0; all 1 unless said otherwise; `tuned`: chosen on the train
-        questions of the study
+    weights: one an arm, 0 to 1,000,000 and not all below 0.000001; all 1 unless said otherwise; `tuned`:
+        chosen on the train questions of the study. What only an arm of weight 0 found stays a candidate
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
 
     rrf: Rrf | None = None
     weighted: Weighted | None = None
@@ -67,12 +68,22 @@ class Fuse(Retriever):
         return self
 
     @model_validator(mode="after")
+    def _has_arms_of_chunks(self) -> Self:
+        wide = [number for number, arm in enumerate(self.of, 1) if arm.recipe.widens]
+        if wide:
+            raise ValueError(
+                f"arm {wide[0]} delivers passages wider than chunks (`neighbours`), which a fusion of chunks "
+                "would undo; put that step after the fusion"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _has_a_weight_an_arm(self) -> Self:
         if isinstance(self.weights, tuple):
             if len(self.weights) != len(self.of):
                 raise ValueError(f"{len(self.of)} arms need {len(self.of)} weights, not {len(self.weights)}")
-            if not any(self.weights):
-                raise ValueError("at least one weight must be above 0")
+            if max(self.weights) < LEAST_WEIGHT:
+                raise ValueError(f"at least one weight must be {LEAST_WEIGHT:f} or above")
         return self
 
     @model_serializer(mode="wrap")
@@ -161,23 +172,12 @@ def fused(rankings: Sequence[Ranking], weights: Sequence[float], method: Method,
     >>> a = Ranking(np.array([3, 5, 8]), np.array([9.0, 8.0, 5.0]))
     >>> b = Ranking(np.array([5, 8]), np.array([0.7, 0.1]))
     >>> best = fused([a, b], (0.4, 0.6), Weighted(), 10)
-    >>> best.rows.tolist(), best.scores.tolist()  # 5: 0.4 * 3/4 + 0.6 * 1; 3: 0.4 * 1; 8: last in both
+    >>> best.rows.tolist(), best.scores.round(6).tolist()  # 5: 0.4 * 3/4 + 0.6; 3: 0.4 * 1; 8: last in both
     ([5, 3, 8], [0.9, 0.4, 0.0])
+    >>> best = fused([a, b], (1.0, 1.0), Rrf(k=60), 2)
+    >>> best.rows.tolist(), best.scores.round(6).tolist()  # 5: 1/62 + 1/61; 8: 1/63 + 1/62
+    ([5, 8], [0.032522, 0.032002])
     """
     rows, points = candidates(rankings, method)
-    scores = method.combined(points, np.array([weights], np.float64))[:, 0]
+    scores = method.scores(points, np.array([weights], np.float64))[:, 0]
     return Ranking.best(rows, scores, k)
-
-
-def reciprocal_rank_fusion(
-    rankings: list[Ranking], weights: tuple[float, ...], constant: float, k: int
-) -> Ranking:
-    """Fuse rankings by the sum of weight / (constant + rank); return the best k.
-
-    >>> a = Ranking(np.array([3, 5]), np.array([9.0, 8.0]))
-    >>> b = Ranking(np.array([5]), np.array([0.1]))
-    >>> best = reciprocal_rank_fusion([a, b], (1.0, 1.0), 60, 10)
-    >>> best.rows.tolist(), [round(float(s), 6) for s in best.scores]  # 1/62 + 1/61, 1/61
-    ([5, 3], [0.032522, 0.016393])
-    """
-    return fused(rankings, weights, Rrf(k=constant), k)

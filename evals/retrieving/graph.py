@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evals.retrieving.around import Around
 from evals.retrieving.contract import Kind, Query, Ranking, Rows, Scores, Step, nothing
@@ -116,6 +116,7 @@ class Graph(_Spreading, Step):
 
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "rerank"
+    narrows: ClassVar[bool] = True
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         """Return the first n and what is added, in the order of their new scores."""
@@ -129,6 +130,19 @@ class GraphRanked(_Spreading, Around):
     """
 
     code_version: ClassVar[str] = "1"
+
+    @model_validator(mode="after")
+    def _spreads_over_chunks(self) -> Self:
+        if self.of.recipe.widens:
+            raise ValueError(
+                "`graph` ranks chunks, and would undo `neighbours` in its `of`; put them after it"
+            )
+        return self
+
+    @property
+    def widens(self) -> bool:
+        """Never: each chunk with its own context."""
+        return False
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank with the retriever, then spread."""

@@ -14,15 +14,23 @@ from evals.retrieving.index import OpenIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from lancedb.rerankers import Reranker
+
+WEIGHTS = {"linear": 0.7, "mrr": 0.5}  # of the vector search, as LanceDB has them
 
 
 class Hybrid(Retriever):
-    """Vector and full-text search, joined by LanceDB's `RRFReranker` or `LinearCombinationReranker`.
+    """Vector and full-text search, joined by LanceDB's rerankers that need no model of their own.
 
-    reranker: rrf (sum of 1 / (rank + constant)) | linear (weight * vector score + (1 - weight) * full-text
-        score, each brought to 0..1 among its candidates; what one side lacks counts as `1 - fill` there)
+    Those that do read question and passage together: `cross_encoder` around a `hybrid` is one.
+
+    reranker: rrf (`RRFReranker`: sum of 1 / (rank + constant)) | linear (`LinearCombinationReranker`:
+        weight * vector score + (1 - weight) * full-text score, each brought to 0..1 among its candidates;
+        what one side lacks counts as `1 - fill` there) | mrr (`MRRReranker`: weight / rank in the vector
+        search + (1 - weight) / rank in the full-text search)
     constant: rrf only; 60 in the paper of Cormack et al. (2009)
-    weight: linear only; share of the vector search
+    weight: linear and mrr only; share of the vector search; LanceDB's own default for each, 0.7 and 0.5,
+        unless said otherwise
     fill: linear only; LanceDB's penalty, 1 for a score of 0
     depth: candidates of each side, or `k` where that is more
 
@@ -31,12 +39,12 @@ class Hybrid(Retriever):
     searched by themselves and put in order, ties by chunk id, before LanceDB's reranker joins them.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     k: Depth = 10
-    reranker: Literal["rrf", "linear"] = "rrf"
+    reranker: Literal["rrf", "linear", "mrr"] = "rrf"
     constant: Annotated[int, Field(ge=1, le=10_000)] = 60
-    weight: Annotated[float, Field(ge=0, le=1)] = 0.7
+    weight: Annotated[float, Field(ge=0, le=1)] | None = None
     fill: Annotated[float, Field(ge=0, le=1)] = 1.0
     depth: Depth = 100
 
@@ -51,8 +59,6 @@ class Hybrid(Retriever):
         Raises:
             ValueError: the question has no vector.
         """
-        from lancedb.rerankers import LinearCombinationReranker, RRFReranker
-
         if not len(index) or not query.text.strip():
             return nothing()
         if query.vector is None:
@@ -63,12 +69,7 @@ class Hybrid(Retriever):
         if query.trace:
             query.trace.note("hybrid/vector", "arm", vectors)
             query.trace.note("hybrid/fulltext", "arm", words)
-        reranker = (
-            RRFReranker(K=self.constant, return_score="all")
-            if self.reranker == "rrf"
-            else LinearCombinationReranker(weight=self.weight, fill=self.fill, return_score="all")
-        )
-        joined = reranker.rerank_hybrid(
+        joined = self._reranker().rerank_hybrid(
             query.text,
             _table(vectors, "_distance", 1 - vectors.scores),
             _table(words, "_score", words.scores),
@@ -78,6 +79,16 @@ class Hybrid(Retriever):
         if query.trace:
             query.trace.note("hybrid", "fuse", found)
         return found
+
+    def _reranker(self) -> Reranker:
+        from lancedb.rerankers import LinearCombinationReranker, MRRReranker, RRFReranker
+
+        if self.reranker == "rrf":
+            return RRFReranker(K=self.constant, return_score="all")
+        weight = WEIGHTS[self.reranker] if self.weight is None else self.weight
+        if self.reranker == "mrr":
+            return MRRReranker(weight, 1 - weight, return_score="all")
+        return LinearCombinationReranker(weight=weight, fill=self.fill, return_score="all")
 
 
 def _table(ranking: Ranking, column: str, values: Scores) -> pa.Table:

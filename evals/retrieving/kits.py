@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import Matrix
-from evals.retrieving.contract import Clock
+from evals.retrieving.clock import Clock, Spent
 
 MANY = 64  # texts; so many come from no question, but from a corpus, and are kept for the next run
 
@@ -36,21 +35,21 @@ class TextEmbedder:
     def __init__(self, embedder: CachedEmbedder, clock: Clock) -> None:
         self.embedder = embedder
         self.clock = clock
-        self.known: dict[str, tuple[Matrix, float]] = {}
+        self.known: dict[str, tuple[Matrix, Spent]] = {}
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors, shape (texts, dimensions)."""
         if len(texts) > MANY:
             return self.embedder.queries(texts).vectors
         new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        again = {text for text in texts if text in self.known}
-        self.clock.saved += sum(self.known[text][1] for text in again)
+        for text in {text for text in texts if text in self.known}:
+            self.clock.add(self.known[text][1])
         if new:
             embedder = self.embedder.embedder
             if not self.known:
                 embedder.embed(["warm up"])  # the first call pays for set-up that no question should
-            begin = time.perf_counter()
+            begin = self.clock.now()
             vectors = embedder.embed([self.embedder.query_prefix + text for text in new])
-            seconds = (time.perf_counter() - begin) / len(new)
-            self.known.update({text: (vector, seconds) for text, vector in zip(new, vectors, strict=True)})
+            each = self.clock.since(begin).share(len(new))
+            self.known.update({text: (vector, each) for text, vector in zip(new, vectors, strict=True)})
         return np.stack([self.known[text][0] for text in texts]) if texts else np.zeros((0, 0), np.float32)

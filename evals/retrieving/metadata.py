@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from assets.indexing.lexical import plain_tokens
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, Scores, nothing
 from evals.retrieving.index import OpenIndex
+
+AS_WRITTEN = 1.0  # how alike a name must be: misspelt ones, which cost a comparison with all, are the step's
 
 
 class Metadata(Retriever):
     """Chunks of the documents that carry an entity of the question as a keyword.
 
     The score is 1 / (number of the document's keywords), however many of them are named: a keyword says more
-    of a document that has few. Entities come from an understanding step; dates among them are no keywords.
-    Where the question has none, the keywords of the index are looked for in its words. Case does not count.
+    of a document that has few. Case does not count. Entities come from an understanding step; dates among
+    them are no keywords. Where there is none, the keywords of the index are found in the question as the step
+    `entities` finds them by default, misspelt ones aside.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     k: Depth = 10
 
@@ -29,8 +32,8 @@ class Metadata(Retriever):
         if not len(index) or not query.text.strip():
             return nothing()
         known: _Keywords = index.made("keywords", lambda: _keywords(index))
-        values = {_folded(entity.value) for entity in query.entities if entity.kind != "date"}
-        named = values & known.rows.keys() if values else set(_in_words(query.text, known))
+        given = {_folded(entity.value) for entity in query.entities if entity.kind != "date"}
+        named = (given or set(_named(query.text, index))) & known.rows.keys()
         if not named:
             return nothing()
         rows = np.unique(np.concatenate([known.rows[keyword] for keyword in named]))
@@ -39,20 +42,14 @@ class Metadata(Retriever):
 
 
 class _Keywords(NamedTuple):
-    """rows: keyword -> the chunks of its documents; shares: 1 / number of keywords, shape (chunks,).
-
-    words: a keyword's words -> the keywords that are written so
-    lengths: how many words keywords have
-    """
+    """rows: keyword -> the chunks of its documents; shares: 1 / number of keywords, shape (chunks,)."""
 
     rows: dict[str, Rows]
     shares: Scores
-    words: dict[tuple[str, ...], list[str]]
-    lengths: frozenset[int]
 
 
 def _folded(keyword: str) -> str:
-    return " ".join(keyword.casefold().split())
+    return " ".join(unicodedata.normalize("NFC", keyword).casefold().split())
 
 
 def _keywords(index: OpenIndex) -> _Keywords:
@@ -64,18 +61,14 @@ def _keywords(index: OpenIndex) -> _Keywords:
             shares[row] = 1 / len(own)
         for keyword in own:
             rows.setdefault(keyword, []).append(row)
-    words: dict[tuple[str, ...], list[str]] = {}
-    for keyword in rows:
-        tokens = tuple(plain_tokens(keyword))
-        if tokens:
-            words.setdefault(tokens, []).append(keyword)
-    found = {keyword: np.array(own_rows, np.int64) for keyword, own_rows in rows.items()}
-    return _Keywords(found, shares, words, frozenset(map(len, words)))
+    return _Keywords({keyword: np.array(those, np.int64) for keyword, those in rows.items()}, shares)
 
 
-def _in_words(text: str, known: _Keywords) -> Iterable[str]:
-    """Yield the keywords whose words stand in ``text`` one after the other."""
-    tokens = plain_tokens(text)
-    for length in known.lengths:
-        for at in range(len(tokens) - length + 1):
-            yield from known.words.get(tuple(tokens[at : at + length]), ())
+def _named(text: str, index: OpenIndex) -> Iterator[str]:
+    """Yield the keywords of the index that a question names."""
+    from evals.understanding.entities import Entities
+    from evals.understanding.gazetteer import learnt
+
+    composed = unicodedata.normalize("NFC", text)
+    for found in learnt(index, {}, Entities().specific).find(composed, AS_WRITTEN):
+        yield from map(_folded, found.values)

@@ -20,6 +20,7 @@ from warehouse.recipe import Strict
 
 Floats = npt.NDArray[np.float64]
 LEAST = 0.001  # of [0, 1]: far below any other score of a ranking of 1,000, and above 0
+DIGITS = 11  # of a fused score that are kept, of what the best possible candidate would get
 
 
 class Method(Strict):
@@ -36,6 +37,21 @@ class Method(Strict):
     @abstractmethod
     def combined(self, points: Floats, weights: Floats) -> Floats:
         """Return fused scores, shape (candidates, choices), of points (candidates, arms) and weights."""
+
+    def scores(self, points: Floats, weights: Floats) -> Floats:
+        """Return `combined`, rounded, so that equal sums tie whatever the order in which arms are added.
+
+        1/61 + 1/62 + 1/63 and 1/63 + 1/61 + 1/62 are not always the same float.
+        """
+        found = self.combined(points, weights)
+        if not len(found):
+            return found
+        best = np.abs(self.combined(points.max(axis=0, keepdims=True), weights))
+        step = np.where(best > 0, best, 1.0) / 10**DIGITS
+        found /= step
+        np.rint(found, out=found)
+        found *= step
+        return found
 
 
 class _Summed(Method):
@@ -55,7 +71,7 @@ class Rrf(_Summed):
     k: 60 in the paper; larger values level the ranks
     """
 
-    k: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    k: Annotated[float, Field(gt=0, le=10_000)] = 60.0
 
     def points(self, ranking: Ranking) -> Scores:
         """Return 1 / (k + rank)."""
@@ -86,13 +102,18 @@ class Weighted(_Summed, _Scored):
 
 
 class Max(_Scored):
-    """The largest weight * normalised score of any arm (CombMAX): the best opinion counts."""
+    """The largest weight * normalised score of any arm (CombMAX): the best opinion counts.
+
+    An arm of weight 0 has none: beside z-scores below 0 its 0 would be the best.
+    """
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
         """Return the largest."""
-        best = points[:, 0, None] * weights[None, :, 0]
-        for arm in range(1, points.shape[1]):
-            np.maximum(best, points[:, arm, None] * weights[None, :, arm], out=best)
+        best = np.full((len(points), len(weights)), -np.inf)
+        for arm in range(points.shape[1]):
+            speaks = weights[:, arm] > 0
+            own = points[:, arm, None] * weights[None, speaks, arm]
+            best[:, speaks] = np.maximum(best[:, speaks], own)
         return best
 
 

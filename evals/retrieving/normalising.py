@@ -30,11 +30,10 @@ def z_score(scores: Scores) -> Scores:
     >>> z_score(np.array([9.0, 5.0])).tolist(), z_score(np.array([3.0])).tolist()
     ([1.0, -1.0], [0.0])
     """
-    if not len(scores):
-        return scores
-    deviation = scores.std()
-    level = bool(scores.max() == scores.min())  # the deviation of equal numbers may be a rounding error
-    return np.zeros_like(scores) if level else (scores - scores.mean()) / deviation
+    if not len(scores) or scores.max() == scores.min():
+        return np.zeros_like(scores)
+    spread = min_max(scores)  # the same z; the squares of scores near 0 would be 0, and so their deviation
+    return (spread - spread.mean()) / spread.std()
 
 
 def sum_to_one(scores: Scores) -> Scores:

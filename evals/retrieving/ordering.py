@@ -9,17 +9,18 @@ import numpy.typing as npt
 from pydantic import Field
 
 from evals.retrieving.contract import Kind, Query, Ranking, Step
-from evals.retrieving.delivering import delivered
+from evals.retrieving.delivering import delivered, distinct
 from evals.retrieving.index import OpenIndex
 
 
 class GroupByDocument(Step):
     """Puts the passages of a document together; documents by the sum of their passages' scores.
 
-    Equal sums: the document whose first passage stood earlier. Within a document the order stays.
+    Equal sums (to twelve digits): the document whose first passage stood earlier. Within a document the order
+    stays.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "rerank"
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
@@ -28,7 +29,8 @@ class GroupByDocument(Step):
         docs = _docs(ranking, index)
         for doc, score in zip(docs, ranking.scores.tolist(), strict=True):
             sums[doc] = sums.get(doc, 0.0) + score
-        place = {doc: at for at, doc in enumerate(sorted(sums, key=lambda doc: -sums[doc]))}
+        # 0.1 + 0.2 is 0.3, though it is not as floats.
+        place = {doc: at for at, doc in enumerate(sorted(sums, key=lambda doc: -float(f"{sums[doc]:.12g}")))}
         return ranking.take(_order([place[doc] for doc in docs]))
 
 
@@ -92,15 +94,16 @@ class DocumentOrder(Step):
 class LostInTheMiddle(Step):
     """Puts the best passages at both ends, where language models read them best: 1, 3, 5, …, 6, 4, 2.
 
-    Liu et al., Lost in the Middle, TACL 2024.
+    Liu et al., Lost in the Middle, TACL 2024. A passage that several chunks share has one place, that of the
+    best of them; the other chunks are left out.
     """
 
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "deliver"
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         """Return all passages, the last ones in the middle."""
-        places = np.arange(len(ranking))
+        places = np.array(distinct(ranking, index), np.int64)
         return ranking.take(np.concatenate([places[::2], places[1::2][::-1]]))
 
 

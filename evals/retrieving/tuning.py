@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from pydantic import Field, TypeAdapter
 
 from evals.retrieving.contract import Ranking, TrainCase
 from evals.retrieving.fusing import candidates
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import Floats, Method
+from evals.retrieving.words import asked_tokens
 from warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,6 +77,25 @@ class Chosen(NamedTuple):
 
 TUNED = "tuned weights"
 """Where `kit.made` keeps the list of what was chosen."""
+
+
+def apart(train: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
+    """Return the train questions (schemas.QUESTIONS) that are not asked as test questions, too.
+
+    A question is the same by its words and what was said before it, whatever its id, its case and its signs.
+
+    Raises:
+        InputError: all of them are.
+    """
+    known = {_said(row) for row in asked.iter_rows(named=True)}
+    kept = train.filter([_said(row) not in known for row in train.iter_rows(named=True)])
+    if len(train) and not len(kept):
+        raise InputError("every train question is a test question, too: there is nothing to tune on")
+    return kept
+
+
+def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(" ".join(asked_tokens(text)) for text in (row["question"], *(row["conversation"] or ())))
 
 
 def tune(fuse: Fuse, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Fuse:
@@ -183,7 +204,7 @@ def _ranks(question: TrainQuestion, documents: Ints, method: Method, tried: Floa
     ranks = np.full((len(graded), len(tried)), np.inf)
     if len(rows):
         order = np.lexsort((rows, documents[rows]))
-        rows, scores = rows[order], method.combined(points[order], tried)
+        rows, scores = rows[order], method.scores(points[order], tried)
         starts = np.flatnonzero(np.diff(documents[rows], prepend=-1))
         best = scores if len(starts) == len(rows) else np.maximum.reduceat(scores, starts, axis=0)
         place = {int(document): at for at, document in enumerate(documents[rows[starts]])}

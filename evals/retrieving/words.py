@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -9,13 +11,30 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from assets.indexing.lexical import Lexical, lexical_of
+from assets.indexing.lexical import Lexical, lexical_of, plain_tokens
 from evals.retrieving.function_words import FUNCTION_WORDS
 from evals.retrieving.index import OpenIndex
 
 Tokenizer = Literal["plain", "stemmed", "lemmatised"]
 Language = Literal["english", "german"]
+_CONTRACTION = re.compile(r"(?<=[a-z])['’](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
 REMEMBERED = 200_000  # words whose form is remembered: some 30 MB
+
+
+def asked_tokens(question: str, *, contracted: bool = True) -> list[str]:
+    """Return the plain words of a question, letters and accents composed (NFC) as in all documents.
+
+    A question may be typed or pasted in parts (`a` and a combining diaeresis), and a part is no letter.
+
+    contracted: whether the ends of contractions are words: without them, `t` is the cell and not the verb
+
+    >>> asked_tokens("Don't T cells need the Fa\u0308hre?")
+    ['don', 't', 't', 'cells', 'need', 'the', 'fähre']
+    >>> asked_tokens("Don't T cells need the Fa\u0308hre?", contracted=False)
+    ['don', 't', 'cells', 'need', 'the', 'fähre']
+    """
+    composed = unicodedata.normalize("NFC", question)
+    return plain_tokens(composed if contracted else _CONTRACTION.sub("", composed))
 
 
 class Wording(NamedTuple):

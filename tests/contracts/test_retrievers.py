@@ -76,6 +76,33 @@ RETRIEVERS: dict[str, Any] = {
     "no recency": {"recency": {"decay": 0}},
     "hybrid": {"hybrid": {}},
     "linear hybrid": {"hybrid": {"reranker": "linear", "weight": 0.4}},
+    "mrr hybrid": {"hybrid": {"reranker": "mrr"}},
+    "expand": {"bm25": {"expand": {"words": 2, "similarity": 0.2}}},
+    "z of ages": {  # scores of recency near 1e-300, whose squares are 0
+        "fuse": {
+            "weighted": {"normalise": "z_score"},
+            "of": [{"recency": {"k": 50, "decay": 0.9}}, {"dense": {"k": 50}}],
+        }
+    },
+    "three levels": {
+        "fuse": {
+            "geometric": {},
+            "of": [
+                {
+                    "fuse": {
+                        "max": {"normalise": "z_score"},
+                        "of": [
+                            {"fuse": {"of": [{"bm25": {"k": 50}}, {"dense": {"k": 50}}], "k": 50}},
+                            {"fulltext": {"k": 50}},
+                        ],
+                        "weights": [1, 0],
+                        "k": 50,
+                    }
+                },
+                {"graph": {"of": {"dense": {"k": 50}}, "k": 50}},
+            ],
+        }
+    },
     "cross_encoder": {"cross_encoder": {**READING, "of": {"bm25": {"k": 200}}}},
     "by sentence": {"cross_encoder": {**READING, "over": "sentences", "of": {"dense": {"k": 200}}}},
     "graph": {"graph": {"of": {"bm25": {"k": 200}}}},

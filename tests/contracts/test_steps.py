@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from evals.retrieving import STEPS
-from evals.retrieving.contract import Query, Ranking, Step
+from evals.retrieving.contract import Kit, Query, Ranking, Step
 from evals.retrieving.delivering import delivered
 from evals.retrieving.index import OpenIndex
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
@@ -51,7 +52,12 @@ def rankings(index: OpenIndex) -> list[Ranking]:
 
 
 def asked(index: OpenIndex) -> Query:
-    return replace(query("ferry quay"), allowed=np.arange(len(index)) % 5 != 4)
+    return replace(plain(), allowed=np.arange(len(index)) % 5 != 4)
+
+
+def plain() -> Query:
+    kit = Kit(count=lambda texts: [len(text.split()) for text in texts])
+    return replace(query("ferry quay"), kit=kit)
 
 
 def permitted(ranking: Ranking, question: Query) -> Ranking:
@@ -73,7 +79,7 @@ def rows_stay_what_they_are(step: Step, index: OpenIndex) -> None:
 
 def stretches_are_in_their_documents(step: Step, index: OpenIndex) -> None:
     for ranking in rankings(index):
-        found = step.apply(ranking, query("ferry quay"), index)
+        found = step.apply(ranking, plain(), index)
         if found.stretches is not None:
             assert found.stretches.shape == (len(found), 2)
         for stretch in delivered(found, index):
@@ -84,22 +90,33 @@ def stretches_are_in_their_documents(step: Step, index: OpenIndex) -> None:
 def the_same_ranking_gives_the_same(step: Step, index: OpenIndex) -> None:
     for ranking in rankings(index):
         before = ranking.rows.tolist(), ranking.scores.tolist()
-        first, second = (step.apply(ranking, query("ferry quay"), index) for _ in range(2))
+        first, second = (step.apply(ranking, plain(), index) for _ in range(2))
         assert first.rows.tolist() == second.rows.tolist()
         assert first.scores.tolist() == second.scores.tolist()
         assert (ranking.rows.tolist(), ranking.scores.tolist()) == before, "the ranking was changed in place"
 
 
+def no_text_comes_twice(step: Step, index: OpenIndex) -> None:
+    """Chunks of these documents share no character, and so no two passages do after any step."""
+    for ranking in rankings(index):
+        held: set[tuple[str, int]] = set()
+        for stretch in delivered(step.apply(ranking, plain(), index), index):
+            own = {(stretch.doc_id, at) for at in range(stretch.start, stretch.end)}
+            assert not own & held, "a text comes twice"
+            held |= own
+
+
 def nothing_stays_nothing(step: Step, index: OpenIndex) -> None:
     empty = Ranking(np.zeros(0, np.int64), np.zeros(0, np.float64))
     for nothing in (empty, replace(empty, stretches=np.zeros((0, 2), np.int64))):
-        assert not len(step.apply(nothing, query("ferry"), index))
+        assert not len(step.apply(nothing, plain(), index))
 
 
 CHECKS: tuple[Check, ...] = (
     rows_stay_what_they_are,
     stretches_are_in_their_documents,
     the_same_ranking_gives_the_same,
+    no_text_comes_twice,
     nothing_stays_nothing,
 )
 
@@ -172,6 +189,14 @@ class RunsOver(_Broken):
         return replace(ranking, stretches=beyond)
 
 
+class WidensWithoutMerging(_Broken):
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        ends = index.chunks.group_by("doc_id").agg(end=pl.col("context_end").max())
+        last = dict(ends.iter_rows())
+        docs = index.chunks["doc_id"].gather(ranking.rows).to_list()
+        return replace(ranking, stretches=np.array([[0, last[doc]] for doc in docs]).reshape(-1, 2))
+
+
 class SortsInPlace(_Broken):
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         ranking.rows.sort()
@@ -190,6 +215,7 @@ class Shuffles(_Broken):
         (Adds, rows_stay_what_they_are),
         (AnswersNothing, nothing_stays_nothing),
         (LosesStretches, stretches_are_in_their_documents),
+        (WidensWithoutMerging, no_text_comes_twice),
         (RunsOver, stretches_are_in_their_documents),
         (SortsInPlace, the_same_ranking_gives_the_same),
         (Shuffles, the_same_ranking_gives_the_same),

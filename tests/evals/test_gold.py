@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from evals.gold import find_quote, gold_of, resolve
+from evals.gold import find_quote, gold_of, places_of, resolve
 from evals.measuring.contract import Gold, Span
 from evals.measuring.coverage import EvidenceCoverage
 from tests.fakes.cases import question
@@ -24,6 +27,19 @@ from tests.fakes.cases import question
         ("a (b)* [c] $1.00?", "(b)* [c] $1.00?", "(b)* [c] $1.00?"),
         ("Fährhafen", "Fa\u0308hrhafen", "Fährhafen"),
         ("twice noon twice noon", "noon", "noon"),
+        ("the non\u2011binding act", "non-binding", "non\u2011binding"),
+        ("said »noon« or ‚later‘", "said \"noon\" or 'later'", "said »noon« or ‚later‘"),
+        ("minus −5 °C", "-5 °C", "−5 °C"),
+        ("Do\u00adnau\u00addampf\u200bschiff.", "Donaudampfschiff", "Do\u00adnau\u00addampf\u200bschiff"),
+        ("Donaudampfschiff.", "Donau\u00addampf", "Donaudampf"),
+        ("a ﬁnal oﬀer", "final offer", "ﬁnal oﬀer"),
+        ("a final offer", "ﬁnal oﬀer", "final offer"),
+        ("a ﬁnal oﬀer", "inal", "ﬁnal"),  # a ligature is not cut
+        ("a ﬁnal final", "final", "final"),  # letters that are there come before those that a sign stands for
+        ("12 m² and １２", "12 m2", "12 m²"),
+        ("a\u2003b\u3000c", "a b c", "a\u2003b\u3000c"),
+        ("Fährhafen", unicodedata.normalize("NFKD", "Fährhafen"), "Fährhafen"),
+        ("x\u00ad", "\u00ad", None),  # nothing that a reader sees
         ("The ferry", "ferries", None),
         ("The Ferry", "the ferry", None),  # a quote is a quote
         ("text", "", None),
@@ -43,6 +59,34 @@ def test_the_first_of_two_places_is_taken() -> None:
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "https://x": {"doc_id": "d1", "url": "https://x", "text": "At noon it goes."}
 }
+
+
+@given(
+    words=st.lists(
+        st.sampled_from(["noon", "ﬁn", "Fähre", "„a“", "x²", "Do\u00adnau", "漢字", "-", "é"]), min_size=1
+    ),
+    form=st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]),
+    data=st.data(),
+)
+@settings(deadline=None, derandomize=True)
+def test_what_stands_there_is_found_in_any_form(words: list[str], form: Any, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(words) - 1))
+    last = data.draw(st.integers(first + 1, len(words)))
+    quote = " ".join(words[first:last])
+    text = "\n ".join(words)
+    span = find_quote(text, unicodedata.normalize(form, quote))
+    assert span is not None
+    plain = [
+        unicodedata.normalize("NFKC", one.replace("\u00ad", "")).split()
+        for one in (text[slice(*span)], quote)
+    ]
+    assert plain[0] == plain[1]
+
+
+def test_every_place_of_a_quote() -> None:
+    assert list(places_of("noon, Noon and noon\n", "noon")) == [(0, 4), (15, 19)]
+    assert list(places_of("aaaa", "aa")) == [(0, 2), (2, 4)]
+    assert list(places_of("a b", "")) == []
 
 
 def test_resolve_a_quote() -> None:

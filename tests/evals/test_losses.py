@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from evals.losses import Fate, Loss, fate, losses_of
 from evals.measuring.contract import Span
-from evals.retrieving import recipes  # noqa: F401 -- retrievers that hold others are known from here on
-from evals.retrieving.bm25 import Bm25
-from evals.retrieving.chain import Chain
-from evals.retrieving.contract import Kind, Noted, Query, Retriever, Trace
-from evals.retrieving.delivering import delivered
+from evals.retrieving import RetrieverRecipe
+from evals.retrieving.asking import Asker
+from evals.retrieving.contract import Kind, Kit, Memory, Noted, Trace
 from evals.retrieving.index import OpenIndex
-from tests.fakes.indexing import build_index
+from tests.fakes.indexing import build_index, vector_of
 from warehouse.parquet import frame
-from warehouse.schemas import LOSSES, QUESTIONS
+from warehouse.schemas import LOSSES
 
 # Rows 0 and 1 are document d000 (characters 0 to 12 and 1000 to 1011), rows 2 and 3 document d001.
 TEXTS = ("ferry at noon", "tickets here", "lamp at dusk", "crane of 1901")
@@ -161,54 +161,179 @@ def asked(question_id: str, *items: dict[str, Any]) -> dict[str, Any]:
     return {"question_id": question_id, "evidence": whole}
 
 
-def test_every_piece_of_evidence_of_every_ranked_question_has_a_row(index: OpenIndex) -> None:
-    questions = frame(
-        [
-            asked("found", evidence(), evidence(doc=None, reason="gone")),
-            asked("missed", evidence("d001")),
-            asked("failed", evidence()),
-            asked("unanswerable"),
-            {"question_id": "without a list", "evidence": None},
-        ],
-        QUESTIONS,
-    )
-    trace = Trace()
-    trace.steps = [step("arm", 0, name="bm25")]
-    passages: dict[str, list[Span]] = {
-        "found": [DELIVERED],
-        "missed": [],
-        "unanswerable": [],
-        "without a list": [],
-    }
-    allowed = {"missed": np.array([True, True, False, False]), "found": None}
-    rows = losses_of(questions, {"found": trace}, passages, index, allowed)
+def test_every_piece_of_evidence_of_a_question_has_a_row(index: OpenIndex) -> None:
+    trace = Trace([step("arm", 0, name="bm25")], np.array([True, True, False, False]))
+    items = [evidence(), evidence(doc=None, reason="gone"), evidence("d001")]
+    rows = losses_of(asked("q", *items), trace, [DELIVERED], index)
     assert frame(rows, LOSSES).rows() == [
-        ("found", 0, "https://x.example/0", None, None, 1),
-        ("found", 1, "https://x.example/1", "corpus", None, None),
-        ("missed", 0, "https://x.example/0", "filter", None, None),
+        ("q", 0, "https://x.example/0", None, None, 1),
+        ("q", 1, "https://x.example/1", "corpus", None, None),
+        ("q", 2, "https://x.example/2", "filter", None, None),
     ]
     assert frame(rows, LOSSES).schema == pl.Schema(LOSSES)
+    assert losses_of(asked("unanswerable"), Trace(), [], index) == []
+    assert losses_of({"question_id": "without a list", "evidence": None}, Trace(), [], index) == []
 
 
-def traced(retriever: Retriever, text: str, index: OpenIndex) -> tuple[Trace, list[Span]]:
-    trace = Trace()
-    ranking = retriever.rank(Query(text, trace=trace), index)
-    return trace, [Span(*stretch) for stretch in delivered(ranking, index)]
+def words(texts: Any) -> list[int]:
+    return [len(text.split()) for text in texts]
 
 
-def chain(*links: dict[str, Any]) -> Chain:
-    return Chain.model_validate({"steps": list(links)})
+def outcome(written: Any, text: str, item: dict[str, Any], index: OpenIndex) -> Fate:
+    """Ask a retriever as the stage does, twice from one memory; say what became of a piece of evidence."""
+    kit = Kit(memory=Memory(), count=words, embed=lambda texts: np.stack([vector_of(text) for text in texts]))
+    asker = Asker(RetrieverRecipe.model_validate(written), index, {}, kit, depth=1)
+    question = {"question_id": "q", "question": text, **asked("q", item)}
+    found = []
+    for one in (asker.ask(question), asker.ask(question)):
+        assert one.ranked["reason"] is None
+        passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
+        (row,) = losses_of(question, one.trace, passages, index)
+        lost_at = Loss(row["lost_at"]) if row["lost_at"] else None
+        found.append(Fate(lost_at, row["step"], row["found_at"]))
+    assert found[0] == found[1], "memory changes nothing"
+    return found[0]
 
 
-def test_real_retrievers_leave_a_trace_that_is_read(index: OpenIndex) -> None:
-    def lost(retriever: Retriever, item: dict[str, Any]) -> Fate:
-        trace, passages = traced(retriever, "ferry tickets at noon, lamp", index)
-        return fate(item, trace.steps, passages, index)
+NOON, TICKETS, DUSK, CRANE = (
+    evidence("d000", 0, 5),
+    evidence("d000", 1000, 1007),
+    evidence("d001", 0, 4),
+    evidence("d001", 1000, 1005),
+)
+ARM: dict[str, Any] = {"bm25": {"k": 10}}
+FIRST: dict[str, Any] = {"bm25": {"k": 1}}
+ONLY_LAMPS: dict[str, Any] = {"filter": {"where": {"field": "title", "op": "=", "value": "lamps"}}}
+NEVER: dict[str, Any] = {"nothing": {}}
+WEIGHED: dict[str, Any] = {"weighted": {}, "weights": [1.0, 0.1], "k": 1}
+TEXT = "ferry tickets at noon, lamp"  # BM25: "ferry at noon", "tickets here", "lamp at dusk"
 
-    arm: dict[str, Any] = {"bm25": {"k": 10}}
-    tickets = evidence(start=1000, end=1007)
-    assert lost(Bm25(k=10), evidence()) == Fate(None, None, 1)
-    assert lost(chain(arm, {"top": {"k": 1}}), tickets) == Fate(Loss.CUT, "top")
-    assert lost(chain(arm, {"token_budget": {"tokens": 3}}), tickets) == Fate(Loss.BUDGET, "token_budget")
-    assert lost(chain(arm, {"neighbours": {"n": 1}}, {"top": {"k": 1}}), tickets).found_at == 1
-    assert lost(chain(arm, {"top": {"k": 1}}), evidence("d001", 1000, 1005)) == Fate(Loss.CANDIDATES)
+
+def fuse(*arms: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "fuse": {"of": [{"chain": {"steps": arm}} if isinstance(arm, list) else arm for arm in arms], **more}
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "item", "fate_"),
+    [
+        (ARM, NOON, Fate(None, None, 1)),
+        (ARM, TICKETS, Fate(None, None, 2)),
+        (ARM, evidence(doc=None, reason="gone"), Fate(Loss.CORPUS)),
+        (ARM, CRANE, Fate(Loss.CANDIDATES)),  # no word of it is asked for
+        (FIRST, TICKETS, Fate(Loss.CANDIDATES)),
+        (FIRST, evidence("d000", 8, 1007), Fate(Loss.CHUNKING)),  # in two chunks, of which one was found
+        (ARM, evidence("d000", 8, 1007), Fate(None, None, 2)),  # in two chunks, and both were found
+        ([ARM, {"top": {"k": 1}}], evidence("d000", 8, 1007), Fate(Loss.CUT, "top")),
+        ([ONLY_LAMPS, ARM], NOON, Fate(Loss.FILTER)),
+        ([ONLY_LAMPS, FIRST], CRANE, Fate(Loss.CANDIDATES)),  # allowed, and not found
+        ([ARM, {"deduplicate": {"jaccard": 0.2}}], DUSK, Fate(Loss.FILTER, "deduplicate")),
+        (fuse(ARM, NEVER, k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
+        (fuse(NEVER, ARM, k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
+        ([ARM, {"graph": {"n": 1}}], TICKETS, Fate(Loss.RERANKING, "graph")),
+        ({"graph": {"of": ARM, "k": 1}}, TICKETS, Fate(Loss.RERANKING, "graph")),
+        ([ARM, {"top": {"k": 1}}], TICKETS, Fate(Loss.CUT, "top")),
+        ([ARM, {"threshold": {"at_least": 0.99}}], TICKETS, Fate(Loss.CUT, "threshold")),
+        ([ARM, {"adaptive": {"max": 1}}], TICKETS, Fate(Loss.CUT, "adaptive")),
+        ([ARM, {"token_budget": {"tokens": 3}}], TICKETS, Fate(Loss.BUDGET, "token_budget")),
+        ([ARM, {"token_budget": {"tokens": 5}}], TICKETS, Fate(None, None, 2)),
+        # What a neighbour brought in is held from then on.
+        ([FIRST, {"neighbours": {}}], TICKETS, Fate(None, None, 1)),
+        (
+            [FIRST, {"neighbours": {}}, {"token_budget": {"tokens": 4}}],
+            TICKETS,
+            Fate(Loss.BUDGET, "token_budget"),
+        ),
+        ([FIRST, {"neighbours": {}}, {"graph": {}}], TICKETS, Fate(Loss.RERANKING, "graph")),
+        # Chains in arms: the last step that held it says who lost it.
+        (fuse([ARM, {"top": {"k": 1}}], NEVER), TICKETS, Fate(Loss.CUT, "top")),
+        (fuse([ARM, {"top": {"k": 1}}], ARM, k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
+        (fuse(ARM, [FIRST, {"top": {"k": 1}}], k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
+        ([fuse(fuse(ARM, NEVER), NEVER), {"top": {"k": 1}}], TICKETS, Fate(Loss.CUT, "top")),
+        (fuse(fuse(ARM, NEVER, k=1), NEVER), TICKETS, Fate(Loss.FUSION, "fuse")),
+        (fuse([ONLY_LAMPS, ARM], [ONLY_LAMPS, ARM]), NOON, Fate(Loss.FILTER)),
+        (fuse([ONLY_LAMPS, ARM], NEVER), NOON, Fate(Loss.CANDIDATES)),  # the other arm had no filter
+        ([{"multi_query": {}}, FIRST], CRANE, Fate(Loss.CANDIDATES)),
+        ([{"multi_query": {}}, ARM, {"top": {"k": 1}}], TICKETS, Fate(Loss.CUT, "top")),
+        ([ARM, {"lost_in_the_middle": {}}, {"top": {"k": 1}}], TICKETS, Fate(Loss.CUT, "top")),
+    ],
+    ids=str,
+)
+def test_each_way_to_lose_it_is_told_from_the_others(
+    written: Any, item: dict[str, Any], fate_: Fate, tmp_path: Path
+) -> None:
+    columns = {"title": ["ferries", "ferries", "lamps", "lamps"]}
+    assert outcome(written, TEXT, item, build_index(tmp_path, TEXTS, columns=columns)) == fate_
+
+
+def test_where_it_was_lost_does_not_hang_on_how_much_is_stored(index: OpenIndex) -> None:
+    """`depth` is 1 here, and the arm had the evidence at its second place."""
+    assert outcome([ARM, {"top": {"k": 1}}], TEXT, TICKETS, index) == Fate(Loss.CUT, "top")
+    asker = Asker(RetrieverRecipe.model_validate([ARM, {"top": {"k": 1}}]), index, {}, Kit(), depth=1)
+    one = asker.ask({"question_id": "q", "question": TEXT})
+    assert [len(stored["chunk_ids"]) for stored in one.steps] == [1, 1]
+
+
+STEPS_: tuple[dict[str, Any], ...] = (
+    {"top": {"k": 2}},
+    {"neighbours": {"n": 1}},
+    {"deduplicate": {"jaccard": 0.3}},
+    {"group_by_document": {}},
+    {"document_order": {}},
+    {"lost_in_the_middle": {}},
+    {"graph": {"similarity": 0.0, "n": 3}},
+    {"threshold": {"at_least": 0.3}},
+    {"adaptive": {}},
+    {"token_budget": {"tokens": 9, "skip": True}},
+)
+
+
+@pytest.fixture(scope="module")
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    """Eight documents of three chunks that touch, but for a space."""
+    vocabulary = ["ferry", "noon", "quay", "lamp", "oil", "crane", "storm", "dusk"]
+    chance = np.random.default_rng(3)
+    texts = [" ".join(chance.choice(vocabulary, 4)) for _ in range(24)]
+    starts = []
+    for number, _ in enumerate(texts):
+        starts.append(starts[-1] + len(texts[number - 1]) + 1 if number % 3 else 0)
+    ends = [start + len(text) for start, text in zip(starts, texts, strict=True)]
+    columns = {
+        **{"doc_id": [f"d{n // 3}" for n in range(24)], "ordinal": [n % 3 for n in range(24)]},
+        **{"start": starts, "end": ends, "context_start": starts, "context_end": ends},
+        **{"gap": ["" if n % 3 == 2 else " " for n in range(24)]},
+    }
+    return build_index(tmp_path_factory.mktemp("harbour"), texts, columns=columns)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    links=st.lists(st.sampled_from(STEPS_), max_size=4),
+    nested=st.lists(st.sampled_from(STEPS_), max_size=2),
+    doc=st.integers(0, 7),
+    span=st.tuples(st.integers(0, 60), st.integers(1, 30)),
+)
+def test_it_is_lost_exactly_where_it_was_not_delivered(
+    links: list[Any], nested: list[Any], doc: int, span: tuple[int, int], harbour: OpenIndex
+) -> None:
+    item = evidence(f"d{doc}", span[0], span[0] + span[1])
+    quoted = harbour.passage(item["doc_id"], item["start"], item["end"])
+    assume(quoted and quoted == quoted.strip())
+    kit = Kit(count=words)
+    written = [fuse([{"bm25": {"k": 6}}, *nested], {"bm25": {"k": 3, "b": 0.0}}, k=5), *links]
+    asker = Asker(RetrieverRecipe.model_validate(written), harbour, {}, kit, depth=2)
+    question = {"question_id": "q", "question": "ferry at noon, storm at dusk", **asked("q", item)}
+    one = asker.ask(question)
+    passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
+    (row,) = losses_of(question, one.trace, passages, harbour)
+    held = {at for p in passages if p.doc_id == item["doc_id"] for at in range(p.start, p.end)}
+    lacking = [
+        at
+        for at in range(item["start"], item["end"])
+        if at not in held and not quoted[at - item["start"] :][:1].isspace()
+    ]
+    assert (row["lost_at"] is None) == (not lacking)
+    assert (row["found_at"] is None) == bool(lacking)
+    if row["lost_at"] in {"reranking", "cut", "filter", "budget", "fusion"}:
+        assert row["step"] in {note.step for note in one.trace.steps}

@@ -254,6 +254,10 @@ def test_queries_may_be_packed_and_hold_line_separators(tmp_path: Path) -> None:
         ("q1\td1\t1\n", [{"_id": "q1", "text": "x"}, "{broken"], "queries.jsonl:2: expected a JSON object"),
         ("q1\td1\t1\n", [{"id": "q1", "text": "x"}], "queries.jsonl:1: expected a JSON object with"),
         ("q1\td1\t1\n", ["[1, 2]"], "queries.jsonl:1: expected a JSON object with"),
+        ("q1\td1\t1\n", [{"_id": "q1", "text": None}], "queries.jsonl:1: expected a JSON object with"),
+        ("q1\td1\t1\n", ["[" * 100_000], "queries.jsonl:1: expected a JSON object with"),
+        ("q1\td1\t1\nq1\td2\t--5\n", None, "test.tsv:2: expected query, document and grade"),
+        ("q1\td1\t1\nq1\td2\t" + "9" * 5_000, None, "test.tsv:2: expected query, document and grade"),
     ],
 )
 def test_a_mistake_in_a_beir_folder(tmp_path: Path, qrels: str, queries: list[Any] | None, told: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from evals.gold import gold_of, in_first_copies, resolve
 from evals.measuring.contract import Span
 from tests.evals.conftest import MakeBench
+from tests.fakes.tiny import TEXTS
 from warehouse.parquet import read_parquet
 
 QUOTE = "The ferry leaves at noon."
@@ -65,3 +66,41 @@ def test_questions_and_chunks_of_a_corpus_agree_on_the_first_copy(make_bench: Ma
     evidence = {item["doc_id"] for row in rows for item in row["evidence"] if item["start"] is not None}
     assert len(cut) == 2
     assert evidence == cut, "the question names the second copy's address"
+
+
+def test_a_quote_that_stands_twice_is_told(make_bench: MakeBench) -> None:
+    bench = make_bench(texts={**TEXTS, "ferry": f"{TEXTS['ferry']} {TEXTS['ferry']}"})
+    (outcome,) = bench.build("questions")["questions"]
+    checks = {check.name: check for check in outcome.checks}
+    assert checks["evidence_unique"].passed is False
+    assert checks["evidence_unique"].description == (
+        "1 of 3 pieces of evidence stand in their document more than once (the first place counts; a longer "
+        "quote says which), first noon: 'The ferry leaves the harbour at noon.': https://x.example/ferry"
+    )
+    assert not checks["evidence_unique"].severe
+    assert outcome.artifact is not None
+    assert (outcome.artifact.meta["evidence_lost"], outcome.artifact.meta["evidence_repeated"]) == (1, 1)
+    (unique,) = make_bench().build("questions")["questions"]
+    assert {check.name: check.passed for check in unique.checks} == {
+        "evidence_found": False,
+        "evidence_unique": True,
+    }
+
+
+def test_sources_that_share_a_page_share_its_evidence(make_bench: MakeBench) -> None:
+    """The first source's document is meant, and with copies left out the one that is kept."""
+    sources = "  docs: {reader: folder, path: docs}\n"
+    more = {
+        sources: sources + "  again: {reader: folder, path: docs}\n",
+        "sources: [docs]}": "sources: [docs, again], near_duplicates: 0.9}",
+    }
+    bench = make_bench(more)
+    bench.give(TEXTS, "again")
+    outcomes = bench.build("chunks", "questions")
+    assert [outcome.error for found in outcomes.values() for outcome in found] == [None, None]
+    (chunks,), (questions,) = (bench.stages[name].keys() for name in ("chunks", "questions"))
+    cut = set(read_parquet(bench.folder("chunks", chunks) / "chunks.parquet")["doc_id"])
+    rows = read_parquet(bench.folder("questions", questions) / "questions.parquet").rows(named=True)
+    evidence = {item["doc_id"] for row in rows for item in row["evidence"] if item["start"] is not None}
+    assert len(cut) == len(TEXTS)
+    assert evidence <= cut

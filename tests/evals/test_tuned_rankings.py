@@ -87,6 +87,19 @@ def test_another_train_question_makes_just_the_tuned_ranking_stale(
 
 
 @pytest.mark.models
+def test_a_test_question_under_another_id_is_not_tuned_on(make_bench: MakeBench, tmp_path: Path) -> None:
+    leaking = """\
+  - id: train-4
+    question: when does the ferry leave the harbour
+    evidence: [{url: "https://x.example/ferry", quote: "The ferry leaves the harbour at noon."}]
+"""
+    bench = tuned_bench(make_bench, tmp_path, TRAIN + leaking)
+    bench.build("chunks", "embeddings", "indexes", "questions", "rankings")
+    (chosen,) = bench.artifact("rankings", KEY).meta["tuned"]
+    assert chosen["questions"] == 2, "and not the fourth, which is a test question"
+
+
+@pytest.mark.models
 def test_losses_are_stored_for_every_piece_of_evidence(make_bench: MakeBench, tmp_path: Path) -> None:
     bench = make_bench()
     bench.build()

@@ -33,3 +33,27 @@ def build_cross_encoder(folder: Path, texts: Iterable[str], outputs: int = 1, se
     BertForSequenceClassification(config).save_pretrained(folder)
     BertTokenizerFast(vocab=vocabulary).save_pretrained(folder)
     return folder
+
+
+def build_roberta(folder: Path, texts: Iterable[str], positions: int) -> Path:
+    """Write a RoBERTa of one layer; its positions begin after the number of its padding token, 1."""
+    from transformers import BertTokenizerFast, RobertaConfig, RobertaForSequenceClassification
+
+    folder.mkdir(parents=True, exist_ok=True)
+    words = sorted({word for text in texts for word in plain_tokens(text)})
+    vocabulary = {
+        word: number for number, word in enumerate(("[CLS]", "[PAD]", "[UNK]", "[SEP]", "[MASK]", *words))
+    }
+    config = RobertaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=positions,
+        pad_token_id=1,
+        num_labels=1,
+    )
+    RobertaForSequenceClassification(config).save_pretrained(folder)
+    BertTokenizerFast(vocab=vocabulary).save_pretrained(folder)
+    return folder

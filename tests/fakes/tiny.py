@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from assets.stage import Outcome, Work, build_keys
+from assets.stage import Outcome, Stage, Work, build_keys
 from evals.grid import Grid
 from evals.study import Study
 from evals.study_file import read_study
@@ -132,12 +132,14 @@ class Bench:
         content = digest(dict(texts))
         pages = self.stages["pages"].identity(source, self.store)
         self.store.commit(Artifact("pages", source, pages, content))
-        documents = self.stages["documents"].identity(source, self.store)
+        stage = self.stages["documents"]
+        documents = stage.identity(source, self.store)
+        built_from = {"inputs": Stage.identity(stage, source, self.store)}
         folder = self.store.folder("documents", documents)
         rows = [_document(source, name, text) for name, text in sorted(texts.items())]
         write_parquet(frame(rows, DOCUMENTS).sort("doc_id"), folder / "documents.parquet")
         write_parquet(frame([], DROPPED), folder / "dropped.parquet")
-        self.store.commit(Artifact("documents", source, documents, content))
+        self.store.commit(Artifact("documents", source, documents, content, meta=built_from))
 
     def build(self, *names: str) -> dict[str, list[Outcome]]:
         """Bring these stages (all after the documents, unless named) up to date, in their order."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from evals.losses import Loss
 from evals.reporting.data import ReportData
@@ -15,7 +17,7 @@ from evals.reporting.page import render_html
 from evals.reporting.view import view
 from tests.fakes.report_data import GONE, NDCG, SIMILARITY, board_data, report_data
 from warehouse.parquet import frame
-from warehouse.schemas import LOSSES, QUESTIONS
+from warehouse.schemas import LOSSES, QUESTIONS, SCORES
 
 
 def piece(lost_at: str | None = None, found_at: int | None = None, **more: Any) -> dict[str, Any]:
@@ -99,6 +101,46 @@ def test_every_question_with_evidence_is_counted_once_in_each_ranking() -> None:
         "Failed",
     ]
     assert found.n == 4
+
+
+def test_a_ranking_that_failed_on_every_question_is_no_gap() -> None:
+    data = study(QUESTIONS_OF, A, metric=NDCG)
+    row = {"question_id": "q1", "metric": NDCG.name, "status": "error", "reason": "?", "cell": "c.b.e.r.g"}
+    scores = frame([row], {**SCORES, "cell": pl.String})
+    found = made(dataclasses.replace(data, scores=scores))
+    assert [(one.label, one.found, one.lost, one.failed) for one in found.rankers] == [
+        ("a", 1, {Loss.CORPUS: 1, Loss.CHUNKING: 1, Loss.CANDIDATES: 1}, 0),
+        ("b", 0, {}, 4),
+    ]
+    assert found.any_failed
+    assert len(made(data).rankers) == 1, "b was not run"
+
+
+@given(data=st.data())
+@settings(deadline=None, derandomize=True, max_examples=50)
+def test_counts_add_up_to_the_questions_that_have_evidence(data: st.DataObject) -> None:
+    """Whatever became of each piece: found, lost and failed are all of the questions, in every ranking."""
+    questions = [
+        {**question(f"q{number}", pieces), "needs": data.draw(st.sampled_from(["all", "any"]))}
+        for number, pieces in enumerate(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=8)))
+    ]
+    assume(any(row["evidence"] for row in questions))
+    losses = []
+    for cell in "ab":
+        for row in questions:
+            if data.draw(st.booleans()):  # its ranking ended well
+                for number in range(len(row["evidence"])):
+                    lost_at = data.draw(st.sampled_from([None, *map(str, Loss)]))
+                    rank = None if lost_at else data.draw(st.integers(1, 20))
+                    own = piece(lost_at, rank, cell=f"c.{cell}.e.r.g", evidence=number)
+                    losses.append({**own, "question_id": row["question_id"]})
+    assume(losses)
+    found = made(study(questions, losses, metric=NDCG))
+    with_evidence = sum(bool(row["evidence"]) for row in questions)
+    assert found.n == with_evidence
+    for ranker in found.rankers:
+        assert ranker.found + sum(ranker.lost.values()) + ranker.failed == with_evidence
+        assert ranker.failed >= 0
 
 
 def test_what_no_retriever_could_find_is_said_first() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,46 @@ def test_parameters_reach_rank_bm25(index: OpenIndex) -> None:
     reference = rank_bm25.BM25L(corpus, k1=0.9, b=0.4, delta=0.1).get_scores(["ferry", "lamp"])
     ranking = Bm25(variant="l", k1=0.9, b=0.4, delta=0.1, k=5).rank(query("ferry lamp"), index)
     assert np.allclose(ranking.scores, reference[ranking.rows], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_corpus_and_any_parameters_give_rank_bm25s_scores(tmp_path: Path, seed: int) -> None:
+    """Empty chunks, corpora of one chunk, words in most chunks, repeated and unknown words of questions."""
+    chance = np.random.default_rng(seed)
+    words = [f"w{number}" for number in range(int(chance.integers(1, 20)))]
+    texts = [" ".join(chance.choice(words, size=chance.integers(0, 9))) for _ in range(seed + 1)]
+    texts[0] = words[0]
+    made = build_index(tmp_path, texts)
+    corpus = [plain_tokens(text) for text in texts]
+    for variant, (library, _) in REFERENCES.items():
+        parameters = {
+            "k1": float(chance.choice([0.01, 0.9, 1.5, 100])),
+            "b": float(chance.choice([0, 0.4, 0.99])),
+        }
+        last = "epsilon" if variant == "okapi" else "delta"
+        parameters[last] = float(chance.choice([0, 0.25, 1]))
+        asked = [*chance.choice([*words, "unknown"], size=4).tolist(), words[0], words[0]]
+        expected = library(corpus, **parameters).get_scores(asked)
+        recipe = Bm25.model_validate({"variant": variant, **parameters, "k": 1_000})
+        found = recipe.rank(query(" ".join(asked)), made)
+        assert set(found.rows.tolist()) == {n for n, chunk in enumerate(corpus) if set(chunk) & set(asked)}
+        assert np.allclose(found.scores, expected[found.rows], rtol=0, atol=1e-9)
+
+
+def test_a_question_in_parts_of_letters_finds_what_the_composed_one_finds(tmp_path: Path) -> None:
+    made = build_index(tmp_path, ["Die Fähre legt ab.", "Häuser am Hafen", "noon"])
+    for recipe in (Bm25(), Bm25(tokenizer="lemmatised", language="german")):
+        whole = recipe.rank(query("Fähre Häuser"), made)
+        parts = recipe.rank(query(unicodedata.normalize("NFD", "Fähre Häuser")), made)
+        assert len(whole) == 2
+        assert parts.rows.tolist() == whole.rows.tolist()
+
+
+def test_an_end_of_a_contraction_is_not_the_letter(tmp_path: Path) -> None:
+    made = build_index(tmp_path, ["T cells of mice", "They don't swim", "A vitamin"])
+    dropped = Bm25(function_words="drop")
+    assert dropped.rank(query("Don't T cells age?"), made).rows[0] == 0
+    assert not len(dropped.rank(query("Don't they?"), made)), "nothing is left of it"
 
 
 def test_a_chunk_without_a_shared_word_is_not_found(index: OpenIndex) -> None:

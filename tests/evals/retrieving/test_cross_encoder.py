@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from evals.retrieving.contract import Ranking
-from evals.retrieving.cross_encoder import CrossEncoder
+from evals.retrieving.cross_encoder import CrossEncoder, load
 from evals.retrieving.index import OpenIndex
-from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
+from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder, build_roberta
 from tests.fakes.indexing import build_index, query
 from warehouse.errors import InputError
 
@@ -62,6 +62,31 @@ def test_sentences_are_pooled(index: OpenIndex, model: str, pool: str, of: objec
 def test_what_comes_after_the_first_n_is_left_out(index: OpenIndex, model: str) -> None:
     found = CrossEncoder(model=model, n=2, max_length=POSITIONS).apply(GIVEN, query("old ferry"), index)
     assert sorted(found.rows.tolist()) == [0, 1]
+
+
+def test_no_more_is_read_than_the_model_has_places_for(tmp_path: Path, model: str) -> None:
+    long = build_index(tmp_path, ["ferry quay " * 80, "The quay is old."])
+    two = Ranking(np.arange(2), np.array([2.0, 1.0]))
+    found = CrossEncoder(model=model, max_length=512).apply(two, query("old ferry"), long)
+    expected = scores_of(model, [("old ferry", text) for text in ("ferry quay " * 80, "The quay is old.")])
+    assert found.scores == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
+
+
+def test_places_after_the_padding_are_counted(tmp_path: Path, index: OpenIndex) -> None:
+    """RoBERTa's table of 66 positions begins after its padding, at 2: 64 tokens are the most."""
+    robertas = build_roberta(tmp_path / "roberta", TEXTS, positions=66)
+    assert load(str(robertas), None, 512).max_seq_length == 64
+    long = build_index(tmp_path / "index", ["ferry quay " * 400])
+    one = Ranking(np.zeros(1, np.int64), np.ones(1))
+    assert len(CrossEncoder(model=str(robertas)).apply(one, query("old ferry"), long)) == 1
+
+
+def test_torn_weights_are_told(tmp_path: Path) -> None:
+    folder = build_cross_encoder(tmp_path / "torn", TEXTS)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1_000])
+    with pytest.raises(InputError, match=r"the cross-encoder .* cannot be loaded"):
+        load(str(folder), None, 512)
 
 
 def test_other_weights_are_another_version(tmp_path: Path) -> None:

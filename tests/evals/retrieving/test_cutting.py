@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evals.retrieving.contract import Ranking
 from evals.retrieving.cutting import Adaptive, Threshold, Top
@@ -19,6 +22,15 @@ def kept(step: Top | Threshold | Adaptive, scores: list[float], index: OpenIndex
     found = step.apply(ranking, query("?"), index)
     assert found.rows.tolist() == list(range(len(found)))
     return len(found)
+
+
+EVERY: tuple[Top | Threshold | Adaptive, ...] = (
+    *(Top(), Threshold(), Threshold(of="absolute"), Adaptive(), Adaptive(method="curvature")),
+)
+
+
+def is_absolute(step: Top | Threshold | Adaptive) -> bool:
+    return isinstance(step, Threshold) and step.of == "absolute"
 
 
 @pytest.mark.parametrize(
@@ -42,6 +54,23 @@ def kept(step: Top | Threshold | Adaptive, scores: list[float], index: OpenIndex
         (Adaptive(method="curvature"), [10, 3, 2.9, 2.8, 2.7], 1),
         (Adaptive(method="curvature"), [4, 3, 2, 1], 4),  # a straight line bends nowhere
         (Adaptive(method="curvature"), [4, 1], 2),
+        # What the numbers say, not what their floats do: 0.1 * 3 and 0.2 - 0.1 are a little too large.
+        (Threshold(at_least=0.1), [3, 0.3, 0.29], 2),
+        (Adaptive(), [0.3, 0.2, 0.1], 1),
+        (Adaptive(), [0.4, 0.3, 0.2, 0.1], 1),
+        (Adaptive(min=3, max=3), [4, 3, 2, 1], 3),
+        (Adaptive(), [-1, -1.5, -9], 2),
+        # At places 0, 1/3, 2/3, 1 the scores 1, 1/8, 1/16, 0: y' = -1.406, -0.188 and y'' = 7.31, 0.
+        (Adaptive(method="curvature"), [16, 2, 1, 0], 1),
+        *((step, [], 0) for step in EVERY),
+        *(
+            (step, [score], 1)
+            for step in EVERY
+            for score in (0.7, 0.0, -2.0)
+            if score > 0 or not is_absolute(step)
+        ),
+        *((step, [0.7, 0.7], 2) for step in EVERY),
+        *((step, [0.0, 0.0, 0.0], 3) for step in EVERY if not is_absolute(step)),
     ],
 )
 def test_by_hand(
@@ -56,3 +85,29 @@ def test_a_cut_keeps_a_reading_order(index: OpenIndex) -> None:
     assert Adaptive().apply(ranking, query("?"), index).rows.tolist() == [0, 3]
     assert Threshold().apply(ranking, query("?"), index).rows.tolist() == [0, 3]
     assert Top(k=2).apply(ranking, query("?"), index).rows.tolist() == [0, 1]
+
+
+def test_a_cut_that_could_keep_nothing_right_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"min \(20\) must not be larger than max \(10\)"):
+        Adaptive(min=20, max=10)
+    for outside in (0, 1, -0.5, float("nan")):
+        with pytest.raises(ValidationError):
+            Threshold(at_least=outside)
+
+
+@given(
+    scores=st.lists(st.integers(-50, 50), max_size=30).map(lambda found: sorted(found, reverse=True)),
+    scale=st.sampled_from([1.0, 0.1, 1 / 3, 1e-6, 1e6]),
+    step=st.sampled_from([*EVERY, Adaptive(min=3), Adaptive(method="curvature", min=2, max=7)]),
+)
+@settings(deadline=None, derandomize=True)
+def test_what_is_kept_is_the_beginning_whatever_the_unit_of_the_scores(
+    scores: list[int], scale: float, step: Top | Threshold | Adaptive, index: OpenIndex
+) -> None:
+    found = kept(step, [score * scale for score in scores], index)
+    if not is_absolute(step):
+        assert found == kept(step, scores, index)
+    if isinstance(step, Adaptive):
+        assert min(step.min, len(scores)) <= found <= step.max
+        inside = found < min(len(scores), step.max)
+        assert not inside or scores[found - 1] > scores[found], "equal scores stay together"

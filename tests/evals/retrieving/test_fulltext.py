@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,11 @@ def test_words_are_stemmed_and_stop_words_left_out(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["Tickets are sold here.", "The keeper of the lamp.", "Quay"])
     assert FullText().rank(query("TICKET selling"), index).rows.tolist() == [0]
     assert not len(FullText().rank(query("the of are"), index).rows)
+
+
+def test_a_question_in_parts_of_letters_finds_what_the_composed_one_finds(tmp_path: Path) -> None:
+    index = build_index(tmp_path, ["Die Fähre legt ab.", "Quay"])
+    assert FullText().rank(query(unicodedata.normalize("NFD", "Fähre")), index).rows.tolist() == [0]
 
 
 def test_ties_that_the_search_cut_off_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

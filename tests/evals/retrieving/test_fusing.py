@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import Ranking, nothing
-from evals.retrieving.fusing import reciprocal_rank_fusion
+from evals.retrieving.fusing import fused as fused_by
+from evals.retrieving.methods import Geometric, Harmonic, Method, Rrf, Weighted
 from tests.fakes.indexing import build_index, query
 
 
@@ -21,7 +24,7 @@ def ranking(*rows: int) -> Ranking:
 def fused(
     arms: list[Ranking], weights: tuple[float, ...], constant: float = 60, k: int = 10
 ) -> dict[int, float]:
-    found = reciprocal_rank_fusion(arms, weights, constant, k)
+    found = fused_by(arms, weights, Rrf(k=constant), k)
     return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 
@@ -41,6 +44,32 @@ def test_a_large_constant_levels_the_ranks() -> None:
     arms = [ranking(1, 2, 3), ranking(9, 8, 3)]
     assert next(iter(fused(arms, (1, 1), constant=0.1))) == 1  # a first place counts most
     assert next(iter(fused(arms, (1, 1), constant=1000))) == 3  # being in both counts most
+
+
+@pytest.mark.parametrize("method", [Rrf(), Weighted(), Weighted(normalise="sum"), Geometric(), Harmonic()])
+def test_the_order_of_the_arms_changes_nothing(method: Method) -> None:
+    """Sums of the same three numbers are not the same float in every order."""
+    chance = np.random.default_rng(4)
+    for _ in range(20):
+        arms = [ranking(*chance.permutation(60)[:40].tolist()) for _ in range(4)]
+        first = fused_by(arms, (1, 1, 1, 1), method, 60)
+        for order in ((3, 2, 1, 0), (1, 3, 0, 2)):
+            again = fused_by([arms[place] for place in order], (1, 1, 1, 1), method, 60)
+            assert again.rows.tolist() == first.rows.tolist()
+
+
+def test_equal_sums_tie_by_chunk_id_as_fractions_say() -> None:
+    """Each of six rows stands once at each of the ranks a, b and c: all sums are equal, as fractions."""
+    unequal = 0
+    for a, b, c in combinations(range(1, 40, 3), 3):
+        arms = [(a, b, c, a, b, c), (b, c, a, c, a, b), (c, a, b, b, c, a)]
+        floats = {sum(1 / (60 + arm[row]) for arm in arms) for row in range(6)}
+        exact = {sum((Fraction(1, 60 + arm[row]) for arm in arms), Fraction()) for row in range(6)}
+        assert len(exact) == 1
+        unequal += len(floats) > 1
+        points = np.array([[1 / (60 + arm[row]) for arm in arms] for row in range(6)])
+        assert len(set(Rrf().scores(points, np.ones((1, 3)))[:, 0].tolist())) == 1
+    assert unequal, "or this test shows nothing"
 
 
 def test_ties_go_by_chunk_id_and_k_cuts() -> None:

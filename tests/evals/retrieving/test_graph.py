@@ -24,6 +24,35 @@ def test_a_walk_by_hand(tmp_path: Path) -> None:
     assert found.scores == pytest.approx([0.5, (0.4 + 0.5 * 0.1) / 1.5, (0.1 + 0.5 * 0.4) / 1.5])
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_walk_ends_where_linear_algebra_says(tmp_path: Path, seed: int) -> None:
+    """r = (1 - s) (I - s W)^-1 p, over the pairs that are alike enough and in the upper tenth of all."""
+    chance = np.random.default_rng(seed)
+    n = 24
+    vectors = chance.normal(size=(n, 3))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = build_index(tmp_path, [f"t{number}" for number in range(n)], list(vectors.astype(np.float32)))
+    given = Ranking(np.arange(n), np.sort(chance.random(n) - 0.3)[::-1])
+    spread, similarity = 0.6, 0.8 if seed % 2 else 0.99
+    found = Graph(similarity=similarity, percentile=90, spread=spread).apply(given, query("?"), index)
+    pairs = {(i, j): float(vectors[i] @ vectors[j]) for i in range(n) for j in range(i)}
+    ranked = sorted(pairs.values())
+    bound = max(similarity, ranked[int(np.ceil(0.9 * (len(ranked) - 1)))])  # the next higher of two
+    weights = np.zeros((n, n))
+    for (i, j), cosine in pairs.items():
+        if cosine >= bound - 1e-6:
+            weights[i, j] = weights[j, i] = cosine
+    for alone in np.flatnonzero(weights.sum(axis=0) == 0):
+        weights[alone, alone] = 1
+    start = given.scores - given.scores.min()
+    expected = (1 - spread) * np.linalg.solve(
+        np.eye(n) - spread * weights / weights.sum(axis=0), start / start.sum()
+    )
+    scores = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+    assert [scores[row] for row in range(n)] == pytest.approx(expected, abs=1e-5)
+    assert (weights > 0).sum() > 0
+
+
 def test_neighbours_lift_each_other_over_one_that_stands_alone(tmp_path: Path) -> None:
     index = build_index(tmp_path, list("abcd"), at(0, 90, 91, 89.5))
     given = Ranking(np.arange(4), np.array([3.0, 2.9, 0.5, 0.5]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from evals.retrieving.dense import Dense
 from evals.retrieving.hybrid import Hybrid
 from evals.retrieving.index import OpenIndex
 from tests.fakes.indexing import build_index, query
@@ -51,6 +53,33 @@ def test_the_linear_combination_is_lancedbs(index: OpenIndex, weight: float) -> 
     ids = index.chunks["chunk_id"].gather(found.rows).to_list()
     assert set(ids) == set(expected)
     assert found.scores == pytest.approx([expected[chunk] for chunk in ids], abs=1e-5)
+
+
+@pytest.mark.parametrize("weight", [None, 0.0, 0.3, 1.0])
+def test_the_mean_reciprocal_rank_is_lancedbs(index: OpenIndex, weight: float | None) -> None:
+    from lancedb.rerankers import MRRReranker
+
+    found = Hybrid(k=100, reranker="mrr", weight=weight).rank(query("winter storm lamp"), index)
+    reranker = (
+        MRRReranker(return_score="all")
+        if weight is None
+        else MRRReranker(weight, 1 - weight, return_score="all")
+    )
+    expected = lancedb_says(index, "winter storm lamp", reranker)
+    ids = index.chunks["chunk_id"].gather(found.rows).to_list()
+    assert set(ids) == set(expected)
+    same = [abs(a - expected[c]) < 1e-6 for a, c in zip(found.scores, ids, strict=True)]
+    assert same.count(True) > 45, "but for ties, which LanceDB orders otherwise"
+
+
+def test_where_one_side_finds_nothing_the_other_one_is_the_ranking(index: OpenIndex) -> None:
+    for reranker in ("rrf", "linear", "mrr"):
+        recipe = Hybrid.model_validate({"k": 100, "reranker": reranker})
+        found = recipe.rank(query("zyzzyva"), index)
+        assert found.rows.tolist() == Dense(k=100).rank(query("zyzzyva"), index).rows.tolist()
+        assert np.isfinite(found.scores).all()
+        allowed = np.zeros(len(index), np.bool_)
+        assert not len(recipe.rank(replace(query("ferry"), allowed=allowed), index))
 
 
 def test_a_question_without_its_vector_is_an_error(index: OpenIndex) -> None:

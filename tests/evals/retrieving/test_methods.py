@@ -52,6 +52,26 @@ def test_max() -> None:
     assert scores(Max(), (0.8, 0.6)) == pytest.approx({1: 0.8, 2: 0.6, 3: 0, 4: 0})
 
 
+def test_an_arm_without_weight_has_no_opinion() -> None:
+    # z of words: 1.22, 0, -1.22; rows that only the other arm found get its lowest, not the 0 of 0 * z.
+    high = 4 / np.sqrt(32 / 3)
+    expected = {1: high, 2: 0, 3: -high, 4: -high}
+    assert scores(Max(normalise="z_score"), (1, 0)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("normalise", NORMALISED)
+@pytest.mark.parametrize(
+    "given",
+    [[1e-200, 1e-250, 0.0], [1e-320, 0.0], [3.0, 3.0 - 1e-15], [-1.0, -2.0, -5.0], [1e150, 1.0, -1e150]],
+)
+def test_any_scores_are_normalised_in_their_order(normalise: str, given: list[float]) -> None:
+    """Recency's scores of documents half a year old are near 1e-200: their squares are 0 as floats."""
+    found = NORMALISED[normalise](np.array(given))  # type: ignore[index]
+    assert np.isfinite(found).all()
+    assert (np.diff(found) <= 0).all()
+    assert found[0] > found[-1]
+
+
 def test_arithmetic_mean_and_relative_score() -> None:
     expected = {2: (3 * 0.5 + 1) / 4, 1: 3 / 4, 3: 0, 4: 0}
     assert scores(Arithmetic(), (3, 1)) == pytest.approx(expected)
@@ -116,7 +136,11 @@ def test_a_study_names_one_method_or_none(written: dict[str, Any], tmp_path: Pat
     [
         ({"rrf": {}, "max": {}}, "exactly one method"),
         ({"weights": [1]}, "2 arms need 2 weights, not 1"),
-        ({"weights": [0, 0]}, "above 0"),
+        ({"weights": [0, 0]}, "0.000001 or above"),
+        ({"weights": [1e-320, 1e-320]}, "0.000001 or above"),
+        ({"weights": [1e308, 1e308]}, "less than or equal to 1000000"),
+        ({"weights": [float("nan"), 1]}, "finite"),
+        ({"rrf": {"k": 1e300}}, "less than or equal to 10000"),
         ({"weights": [-1, 1]}, "greater than or equal to 0"),
         ({"weights": "best"}, "tuned"),
         ({"geometric": {"normalise": "z_score"}}, "'min_max' or 'sum'"),

@@ -1,4 +1,4 @@
-"""Question vectors are embedded once, one by one, and their seconds are kept."""
+"""Question vectors are embedded once, one by one, and what that took is kept, unless the machine was busy."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.queries import embed_queries
 from tests.fakes.indexing import vector_of
+from warehouse.errors import InputError
 from warehouse.paths import Home
 
 
 @dataclass
 class CountingEmbedder:
-    """Stands for a CachedEmbedder: writes down what it is asked."""
+    """Stands for a CachedEmbedder: writes down what it is asked, and moves the clock.
+
+    seconds: of each call; waited: how many of them without a processor; refuses: a text that is too long
+    """
 
     home: Home
     query_prefix: str = ""
     revision: str = "r1"
     asked: list[list[str]] = field(default_factory=list)
+    seconds: float = 0.25
+    waited: float = 0.0
+    refuses: str | None = None
+    now: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
     @property
     def recipe(self) -> Any:
@@ -32,6 +42,10 @@ class CountingEmbedder:
     def embedder(self) -> Any:
         def embed(texts: list[str]) -> np.ndarray:
             self.asked.append(texts)
+            self.now[0] += self.seconds
+            self.now[1] += self.waited
+            if self.refuses is not None and self.refuses in texts[0]:
+                raise InputError("too long: 300 tokens")
             return np.stack([vector_of(text) for text in texts])
 
         return SimpleNamespace(embed=embed)
@@ -43,7 +57,8 @@ def embedder(tmp_path: Path) -> CountingEmbedder:
 
 
 def embed(questions: list[str], embedder: CountingEmbedder) -> dict[str, Any]:
-    return embed_queries(questions, embedder)  # type: ignore[arg-type]
+    clock = Clock(wall=lambda: embedder.now[0], waited=lambda: embedder.now[1])
+    return embed_queries(questions, embedder, clock=clock)  # type: ignore[arg-type]
 
 
 def test_each_distinct_question_is_embedded_by_itself(embedder: CountingEmbedder) -> None:
@@ -51,7 +66,7 @@ def test_each_distinct_question_is_embedded_by_itself(embedder: CountingEmbedder
     assert embedder.asked == [["warm up"], ["query: when?"], ["query: where?"]]
     assert set(found) == {"when?", "where?"}
     assert np.array_equal(found["when?"].vector, vector_of("query: when?"))
-    assert found["when?"].seconds > 0
+    assert found["when?"].spent == Spent(0.25)
 
 
 def test_a_second_run_computes_nothing_and_keeps_the_seconds(embedder: CountingEmbedder) -> None:
@@ -59,9 +74,50 @@ def test_a_second_run_computes_nothing_and_keeps_the_seconds(embedder: CountingE
     embedder.asked.clear()
     second = embed(["where?", "when?"], embedder)
     assert embedder.asked == []
-    assert {text: q.seconds for text, q in second.items()} == {text: q.seconds for text, q in first.items()}
+    assert {text: q.spent for text, q in second.items()} == {text: q.spent for text, q in first.items()}
     assert all(np.array_equal(second[text].vector, first[text].vector) for text in first)
     assert second["when?"].vector.dtype == np.float32
+
+
+def test_a_new_question_embeds_no_other_again(embedder: CountingEmbedder) -> None:
+    embed(["when?", "where?"], embedder)
+    embedder.asked.clear()
+    found = embed(["when?", "who?"], embedder)
+    assert embedder.asked == [["warm up"], ["query: who?"]]
+    assert set(found) == {"when?", "who?"}
+    embedder.asked.clear()
+    embed(["where?"], embedder)
+    assert embedder.asked == [], "what this list lacked is kept as well"
+
+
+def test_what_a_busy_machine_made_slow_is_measured_again(embedder: CountingEmbedder) -> None:
+    embed(["when?"], embedder)
+    embedder.seconds, embedder.waited = 2.0, 1.5
+    slow = embed(["when?", "where?"], embedder)
+    assert slow["when?"].spent == Spent(0.25), "measured in quiet: not again"
+    assert slow["where?"].spent == Spent(2.0, 1.5)
+    assert slow["where?"].spent.busy
+
+    embedder.seconds, embedder.waited = 3.0, 2.5
+    assert embed(["where?"], embedder)["where?"].spent == Spent(2.0, 1.5), "no better: the shorter one stays"
+
+    embedder.seconds, embedder.waited = 0.25, 0.0
+    embedder.asked.clear()
+    assert embed(["when?", "where?"], embedder)["where?"].spent == Spent(0.25)
+    assert embedder.asked == [["warm up"], ["query: where?"]]
+    embedder.asked.clear()
+    embed(["when?", "where?"], embedder)
+    assert embedder.asked == []
+
+
+def test_a_question_that_the_embedder_refuses_stops_no_other(embedder: CountingEmbedder) -> None:
+    embedder.refuses = "endless"
+    found = embed(["endless?", "when?"], embedder)
+    assert found["endless?"].vector is None
+    assert found["endless?"].refused == "too long: 300 tokens"
+    assert np.array_equal(found["when?"].vector, vector_of("query: when?"))
+    embedder.refuses = None
+    assert embed(["endless?"], embedder)["endless?"].vector is not None, "a refusal is not kept"
 
 
 @pytest.mark.parametrize("change", [{"prefix": "q: "}, {"revision": "r2"}])
@@ -83,6 +139,13 @@ def test_a_torn_file_is_made_again(embedder: CountingEmbedder, keep: int) -> Non
     again = embed(["when?"], embedder)
     assert embedder.asked == [["warm up"], ["query: when?"]]
     assert np.array_equal(again["when?"].vector, first["when?"].vector)
+
+
+def test_a_file_of_another_form_is_made_again(embedder: CountingEmbedder) -> None:
+    embed(["when?"], embedder)
+    (path,) = embedder.home.cache("queries").rglob("*.parquet")
+    pl.DataFrame({"question": ["when?"], "seconds": [1.0]}).write_parquet(path)
+    assert embed(["when?"], embedder)["when?"].spent == Spent(0.25)
 
 
 def test_no_question_needs_no_model(embedder: CountingEmbedder) -> None:

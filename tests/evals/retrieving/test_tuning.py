@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from evals.measuring.contract import Gold, Span
@@ -24,7 +25,7 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
-from evals.retrieving.tuning import TrainQuestion, _middle, choose_weights, grid
+from evals.retrieving.tuning import TrainQuestion, _middle, apart, choose_weights, grid
 from warehouse.errors import InputError
 
 METRICS = {"ndcg@3": Ndcg(3), "mrr@4": Mrr(4), "recall@5": Recall(5), "hit_rate@2": HitRate(2)}
@@ -141,7 +142,7 @@ def test_what_cannot_be_tuned_is_told() -> None:
             choose_weights(questions, np.arange(3), Weighted(), metric)
 
 
-def test_178_weights_of_300_questions_at_depth_1000_are_quick() -> None:
+def test_178_weights_are_tried_on_rankings_of_depth_1000() -> None:
     chance = np.random.default_rng(1)
     questions = [
         TrainQuestion(
@@ -151,9 +152,31 @@ def test_178_weights_of_300_questions_at_depth_1000_are_quick() -> None:
             ],
             {int(doc): 1.0 for doc in chance.integers(0, 5_000, 2)},
         )
-        for _ in range(30)  # a tenth, so that a loaded machine stays far from the bound
+        for _ in range(3)  # `benchmarks/scifact.py` prints the time of 300
     ]
-    begin = time.perf_counter()
-    tuned = choose_weights(questions, np.arange(5_000), Weighted())
-    assert tuned.tried.shape == (178, 2)
-    assert time.perf_counter() - begin < 5  # the target is 5 s for all 300; the benchmark prints it
+    assert choose_weights(questions, np.arange(5_000), Weighted()).tried.shape == (178, 2)
+
+
+def questions(*rows: tuple[str, str, list[str]]) -> pl.DataFrame:
+    columns: dict[str, Any] = {
+        "question_id": pl.String,
+        "question": pl.String,
+        "conversation": pl.List(pl.String),
+    }
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def test_a_train_question_that_is_asked_too_is_not_tuned_on() -> None:
+    asked = questions(
+        ("1", "Obesity decreases life quality.", []), ("2", "And in winter?", ["When?", "At noon."])
+    )
+    train = questions(
+        ("3", "  OBESITY decreases life  quality", []),  # another id, case, space and sign: the same question
+        ("4", "And in winter?", ["When?", "At noon."]),
+        ("5", "And in winter?", ["What does it cost?", "Two pounds."]),  # asks something else
+        ("6", "Obesity decreases quality of life.", []),
+    )
+    assert apart(train, asked)["question_id"].to_list() == ["5", "6"]
+    assert apart(train, asked.clear())["question_id"].to_list() == ["3", "4", "5", "6"]
+    with pytest.raises(InputError, match="every train question is a test question"):
+        apart(train.head(2), asked)
