@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -15,7 +15,8 @@ from warehouse.connection import connect
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 from warehouse.paths import home
-from warehouse.tables import FILES, sync
+from warehouse.spending import Purses
+from warehouse.tables import FILES, sync, write_crawls, write_llm_calls
 
 # Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody
 # needs to be told at every start.
@@ -24,6 +25,8 @@ warnings.filterwarnings("ignore", category=PreviewWarning)
 
 RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
+ASKING = frozenset({"documents", "enrichments", "rankings", "answers"})  # stages that may ask a model
+ALL = 1_000_000  # more partitions than any stage has
 
 
 @dataclass
@@ -33,11 +36,13 @@ class RunOptions:
     The defaults are what a person's backfill means.
 
     again: run stages again that can be (crawls), although nothing changed
+    purses: what may be spent, over all stages that are run with these options
     progress: hears (label, done, of)
     report: hears how each key ended
     """
 
     again: bool = True
+    purses: Purses = field(default_factory=Purses)
     progress: Progress = lambda _label, _done, _of: None
     report: Callable[[Outcome], None] = lambda _outcome: None
 
@@ -70,24 +75,29 @@ def as_asset(
         dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions_def)
         for name, text in stage.checks.items()
     ]
+    policy = _backfill_policy(stage, stages)
     if stage.crawls:
-        return _one_by_one(stage, spec, check_specs)
+        return _one_by_one(stage, spec, check_specs, policy)
 
     @dg.multi_asset(
         name=stage.name,
         specs=[spec],
-        backfill_policy=_backfill_policy(stage),
+        backfill_policy=policy,
         required_resource_keys={"options"},
         check_specs=check_specs,
         can_subset=True,  # makes the checks optional, which are logged a partition each
     )
     def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
         options: RunOptions = context.resources.options
-        work = Work(home(), options.progress, dagster=context)
+        work = Work(home(), options.progress, purses=options.purses, dagster=context)
         outcomes = []
         cursor = context.instance.event_log_storage.get_maximum_record_id()
-        known = set(stage.keys())  # without the placeholder of a stage that has none
-        for outcome in build_keys(stage, [key for key in context.partition_keys if key in known], work):
+        keys = stage.keys()
+        if (
+            not keys
+        ):  # its placeholder has nothing to be made of; left out, it would fail every backfill of all
+            context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
+        for outcome in build_keys(stage, [key for key in context.partition_keys if key in keys], work):
             outcomes.append(outcome)
             options.report(outcome)
             for event in _events(stage, outcome, work, cursor):
@@ -96,34 +106,48 @@ def as_asset(
                 context.log.error(f"{outcome.key}: {outcome.error}")
         work.close()
         sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
+        if stage.name in ASKING and any(outcome.computed for outcome in outcomes):
+            sync_records(work)
         _raise_failures(stage, outcomes)
         yield from ()
 
     return materialize
 
 
-def _backfill_policy(stage: Stage) -> dg.BackfillPolicy:
-    return dg.BackfillPolicy.multi_run(1) if stage.by_source else dg.BackfillPolicy.single_run()
+def _backfill_policy(stage: Stage, stages: dict[str, Stage] | None) -> dg.BackfillPolicy:
+    """Return how many partitions of a backfill go into one run: one of a stage by source, else all of them.
+
+    The bound differs from stage to stage. A backfill puts neighbours with the same partitions and the same
+    policy into one run, and there the second would be skipped: the first yields no output, for its keys are
+    logged one by one.
+    """
+    if stage.by_source:
+        return dg.BackfillPolicy.multi_run(1)
+    return dg.BackfillPolicy.multi_run(ALL + list(stages).index(stage.name) if stages else ALL)
 
 
 def _one_by_one(
-    stage: Stage, spec: dg.AssetSpec, check_specs: Sequence[dg.AssetCheckSpec]
+    stage: Stage,
+    spec: dg.AssetSpec,
+    check_specs: Sequence[dg.AssetCheckSpec],
+    policy: dg.BackfillPolicy,
 ) -> dg.AssetsDefinition:
     """Return the asset of a stage that crawls: a run a partition, since Pipes wants each run's one result."""
 
     @dg.multi_asset(
         name=stage.name,
         specs=[spec],
-        backfill_policy=_backfill_policy(stage),
+        backfill_policy=policy,
         required_resource_keys={"options"},
         check_specs=check_specs,
     )
     def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
         options: RunOptions = context.resources.options
-        work = Work(home(), options.progress, dagster=context)
+        work = Work(home(), options.progress, purses=options.purses, dagster=context)
         cursor = context.instance.event_log_storage.get_maximum_record_id()
         outcome = build_key(stage, context.partition_key, work, again=options.again)
         options.report(outcome)
+        sync_records(work)
         _raise_failures(stage, [outcome])
         artifact = outcome.artifact
         assert artifact is not None  # noqa: S101 -- without one, it failed
@@ -220,6 +244,13 @@ def sync_tables(stage: Stage, work: Work, keys: Sequence[str]) -> None:
     if stage.name in FILES and keys:
         with connect(work.home.database, notify=lambda text: work.progress(text, 0, 0)) as connection:
             sync(connection, work.store, stage.name, keys)
+
+
+def sync_records(work: Work) -> None:
+    """Bring into DuckDB the crawls and model calls that it lacks: rows that belong to no artifact."""
+    with connect(work.home.database, notify=lambda text: work.progress(text, 0, 0)) as connection:
+        write_crawls(connection, work.home)
+        write_llm_calls(connection, work.home)
 
 
 def _raise_failures(stage: Stage, outcomes: Sequence[Outcome]) -> None:

@@ -20,6 +20,7 @@ from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 from warehouse.paths import Home
+from warehouse.spending import Purses
 
 Progress = Callable[[str, int, int], None]
 log = logging.getLogger(__name__)
@@ -62,13 +63,15 @@ class Built:
 class Work:
     """What a build may use.
 
-    shared: things made once for many keys of a run (opened indexes, a loaded model)
+    shared: things made once for many keys of a stage (opened indexes, a loaded model)
+    purses: what the run may spend, over all of its stages
     dagster: the execution context of the Dagster run around it, which only the crawl needs
     """
 
     home: Home
     progress: Progress = lambda _label, _done, _of: None
     shared: dict[Any, Any] = field(default_factory=dict)
+    purses: Purses = field(default_factory=Purses)
     dagster: Any = None
 
     @property
@@ -185,7 +188,7 @@ def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Out
     try:
         identity = stage.identity(key, store)
         known = store.find(stage.name, identity)
-        if known and known.complete and not again:
+        if known and known.complete and not again and _is_still_there(known, stage, key, store):
             # Built before, perhaps under another key or before a change that was taken back.
             current = known if known.key == key else Artifact(**{**known.__dict__, "key": key})
             store.point(stage.name, key, identity)
@@ -205,6 +208,16 @@ def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Out
         return Outcome(key, store.current(stage.name, key), error=reason, seconds=time.perf_counter() - begin)
     error_text = None if artifact.complete else str(built.meta.get("incomplete", "some rows failed"))
     return Outcome(key, artifact, built.checks, error_text, True, time.perf_counter() - begin)
+
+
+def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Say whether what an artifact stands for is what would be read now.
+
+    The pages of a source lie in one place, which each crawl changes. So an earlier crawl cannot be gone back
+    to: after another one, by another recipe or of other files, the source is crawled again.
+    """
+    current = store.current(stage.name, key)
+    return not stage.crawls or (current is not None and current.identity == known.identity)
 
 
 def checks_of(artifact: Artifact) -> tuple[Check, ...]:

@@ -154,9 +154,14 @@ def _told(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
     message = _message(detail, _keys_at(model, place))
     told = detail["type"] == "value_error" and repr(given) in message
     is_short = isinstance(given, str | int | float) and len(str(given)) < 80
-    instead_of = f", not {given!r}" if is_short and not told else ""
+    instead_of = f", not {_as_yaml(given)}" if is_short and not told else ""
     where = shown(as_written(place))
     return place, f"{where}: {message}{instead_of}" if place else f"{message}{instead_of}"
+
+
+def _as_yaml(value: str | int | float) -> str:
+    """Write a value as the file has it: `true`, where Python says `True`."""
+    return repr(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _message(detail: ErrorDetails, keys: list[str]) -> str:

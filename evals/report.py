@@ -21,11 +21,12 @@ from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema, Status
 
 if TYPE_CHECKING:
     import duckdb
 
+STATUSES = frozenset(Status)
 SHOWN_RANKS = 3  # cells whose hits the report can show
 LIBRARIES = (
     "dagster",
@@ -287,4 +288,26 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
         for name in names:
             checks = _meta(store.current(stage, name)).get("checks", ())
             found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
+    rankings = {key: _meta(store.current("rankings", key)) for key in study.rankings()}
+    return [*found, *_stood_in(rankings), *_busy(rankings)]
+
+
+def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:
+    """Say for which rankings rules stood in for a model that was to understand the question."""
+    found = []
+    for key, meta in rankings.items():
+        counts = {
+            said: n for said, n in meta.get("understanding", {}).items() if said.split(": ")[1] in STATUSES
+        }
+        if counts:
+            listed = ", ".join(f"{said} ({n})" for said, n in counts.items())
+            found.append(f"rankings of {key}: rules stood in where a model's output was of no use: {listed}")
     return found
+
+
+def _busy(rankings: dict[str, dict[str, Any]]) -> list[str]:
+    """Say how many rankings have latencies that were measured on a busy machine: one note for all."""
+    checks = [check for meta in rankings.values() for check in meta.get("checks", ())]
+    busy = sum(check["name"] == "quiet_machine" and not check["passed"] for check in checks)
+    told = "are too high: other work held the processors meanwhile"
+    return [f"the latencies of {busy} of {len(rankings)} rankings {told}"] if busy else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -28,10 +28,11 @@ class Extractive(Recipe):
     """Quotes the best sentences of the first passages within a token budget; needs no model but the embedder.
 
     passages: how many chunks of the ranking it reads
-    max_tokens: budget of the answer
+    max_tokens: budget of the answer, by the tokenizer of the embedder
     min_score: below this score of the best sentence it says that the documents do not say; None: never
     """
 
+    code_version: ClassVar[str] = "2"
     passages: Annotated[int, Field(ge=1, le=100)] = 5
     max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
     min_score: Annotated[float, Field(ge=-1, le=2)] | None = None
@@ -119,7 +120,10 @@ class Restriction(Strict):
 
 
 class Budget(Strict):
-    """What a run may spend on model calls."""
+    """What a run may spend on the calls of a study's retrievers and generators, in US dollars.
+
+    `enrich`, `date_by` and an embedder's `api` have a `budget_usd` of their own.
+    """
 
     usd: Annotated[float, Field(ge=0)]
 
@@ -293,12 +297,20 @@ def absolute(path: str, base: Path) -> Path:
 
     Question files stand beside the study; what comes from an environment variable is meant from where
     the command was typed. So a path that is only there is taken from there.
+
+    Raises:
+        InputError: it can be no path: a NUL in it, too long, or the home of a user that there is not.
     """
-    given = Path(path).expanduser()
-    if given.is_absolute():
-        return given
-    beside = (base / given).resolve()
-    return given.resolve() if given.exists() and not beside.exists() else beside
+    try:
+        given = Path(path).expanduser()
+        if given.is_absolute():
+            given.exists()  # which raises for what can be no path
+            return given
+        beside = (base / given).resolve()
+        return given.resolve() if given.exists() and not beside.exists() else beside
+    except (OSError, RuntimeError, ValueError) as error:  # too long, `~nobody`, a NUL in it
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path[:80]!r} cannot be used as a path: {why}") from error
 
 
 def set_name(path: Path) -> str:

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from evals.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, instead, lines_of
 from evals.grid import question_sets
 from evals.study import Study, absolute, misfits, set_name
-from warehouse import models
 from warehouse.errors import InputError
 from warehouse.identity import canonical
 from warehouse.marked_yaml import Place, load
@@ -48,7 +47,7 @@ def read_study(path: Path) -> Study:
 
 
 def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
-    """Look for the files, folders and tokenizers that a study names, before anything runs."""
+    """Look for the files and folders that a study names, before anything runs."""
     found: list[Finding] = []
     for name, source in _mapping(data.get("sources")).items():
         found += _not_there(_mapping(source).get("path"), ("sources", name, "path"), base)
@@ -56,19 +55,18 @@ def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
         place: Place = ("questions", number)
         found += _not_there(_mapping(item).get("file"), (*place, "file"), base)
         found += _not_there(_mapping(_mapping(item).get("beir")).get("path"), (*place, "beir", "path"), base)
-    known = [model.name for model in models.known() if model.kind == "embedder"]
-    for name, chunking in _mapping(data.get("chunkings")).items():
-        tokenizer = _mapping(chunking).get("tokenizer")
-        if isinstance(tokenizer, str) and tokenizer not in known:
-            text = f"unknown embedding model `{tokenizer}`; {instead(tokenizer, known)}"
-            found.append((("chunkings", name, "tokenizer"), text))
     return found
 
 
 def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
-    if not isinstance(path, str) or absolute(path, base).exists():
+    if not isinstance(path, str):
         return []
-    return [(place, f"there is no {absolute(path, base)}; relative paths start from the folder of this file")]
+    try:
+        given = absolute(path, base)
+    except InputError as error:
+        return [(place, str(error))]
+    told = f"there is no {given}; relative paths start from the folder of this file"
+    return [] if given.exists() else [(place, told)]
 
 
 def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
@@ -77,6 +75,8 @@ def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
     seen: dict[str, int] = {}
     for number, item in enumerate(_list(data.get("questions"))):
         file, beir = _mapping(item).get("file"), _mapping(item).get("beir")
+        if isinstance(file, str) and _not_there(file, (), base):
+            continue  # which is told of elsewhere
         if isinstance(file, str):
             name, rename = set_name(absolute(file, base)), "rename the file"
         elif isinstance(beir, dict) and isinstance(beir.get("name", "beir"), str):

@@ -5,22 +5,29 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.merging import Build
+from warehouse.identity import digest
 
 
 def crawl_schedules(build: Build) -> list[dg.ScheduleDefinition]:
     """Return a schedule for each source, off by default, in UTC."""
-    return [_schedule(name, source.schedule) for name, source in sorted(build.sources.items())]
+    found: dict[str, dg.ScheduleDefinition] = {}
+    for source, recipe in sorted(build.sources.items()):
+        name = _identifier(source)
+        if name in found:  # `my-news` and `my_news`: Dagster takes neither hyphens nor a second one of a name
+            name = f"{name}_{digest(source)[:6]}"
+        found[name] = _schedule(name, source, recipe.schedule)
+    return list(found.values())
 
 
-def _schedule(source: str, cron: str) -> dg.ScheduleDefinition:
+def _schedule(name: str, source: str, cron: str) -> dg.ScheduleDefinition:
     job = dg.define_asset_job(
-        f"crawl_{_identifier(source)}",
+        f"crawl_{name}",
         selection=dg.AssetSelection.assets("pages", "documents"),
         description=f"Crawl {source} again and clean what changed.",
     )
 
     @dg.schedule(
-        name=f"crawl_{_identifier(source)}_schedule",
+        name=f"crawl_{name}_schedule",
         job=job,
         cron_schedule=cron,
         execution_timezone="UTC",

@@ -1,10 +1,11 @@
 """`assay`: the commands, thin over the same assets that the Dagster UI shows.
 
-Exit codes: 0 done, 1 some cells failed, 2 wrong input.
+Exit codes: 0 done, 1 some cells failed, 2 wrong input, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -64,6 +65,10 @@ def plainly(command: Callable[..., int | None]) -> Callable[..., None]:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = DONE
+        except OSError as error:  # a disk that is full, a folder that cannot be written to
+            where = f"{error.filename}: " if error.filename else ""
+            say(f"error: {where}{error.strerror or error}")
+            code = FAILED
         raise typer.Exit(code)
 
     return run
@@ -228,10 +233,13 @@ def models_verify(name: str) -> int:
 @plainly
 def rebuild() -> None:
     """Make the DuckDB file again from the Parquet files."""
+    from orchestration.driver import alone
     from warehouse.tables import rebuild as make_again
 
     where = _home()
-    for table, count in make_again(where).items():
+    with alone(where, lambda text, _done, _of: say(text)):
+        counts = make_again(where)
+    for table, count in counts.items():
         print(f"{table}: {count}")
     print(where.database)
 
@@ -324,7 +332,13 @@ def _show(study: Study, where: Home, result: RunReport) -> None:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line, whatever the terminal: one without UTF-8 sees `?` for what it cannot show."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell: `2>&-`
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- for as long as we run
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()
 
 

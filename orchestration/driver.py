@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_tables
+from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_records, sync_tables
 from assets.stage import Need, Outcome, Progress, Stage, Work
 from evals.grid import Grid
 from evals.study import Study
 from orchestration.definitions import stages_of
-from orchestration.event_log import shared_engines
+from orchestration.event_log import plain_failures, shared_engines
 from orchestration.interrupts import noted_interrupts
-from warehouse.connection import connect
 from warehouse.errors import LockedError
 from warehouse.paths import Home
-from warehouse.tables import write_crawls, write_llm_calls
+from warehouse.spending import Purses
 
 PID_TAG = "assay/pid"
 log = logging.getLogger(__name__)
@@ -97,9 +96,11 @@ class Driver:
         """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again."""
         begin = time.perf_counter()
         report = RunReport()
+        self.options.purses = Purses()  # a budget is what one run may spend
         with (
             noted_interrupts() as interrupted,
-            _alone(self.home, self.progress),
+            alone(self.home, self.progress),
+            plain_failures(self.home.dagster),
             shared_engines(),
             dg.DagsterInstance.get() as instance,
         ):
@@ -217,9 +218,7 @@ class Driver:
         work = Work(self.home, self.progress)
         for stage in self.stages.values():
             sync_tables(stage, work, stage.keys())
-        with connect(self.home.database, notify=lambda text: self.progress(text, 0, 0)) as connection:
-            write_crawls(connection, self.home)
-            write_llm_calls(connection, self.home)
+        sync_records(work)
 
 
 def _has_rows(outcome: Outcome) -> bool:
@@ -270,8 +269,12 @@ def _alive(pid: int) -> bool:
 
 
 @contextmanager
-def _alone(home: Home, progress: Progress) -> Iterator[None]:
-    """Let one driver at a time work on a home; others wait, and are told for whom."""
+def alone(home: Home, progress: Progress) -> Iterator[None]:
+    """Let one run or rebuild at a time work on a home; others wait, and are told for whom.
+
+    Raises:
+        LockedError: another one held it for 600 seconds.
+    """
     home.root.mkdir(parents=True, exist_ok=True)
     path = home.root / "run.lock"
     with path.open("a+") as file:

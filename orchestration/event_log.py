@@ -1,11 +1,16 @@
-"""Cheaper writes to Dagster's event log in SQLite, for the driver's process only."""
+"""Dagster's event log in SQLite, for the driver's process: cheaper writes, and plain words when they fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+
+from warehouse.errors import AssayError
 
 
 @contextmanager
@@ -36,3 +41,19 @@ def shared_engines() -> Iterator[dict[object, Any]]:
         storage.create_engine = make
         for engine in engines.values():
             engine.dispose()
+
+
+@contextmanager
+def plain_failures(folder: Path) -> Iterator[None]:
+    """Say in a sentence that the log under ``folder`` cannot be used: a full disk, a torn file.
+
+    Raises:
+        AssayError: in place of SQLAlchemy's error, which shows its SQL.
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        raise AssayError(
+            f"{folder}: Dagster's log of runs cannot be used ({error.orig}). See that the disk has room; "
+            "if that does not help, move the folder away and run again: only the UI's history is in it"
+        ) from error

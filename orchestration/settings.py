@@ -7,21 +7,18 @@ from pathlib import Path
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from warehouse.errors import InputError
+
 
 class Settings(BaseSettings):
-    """What the environment says.
+    """What the environment says to the commands and to Dagster; an empty variable says nothing.
 
     home: the one folder that everything is written to
-    studies: a folder of study files to use instead of those that come with the project
-    host, port: where the Dagster UI listens; loopback unless somebody decides otherwise
     """
 
-    model_config = SettingsConfigDict(env_prefix="ASSAY_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, extra="ignore")
 
     home: Path = Path("var")
-    studies: Path | None = None
-    host: str = "127.0.0.1"
-    port: int = 3000
 
 
 QUIET = {
@@ -42,18 +39,35 @@ nux:
 
 
 def prepare(settings: Settings | None = None) -> Path:
-    """Make the home folder and the Dagster instance's folder, set the quiet environment; return the home."""
-    root = (settings or Settings()).home.expanduser().resolve()
+    """Make the home folder and the Dagster instance's folder, set the quiet environment; return the home.
+
+    Raises:
+        InputError: the home cannot be made or written to.
+    """
+    root = _absolute((settings or Settings()).home)
     os.environ["ASSAY_HOME"] = str(root)
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     dagster_home = root / "dagster"
-    dagster_home.mkdir(parents=True, exist_ok=True)
     instance = dagster_home / "dagster.yaml"
-    if not instance.exists():
-        instance.write_text(INSTANCE)
+    try:
+        dagster_home.mkdir(parents=True, exist_ok=True)
+        if not instance.exists():
+            instance.write_text(INSTANCE)
+    except OSError as error:
+        raise InputError(
+            f"{root} cannot be written to ({error.strerror}); everything is stored there: "
+            "let ASSAY_HOME name a folder that can"
+        ) from error
     os.environ["DAGSTER_HOME"] = str(dagster_home)
     return root
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.expanduser().resolve()
+    except (OSError, RuntimeError) as error:  # the home of a user that there is not, links in a circle
+        raise InputError(f"ASSAY_HOME: {str(path)!r} cannot be used as a path: {error}") from error
 
 
 if __name__ == "__main__":

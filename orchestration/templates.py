@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -100,8 +101,9 @@ def _described(target: str) -> tuple[str, str, str, str]:
         if not host:
             raise InputError(f"{target!r} is no URL with a host")
         spider = "eurlex" if host.endswith("eur-lex.europa.eu") else "news"
+        private = ", allow_private: true" if _is_private(host) else ""
         source = (
-            f"{{spider: {spider}, start: [{_quoted(target)}], delay: 1.0, limits: {{pages: 500}}}}"
+            f"{{spider: {spider}, start: [{_quoted(target)}]{private}, delay: 1.0, limits: {{pages: 500}}}}"
             "\n  # spider: eurlex | news | blog; contact: you@example.org goes into the user agent"
         )
         return _slug(host), target, source, target
@@ -115,6 +117,14 @@ def _described(target: str) -> tuple[str, str, str, str]:
         f"{{reader: {reader}, path: {_quoted(str(folder.resolve()))}}}",
         "a-file.html",
     )
+
+
+def _is_private(host: str) -> bool:
+    """Say whether a site is one of this machine or network: a crawl reaches it only where that is allowed."""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local"))
 
 
 def _quoted(text: str) -> str:

@@ -6,6 +6,7 @@ and a locked file is waited for; who holds it is said by name.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -15,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import AssayError, CorruptFileError, LockedError
+from warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,17 +37,34 @@ def connect(
         notify: told once, in a sentence, when we begin to wait.
 
     Raises:
+        InputError: `ASSAY_LOCK_WAIT` is no number.
         LockedError: the file stayed locked; names the process that holds it.
         CorruptFileError: the file is no DuckDB database; says how to have it made again.
+        AssayError: the system refuses to open or to write it: rights, a full disk.
     """
-    seconds = float(os.environ.get("ASSAY_LOCK_WAIT") or WAIT_SECONDS) if wait is None else wait
-    connection = _open(path, seconds, notify)
+    import duckdb
+
+    connection = _open(path, _patience() if wait is None else wait, notify)
     try:
         connection.execute("SET TimeZone = 'UTC'")
         migrate(connection)
         yield connection
+    except duckdb.IOException as error:
+        raise AssayError(f"{path}: {_first_line(error)}") from error
     finally:
         connection.close()
+
+
+def _patience() -> float:
+    """Return for how many seconds a locked file is waited for."""
+    given = os.environ.get("ASSAY_LOCK_WAIT") or str(WAIT_SECONDS)
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise InputError(f"ASSAY_LOCK_WAIT is a number of seconds, as in 60, not {given!r}")
+    return seconds
 
 
 def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duckdb.DuckDBPyConnection:
@@ -60,9 +78,11 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
             return duckdb.connect(str(path))
         except duckdb.Error as error:
             holder = _holder(str(error))
+            if "Cannot open file" in str(error):  # the system refuses it; nothing is wrong with its content
+                raise AssayError(f"{path}: {_first_line(error)}") from error
             if holder is None:
                 raise CorruptFileError(
-                    f"{path}: DuckDB cannot open it ({str(error).splitlines()[0]}). "
+                    f"{path}: DuckDB cannot open it ({_first_line(error)}). "
                     "Move it away; `assay rebuild` makes it again from the Parquet files."
                 ) from error
             if time.monotonic() >= deadline:
@@ -73,6 +93,10 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
                 notify(f"waiting for {path.name}, held by {holder} …")
                 told = True
             time.sleep(0.05)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _holder(message: str) -> str | None:

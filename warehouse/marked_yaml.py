@@ -69,13 +69,19 @@ def load(path: Path) -> MarkedYaml:
         raise InputError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from error
-    loader = _Loader(text)
+    marked = MarkedYaml(path, None)
+    findings: list[str] = []
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
-        marked = MarkedYaml(path, None)
-        findings: list[str] = []
         if node is not None:
             marked.data = _convert(node, (), marked, findings, loader)
+        loader.dispose()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise InputError(
+            f"{path}:{line}: not valid YAML: the control character U+{error.character:04X} stands there"
+        ) from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(f"{path}:{line}: not valid YAML: {error.problem or error.context}") from error
@@ -86,8 +92,6 @@ def load(path: Path) -> MarkedYaml:
         raise InputError(f"{path}: not valid YAML: {error}") from error
     except RecursionError as error:
         raise InputError(f"{path}: the file is nested too deeply") from error
-    finally:
-        loader.dispose()
     if findings:
         raise InputError(*findings)
     return marked

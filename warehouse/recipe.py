@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 
 class Strict(BaseModel):
-    """A part of a study file: unknown keys are refused, values are not changed afterwards."""
+    """A part of a study file: unknown keys are refused, values are not changed afterwards.
+
+    `true` is no number and 1 no truth value, though pydantic would take the one for the other. Numbers in
+    quotes are numbers: `${NAME}` gives text, and so does YAML for 1e-3.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _tells_numbers_from_truth_values(cls, given: Any, info: ValidationInfo) -> Any:
+        types = _plain_types(cls.model_fields[info.field_name or ""].annotation)
+        numbers = types & {int, float}
+        if numbers and bool not in types and any(isinstance(value, bool) for value in _values(given)):
+            raise PydanticCustomError(f"{'float' if float in numbers else 'int'}_type", "must be a number")
+        if bool in types and not numbers and any(type(value) in {int, float} for value in _values(given)):
+            raise PydanticCustomError("bool_type", "must be true or false")
+        return given
+
+
+def _plain_types(annotation: Any) -> set[Any]:
+    """Return the types that an annotation is made of: `tuple[float, ...] | None` is of float and None."""
+    parts = get_args(annotation)
+    if parts:
+        return set().union(*(_plain_types(part) for part in parts))
+    return {annotation} if isinstance(annotation, type) else set()
+
+
+def _values(given: Any) -> list[Any]:
+    """Return the values of a list or mapping, or the one value that is given."""
+    if isinstance(given, dict):
+        return list(given.values())
+    return list(given) if isinstance(given, list | tuple) else [given]
 
 
 class Recipe(Strict):

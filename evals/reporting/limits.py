@@ -15,3 +15,4 @@ QUOTE_CHARACTERS = 600
 REASON_CHARACTERS = 240
 UNFOUND = 8  # questions that no retriever finds
 UNFOUND_CHARACTERS = 160
+WHOLE_NAME = 24  # characters of a part's name that the leaderboard never breaks

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -64,6 +65,23 @@ def test_going_back_to_an_old_recipe_computes_nothing(letters: Letters, work: Wo
     assert (outcome.ok, outcome.computed) == (True, False)
     assert text(letters, "two", work) == "b"
     assert fresh(letters, work) == {"one", "two", "three"}
+
+
+def test_a_crawl_that_another_one_followed_is_not_gone_back_to(letters: Letters, work: Work) -> None:
+    """What it stored has been changed since: its manifest is that of the later crawl."""
+
+    class Crawled(Letters):
+        crawls: ClassVar[bool] = True
+
+    source = Crawled({"site": "a"})
+    run(source, work)
+    assert not run(source, work)["site"].computed, "nothing came between"
+    source.texts["site"] = "b"
+    run(source, work)
+    source.texts["site"] = "a"
+    assert run(source, work)["site"].computed
+    assert source.built == ["site", "site", "site"]
+    assert text(source, "site", work) == "a"
 
 
 def test_a_raised_code_version_makes_every_key_stale(letters: Letters, work: Work) -> None:

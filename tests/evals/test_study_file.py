@@ -73,7 +73,7 @@ UNKNOWN_NAMES = [
     ("ndcg@10", "ndgc@10", "metrics item 1: unknown metric 'ndgc@10'; did you mean ndcg@10?"),
     ("abstention", "abstension", "metrics item 3: unknown metric 'abstension'; did you mean abstention?"),
     ("all-MiniLM-L6-v2", "MiniLM", "unknown embedding model 'MiniLM'; known are all-MiniLM-L6-v2"),
-    ("overlap: 4}", "overlap: 4}, tokenizer: bert", "unknown embedding model `bert`; known are all-MiniLM"),
+    ("overlap: 4}", "overlap: 4}, tokenizer: bert", "unknown embedding model 'bert'; known are all-MiniLM"),
     (
         "seed: 7",
         "restrict: {extractiv: {sample: 2}}",
@@ -98,6 +98,12 @@ IMPOSSIBLE_VALUES = [
     ("size: 16", "size: many", "chunkings.t16.tokens.size: must be a whole number, not 'many'"),
     ("{k: 5}", "{k: -1}", "retrievers.bm25.bm25.k: must be at least 1, not -1"),
     ("{k: 5}", "{k: 2.5}", "retrievers.bm25.bm25.k: must be a whole number, not 2.5"),
+    ("{k: 5}", "{k: true}", "retrievers.bm25.bm25.k: must be a whole number, not true"),
+    ("{k: 5}", "{b: yes}", "retrievers.bm25.bm25.b: must be a number, not true"),
+    ("{k: 5}", "{k1: .nan}", "retrievers.bm25.bm25.k1: must be "),
+    ("seed: 7", "seed: false", "seed: must be a whole number, not false"),
+    ("max_tokens: 40", "min_score: true", "min_score: must be a number, not true"),
+    ("reader: folder", "reader: text, lines: 1", "sources.docs.lines: must be true or false, not 1"),
     ("{k: 5}", "{b: 1.5}", "retrievers.bm25.bm25.b: must be at most 1, not 1.5"),
     ("{k: 5}", "{k1: 0}", "retrievers.bm25.bm25.k1: must be more than 0, not 0"),
     ("seed: 7", "seed: -7", "seed: must be at least 0, not -7"),
@@ -145,6 +151,11 @@ IMPOSSIBLE_VALUES = [
     ("reader: folder, path: docs", "reader: folder", "a reader needs a `path`"),
     ("reader: folder,", "spider: blog, reader: folder,", "either a spider (with start URLs) or a reader"),
     ("reader: folder, path: docs", "spider: blog, start: [x.org]", "http:// or https://, not 'x.org'"),
+    (
+        "path: docs}",
+        "path: docs, schedule: every monday}",
+        "sources.docs.schedule: a schedule is a cron expression: minute, hour, day, month and day",
+    ),
     ("study: tiny", "study: Tiny Study", "study: use small letters, digits"),
     ("study: tiny", "study: 5", "study: must be text (in quotes, where it looks like a number), not 5"),
     ("t16:", "T16:", "the name `T16` will not do: use small letters"),
@@ -169,12 +180,38 @@ def test_one_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, t
         assert place == f"tiny.yaml:{where}", changed
 
 
+def test_a_whole_number_will_do_for_any_number_and_text_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPTH", "5")
+    study = read_study(write_study(tmp_path, {"{k: 5}": "{k: '${DEPTH}', k1: 2, epsilon: 1e-3}"}))
+    bm25 = study.retrievers["bm25"].recipe
+    assert (bm25.k, bm25.k1, bm25.epsilon) == (5, 2.0, 0.001), "YAML and `${NAME}` give 1e-3 and 5 as text"
+    assert isinstance(bm25.k1, float), "2 and 2.0 are one recipe, with one identity"
+
+
+@pytest.mark.parametrize("path", ['"a\\0b"', "~no-such-user/x", "a" * 5000, "/" + "a" * 5000])
+def test_what_can_be_no_path_is_told_with_its_line(tmp_path: Path, path: str) -> None:
+    found = findings(tmp_path, {"path: docs": f"path: {path}"})
+    assert len(found) == 1
+    assert found[0].startswith(f"tiny.yaml:{line_of('path: docs')}: ")
+    assert "cannot be used as a path: " in found[0]
+    found = findings(tmp_path, {"file: ferry.questions.yaml": f"file: {path}"})
+    assert len(found) == 1
+    assert "cannot be used as a path: " in found[0]
+
+
 RETRIEVER_MISTAKES = [
     ("[{bm25: {}}, {dense: {}}]", "[{bm25: {}}]", "retrievers.rrf.fuse.of: needs at least 2, has 1"),
     ("{dense: {}}]", "{dens: {}}]", "unknown key `dens`; did you mean `dense`?"),
     ("{dense: {}}]", "{dense: {j: 1}}]", "unknown key `j`; known are k"),
     ("{dense: {}}]", "{dense: {}}]\n      weights: [1, 2, 3]", "2 arms need 2 weights, not 3"),
     ("{dense: {}}]", "{dense: {}}]\n      weights: [1, -2]", "weights item 2: must be at least 0, not -2"),
+    (
+        "{dense: {}}]",
+        "{dense: {}}]\n      weights: [1, true]",
+        "retrievers.rrf.fuse.weights: must be a number",
+    ),
     ("{dense: {}}]", "{dense: {}}]\n      weights: [1, .inf]", "weights item 2: must be a finite number"),
     ("{dense: {}}]", "{dense: {}}]\n      rrf: {k: 0}", "rrf.k: must be more than 0, not 0"),
 ]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.driver import alone
+from orchestration.settings import Settings
 from warehouse.connection import connect
 from warehouse.paths import Home
 
@@ -25,7 +27,7 @@ def assay(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=280,
     )
 
 
@@ -153,6 +155,11 @@ def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study
     site = tmp_path / "site.yaml"
     assert assay("init", "https://blog.example.org/", "-o", str(site)).returncode == 0
     assert assay("check", str(site)).returncode == 0
+    assert "allow_private" not in site.read_text()
+    own = tmp_path / "own.yaml"
+    assert assay("init", "http://127.0.0.1:8000/", "-o", str(own)).returncode == 0
+    assert "allow_private: true" in own.read_text(), "else the crawl would refuse the address it was given"
+    assert assay("check", str(own)).returncode == 0
     nothing = assay("init", str(tmp_path / "absent"), "-o", str(tmp_path / "x.yaml"))
     assert nothing.returncode == 2
     assert "neither a folder nor a URL" in nothing.stderr
@@ -178,3 +185,78 @@ def test_models(assay_home: Home) -> None:
     unknown = assay("models", "fetch", "all-minilm")
     assert unknown.returncode == 2
     assert "all-MiniLM-L6-v2" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("home", "told"),
+    [
+        ("a-file", "a-file cannot be written to (Not a directory)"),
+        ("~no-such-user/x", "cannot be used as a path"),
+    ],
+)
+def test_home_that_cannot_be_used_is_a_sentence(
+    tmp_path: Path, study_path: Path, home: str, told: str
+) -> None:
+    (tmp_path / "a-file").write_text("")
+    given = home if home.startswith("~") else str(tmp_path / home)
+    done = assay("plan", str(study_path), ASSAY_HOME=given)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_output_that_cannot_be_written_is_a_sentence(tmp_path: Path, study_path: Path) -> None:
+    done = assay("init", str(study_path.parent), "-o", str(study_path / "below-a-file.yaml"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_empty_variable_is_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_HOME", "")
+    assert Settings().home == Path("var"), "not the folder that the command is typed in"
+
+
+def test_terminal_without_utf_8_and_without_stderr(assay_home: Home, study_path: Path) -> None:
+    """The leaderboard has signs that such a terminal lacks; a closed stderr is no reason not to run."""
+    study_path.write_text(
+        study_path.read_text().replace("study: town", "study: town\ndescription: Häfen – wo?")
+    )
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m orchestration.cli run "$1" 2>&-', sys.executable, str(study_path)],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout
+    assert b"nDCG @ 10" in done.stdout
+    assert done.stdout.isascii()
+
+
+def test_rebuild_waits_for_a_run_and_keeps_every_row(assay_home: Home, study_path: Path) -> None:
+    assert assay("run", str(study_path)).returncode == 0
+    with connect(assay_home.database) as connection:
+        rows = connection.execute("SELECT * FROM current_scores ORDER BY ALL").fetchall()
+    assay_home.database.write_bytes(b"torn")
+    torn = assay("report", str(study_path), "--format", "json")
+    assert torn.returncode == 1
+    assert "Move it away; `assay rebuild`" in torn.stderr
+    assay_home.database.unlink()
+    with alone(assay_home, lambda *_: None):
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "orchestration.cli", "rebuild"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert waiting.stderr is not None
+        assert f"process {os.getpid()}" in waiting.stderr.readline()
+        assert not assay_home.database.exists()
+    printed, _ = waiting.communicate(timeout=280)
+    assert waiting.returncode == 0
+    assert "scores: 2\n" in printed
+    with connect(assay_home.database) as connection:
+        assert connection.execute("SELECT * FROM current_scores ORDER BY ALL").fetchall() == rows

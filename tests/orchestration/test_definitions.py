@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dagster as dg
 import pytest
+from dagster._utils.schedules import is_valid_cron_schedule
 
-from evals.study_file import read_book
+from evals.study_file import read_book, read_study
 from orchestration.definitions import definitions_of, defs
+from tests.fakes.tiny import write_study
+from warehouse.cron import is_cron
 
 ARROWS = {
     "recipes": set(),
@@ -78,3 +83,60 @@ def test_module_level_definitions_load(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
     monkeypatch.delenv("ASSAY_BEIR", raising=False)
     assert isinstance(defs(), dg.Definitions)
+
+
+def test_sources_whose_names_differ_in_signs_only_have_a_schedule_each(tmp_path: Path) -> None:
+    more = "path: docs}\n  do-cs: {reader: folder, path: docs}\n  do_cs: {reader: folder, path: docs}"
+    study = read_study(
+        write_study(tmp_path, {"path: docs}": more, "sources: [docs]": "sources: [docs, do-cs, do_cs]"})
+    )
+    repository = definitions_of([study]).get_repository_def()
+    context = dg.build_schedule_context(repository_def=repository)
+    requests = [one.evaluate_tick(context).run_requests for one in repository.schedule_defs]
+    assert sorted(str(one.partition_key) for found in requests for one in found or ()) == [
+        "do-cs",
+        "do_cs",
+        "docs",
+    ]
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        *(
+            "0 5 * * 1",
+            "00 05 * * 1",
+            "*/15 8-18 * * mon-fri",
+            "0 0 1,15 JAN *",
+            "0 0 29 2 *",
+            "5/15 * * * *",
+        ),
+        *("every monday", "61 5 * * 1", "0 24 * * *", "0 0 0 * *", "0 0 * 13 *", "0 0 30 2 *", "*/0 * * * *"),
+        *("", "0 5 * *", "0 5 * * 1 *", "*-5 * * * *", "1-2-3 * * * *", "0 0 * * monday", "a * * * *"),
+    ],
+)
+def test_a_schedule_that_a_study_may_say_is_one_that_dagster_takes(cron: str) -> None:
+    """Else one study would keep the definitions of all of them from loading."""
+    assert is_cron(cron) == is_valid_cron_schedule(cron)
+
+
+def test_a_backfill_gives_neighbours_runs_of_their_own(tmp_path: Path) -> None:
+    """In one run with its parent, a stage would be skipped: its parent's keys are no outputs of a step."""
+    graph = definitions_of([read_study(write_study(tmp_path))]).resolve_asset_graph()
+    keys = {
+        key: graph.get(key).partitions_def.get_partition_keys()  # type: ignore[union-attr]
+        for key in graph.get_all_asset_keys()
+    }
+    alike = [
+        (graph.get(parent), graph.get(child))
+        for child in graph.materializable_asset_keys
+        for parent in graph.get(child).parent_keys & graph.materializable_asset_keys
+        if set(keys[parent]) == set(keys[child])
+    ]
+    assert {(parent.key.to_user_string(), child.key.to_user_string()) for parent, child in alike} >= {
+        ("embeddings", "indexes"),
+        ("answers", "scores"),
+    }
+    for parent, child in alike:
+        one_by_one = parent.backfill_policy == dg.BackfillPolicy.multi_run(1)
+        assert one_by_one or parent.backfill_policy != child.backfill_policy

@@ -88,7 +88,8 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(
     os.utime(ferry, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     back = Driver(study, assay_home).run()
     assert back.ok
-    assert set(built(back)) <= {"pages"}, "everything after the pages was built from these contents before"
+    # The text of before is a new version of its document; what is made of it was made of it before.
+    assert set(built(back)) <= {"pages", "documents"}
     assert rows(assay_home, "SELECT min(value) FROM current_scores WHERE metric = 'evidence_coverage@5'") == [
         (1.0,)
     ]
@@ -224,6 +225,21 @@ def test_dagster_sees_what_changed(
     assert status == {"words": StaleStatus.STALE, "meaning": StaleStatus.FRESH}
 
 
+def test_scheduled_crawl_is_a_row_and_its_documents_are_made(assay_home: Home, study_path: Path) -> None:
+    """What a schedule of the UI starts, without the driver: pages and documents of one source."""
+    from orchestration.definitions import definitions_of
+
+    definitions = definitions_of([read_study(study_path)])
+    with dg.DagsterInstance.get() as instance:
+        done = definitions.resolve_job_def("crawl_texts").execute_in_process(
+            instance=instance, partition_key="texts"
+        )
+        assert done.success
+        for stage in ("pages", "documents"):
+            assert instance.get_materialized_partitions(dg.AssetKey(stage)) == {"texts"}
+    assert rows(assay_home, "SELECT source, new FROM crawls") == [("texts", 3)]
+
+
 def test_second_driver_waits_for_the_first(assay_home: Home, study_path: Path) -> None:
     holder = (
         "import fcntl, os, sys, time\n"
@@ -269,3 +285,21 @@ def test_cell_that_cannot_be_run_stays_on_the_leaderboard_without_values(
     mended = Driver(edit("max_tokens: 256", "max_tokens: 512"), assay_home).run()
     assert mended.ok
     assert rows(assay_home, sql + "AND chunking = 't400' GROUP BY ALL")[0][3] == 2
+
+
+def test_a_budget_is_what_all_stages_of_a_run_spend_together(
+    assay_home: Home, edit: Callable[[str, str], Study]
+) -> None:
+    # Each call costs 0.15 USD, so that two of them spend the budget; the cells would make six.
+    with FakeOpenAI(
+        respond=lambda _: answer("Words.", prompt_tokens=1_000_000, completion_tokens=0)
+    ) as server:
+        model = f"model: openai/gpt-4o-mini, api_base: {server.api_base}"
+        edit("quote: {extractive: {passages: 2, max_tokens: 40}}", f"words: {{llm: {{{model}}}}}")
+        edit("study: town", "study: town\nbudget: {usd: 0.3}")
+        study = edit("words: {bm25: {k: 5}}", f"words: [{{hyde: {{by: llm, {model}}}}}, {{bm25: {{k: 5}}}}]")
+        report = Driver(study, assay_home).run()
+        assert not report.ok
+        assert len(server.requests) == 2
+        spent = rows(assay_home, "SELECT sum(usd) FROM llm_calls")
+    assert spent == [(pytest.approx(0.3),)]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.storage.event_log.sqlite import sqlite_event_log as storage
 
-from orchestration.event_log import shared_engines
+from orchestration.event_log import plain_failures, shared_engines
+from warehouse.errors import AssayError
 
 
 def test_events_go_through_a_handful_of_engines(tmp_path: Path) -> None:
@@ -18,3 +20,19 @@ def test_events_go_through_a_handful_of_engines(tmp_path: Path) -> None:
         assert 1 <= len(engines) <= 3
         assert instance.get_materialized_partitions(dg.AssetKey("a")) == {f"p{n}" for n in range(20)}
     assert storage.create_engine is before
+
+
+def test_torn_log_is_a_sentence_without_its_sql(tmp_path: Path) -> None:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        instance.report_runless_asset_event(dg.AssetMaterialization("a"))
+    for path in (tmp_path / "history" / "runs").glob("*.db"):
+        path.write_bytes(b"this was a spreadsheet\n" * 1000)
+    with (
+        pytest.raises(AssayError) as caught,
+        plain_failures(tmp_path),
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+    ):
+        instance.report_runless_asset_event(dg.AssetMaterialization("a"))
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path}: Dagster's log of runs cannot be used (file is not a database)")
+    assert "SELECT" not in message

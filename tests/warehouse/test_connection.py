@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from warehouse.connection import connect, migrate
-from warehouse.errors import AssayError, CorruptFileError, LockedError
+from warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
 
 HOLD = """
 import sys, duckdb
@@ -111,3 +112,32 @@ def test_the_file_is_free_again_after_an_error_in_the_block(tmp_path: Path) -> N
         raise RuntimeError
     command = [sys.executable, "-c", "import duckdb, sys; duckdb.connect(sys.argv[1]).close()", str(path)]
     subprocess.run(command, check=True, env=dict(os.environ), timeout=60)
+
+
+@pytest.mark.parametrize("given", ["soon", "nan", "-1", "inf"])
+def test_a_time_to_wait_that_is_none_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("ASSAY_LOCK_WAIT", given)
+    with (
+        pytest.raises(InputError, match=f"ASSAY_LOCK_WAIT is a number of seconds, as in 60, not '{given}'"),
+        connect(tmp_path / "assay.duckdb"),
+    ):
+        pass
+
+
+def test_what_the_system_refuses_is_not_called_a_broken_file(tmp_path: Path) -> None:
+    """A link into a folder that is not there: as with missing rights, a rebuild would mend nothing."""
+    (tmp_path / "assay.duckdb").symlink_to(tmp_path / "absent" / "assay.duckdb")
+    with pytest.raises(AssayError) as caught, connect(tmp_path / "assay.duckdb"):
+        pass
+    assert "rebuild" not in str(caught.value)
+    assert str(tmp_path / "assay.duckdb") in str(caught.value)
+
+
+def test_a_disk_that_fills_up_is_a_sentence(tmp_path: Path) -> None:
+    with (
+        pytest.raises(AssayError, match=r"assay.duckdb: IO Error: No space left"),
+        connect(tmp_path / "assay.duckdb"),
+    ):
+        raise duckdb.IOException("IO Error: No space left on device\nStack Trace: …")

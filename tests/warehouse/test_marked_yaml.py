@@ -143,3 +143,12 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes("name: Köln".encode("latin-1"))
     with pytest.raises(InputError, match=r"latin\.yaml: cannot be read as UTF-8 text"):
         load(tmp_path / "latin.yaml")
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1b", "\ufffe"])
+def test_a_control_character_is_told_with_its_line(tmp_path: Path, character: str) -> None:
+    found = refused(tmp_path, f"study: demo\nseed: 7{character}\n")
+    assert found == (
+        f"{tmp_path / 'study.yaml'}:2: not valid YAML: "
+        f"the control character U+{ord(character):04X} stands there",
+    )

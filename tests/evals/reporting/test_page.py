@@ -205,3 +205,12 @@ def test_report_data_refuses_a_frame_without_its_columns(data: ReportData) -> No
         dataclasses.replace(data, created_at=data.created_at.replace(tzinfo=None))
     with pytest.raises(ValueError, match="at least one metric"):
         dataclasses.replace(data, metrics=())
+
+
+def test_a_long_name_may_break_on_the_leaderboard_and_a_short_one_never(data: ReportData) -> None:
+    """A name may have 60 characters; unbroken, two of them push the numbers out of a screen."""
+    short, long = "tokens-508-170", "a-retriever-with-quite-a-long-name-that-says-what-it-does"
+    board = data.leaderboard.with_columns(pl.lit(short).alias("chunking"), pl.lit(long).alias("retriever"))
+    made = render_html(dataclasses.replace(data, leaderboard=board))
+    assert f'<td class="part">{short}</td>' in made
+    assert f'<td class="part long">{long.replace("-", "-<wbr>")}</td>' in made
