@@ -92,10 +92,9 @@ def as_asset(
         work = Work(home(), options.progress, purses=options.purses, dagster=context)
         outcomes = []
         cursor = context.instance.event_log_storage.get_maximum_record_id()
-        keys = stage.keys()
-        if (
-            not keys
-        ):  # its placeholder has nothing to be made of; left out, it would fail every backfill of all
+        keys = set(stage.keys())
+        if not keys:
+            # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
             context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
         for outcome in build_keys(stage, [key for key in context.partition_keys if key in keys], work):
             outcomes.append(outcome)
