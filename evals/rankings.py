@@ -106,7 +106,9 @@ class Rankings(Stage):
         tokenizer = study.chunkings[cell.chunking].tokenizer
         kit = replace(kit, count=lambda texts: tokenizer_of(tokenizer, work).count(texts))
         if n_train:
-            train = apart(read_questions(set_artifacts[len(asked_sets) :], work), questions)
+            known = read_questions(set_artifacts[len(asked_sets) :], work)
+            train = apart(known, questions)
+            left_out = len(known) - len(train)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
             recipe = recipe.tuned(_cases(recipe, train, embedder, kit), index, study.tuning_metric)
         asker = Asker(recipe, index, vectors, kit, study.trace)
@@ -116,6 +118,7 @@ class Rankings(Stage):
         chosen = kit.made.pop(TUNED, ())
         if chosen:
             built.meta["tuned"] = [one._asdict() for one in chosen]
+            built.meta["train_questions_left_out"] = left_out
         # What was said of train questions decided the weights.
         return _with_notes(built, [*kit.notes, *(note for one in asked for note in one.notes)])
 

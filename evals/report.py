@@ -246,18 +246,21 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
     for name, recipe in {**study.retrievers, **study.generators}.items():
         recipes[name] = _yaml(recipe.model_dump(mode="json", exclude_none=True))
     for ranking, cell in grid.rankings.items():
-        for tuned in _meta(store.current("rankings", ranking)).get("tuned", ()):
-            recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {_tuned(tuned)}"
+        meta = _meta(store.current("rankings", ranking))
+        for tuned in meta.get("tuned", ()):
+            told = _tuned(tuned, meta.get("train_questions_left_out", 0))
+            recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {told}"
     return recipes
 
 
-def _tuned(chosen: dict[str, Any]) -> str:
+def _tuned(chosen: dict[str, Any], left_out: int) -> str:
     """Say what was chosen on train questions (`evals.retrieving.tuning.Chosen`)."""
     weights = " : ".join(f"{weight:.3f}" for weight in chosen["weights"])
     arms = " : ".join(chosen["arms"])
     return (
         f"weights {weights} ({arms}) were chosen on {chosen['questions']} train questions, "
         f"by {chosen['metric']} {chosen['value']:.4f} there"
+        + (f"; {left_out} that are test questions, too, were left out" if left_out else "")
     )
 
 

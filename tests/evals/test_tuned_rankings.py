@@ -71,6 +71,7 @@ def test_weights_are_chosen_on_train_questions_and_test_questions_alone_are_meas
             sync(connection, bench.store, stage, bench.stages[stage].keys())
     data = report_data(bench.study, bench.home)
     assert "were chosen on 2 train questions, by ndcg@10" in (data.recipes or {})["tuned"]
+    assert "left out" not in (data.recipes or {})["tuned"]
     assert data.losses is not None
     assert set(data.losses["question_id"]) <= asked
 
@@ -97,6 +98,7 @@ def test_a_test_question_under_another_id_is_not_tuned_on(make_bench: MakeBench,
     bench.build("chunks", "embeddings", "indexes", "questions", "rankings")
     (chosen,) = bench.artifact("rankings", KEY).meta["tuned"]
     assert chosen["questions"] == 2, "and not the fourth, which is a test question"
+    assert bench.artifact("rankings", KEY).meta["train_questions_left_out"] == 1
 
 
 @pytest.mark.models
