@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Sequence
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,7 @@ class EmbeddingApi:
                 if wait is None:
                     reason = f"{type(error).__name__}: {error}"
                     raise EmbeddingError(_status(error), reason) from error
-                time.sleep(wait)
+                sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
 

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import threading
-import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from time import perf_counter, sleep
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -254,17 +254,17 @@ class Gateway:
             **_given(api_key=api_key or _key(name, api_base)),
         }
         for attempt in range(self.retries + 1):
-            start = time.perf_counter()
+            start = perf_counter()
             try:
                 response = litellm.completion(**arguments)
             except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
-                seconds = time.perf_counter() - start
+                seconds = perf_counter() - start
                 wait = _wait(error, attempt) if attempt < self.retries else None
                 if wait is None:
                     return _failed(call_id, error, seconds), None
-                time.sleep(wait)
+                sleep(wait)
             else:
-                return _read(call, call_id, response, time.perf_counter() - start)
+                return _read(call, call_id, response, perf_counter() - start)
         raise AssertionError("the last attempt returns")
 
 

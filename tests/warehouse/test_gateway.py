@@ -229,7 +229,7 @@ def test_a_reason_holds_no_secret_in_another_writing(monkeypatch: pytest.MonkeyP
 def test_passing_failures_are_tried_again(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(module, "sleep", lambda seconds: None)
     server.add(failure(code, "not now"), answer("Paris."))
     assert ask(gateway, server).text == "Paris."
 
@@ -288,7 +288,7 @@ def test_without_a_wish_the_waits_double(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(time, "sleep", waited.append)
+    monkeypatch.setattr(module, "sleep", waited.append)
     server.add(rate_limited(), failure(500, "overloaded"), answer("Paris."))
     assert ask(gateway, server).text == "Paris."
     assert waited == [1.0, 2.0]
