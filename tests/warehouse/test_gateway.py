@@ -54,7 +54,7 @@ def server() -> Iterator[FakeOpenAI]:
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    with Gateway(Home(tmp_path), timeout=5.0) as made:
+    with Gateway(Home(tmp_path), timeout=60.0) as made:
         yield made
 
 
