@@ -17,17 +17,22 @@ from crawlers.spiders.base import spider_of
 from warehouse.pages import media_type
 
 
-class HeadersExtension:
-    """Stops a download at its headers where the body could not be used, so that no image is downloaded."""
-
+class _Extension:
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        crawler.signals.connect(self.headers_received, signals.headers_received)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the extension of a crawl."""
         return cls(crawler)
+
+
+class HeadersExtension(_Extension):
+    """Stops a download at its headers where the body could not be used, so that no image is downloaded."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        crawler.signals.connect(self.headers_received, signals.headers_received)
 
     def headers_received(self, headers: Headers, request: Request) -> None:
         """End a download of a media type that the spider has no use for."""
@@ -39,17 +44,12 @@ class HeadersExtension:
             raise StopDownload(fail=False)
 
 
-class BytesExtension:
+class BytesExtension(_Extension):
     """Counts the bytes of all bodies as they come in, those of refused pages too."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
+        super().__init__(crawler)
         crawler.signals.connect(self.bytes_received, signals.bytes_received)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension of a crawl."""
-        return cls(crawler)
 
     def bytes_received(self, data: bytes) -> None:
         """Add a part of a body."""
@@ -57,18 +57,13 @@ class BytesExtension:
             spider.received_bytes += len(data)
 
 
-class CrawlDelayExtension:
+class CrawlDelayExtension(_Extension):
     """Keeps to the Crawl-delay of a robots.txt where it is longer than the source's own delay."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
+        super().__init__(crawler)
         self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
         crawler.signals.connect(self.robots_parsed, signals.robots_parsed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension of a crawl."""
-        return cls(crawler)
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         """Slow down requests to the host of ``request``."""

@@ -7,6 +7,7 @@ and the scores stay those by which the passages were found. Whatever reads a ran
 
 from __future__ import annotations
 
+import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -180,8 +181,9 @@ class Kit:
 
 @dataclass(frozen=True)
 class Query:
-    """A question on its way through a retriever.
+    r"""A question on its way through a retriever.
 
+    text: letters and accents composed (Unicode's form NFC), as in all documents, however it was typed
     vector: its unit vector, shape (dimensions,); None when no part of the retriever needs one
     asked_at: ISO 8601 date or time at which it is asked; None: not known
     conversation: what was said before it, oldest first, question and answer by turns
@@ -189,6 +191,9 @@ class Query:
     allowed: which rows of the index may be found, shape (chunks,); None: all
     where: the same as a LanceDB predicate, where it is known as one
     trace: where steps note their candidates; None: nobody asks
+
+    >>> Query("Fa\u0308hre").text
+    'Fähre'
     """
 
     text: str
@@ -200,6 +205,10 @@ class Query:
     where: str | None = None
     kit: Kit = field(default_factory=Kit)
     trace: Trace | None = None
+
+    def __post_init__(self) -> None:
+        if not unicodedata.is_normalized("NFC", self.text):
+            object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text))
 
     def key(self) -> tuple[object, ...]:
         """Return what can change its ranking, to look it up by."""

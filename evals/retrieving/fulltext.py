@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import ClassVar
 
 import numpy as np
@@ -51,8 +50,7 @@ def matching(query: Query, index: OpenIndex, k: int) -> Ranking:
 def _search(text: str, limit: int, index: OpenIndex, where: str | None) -> tuple[Rows, Scores]:
     from lancedb.query import MatchQuery
 
-    words = unicodedata.normalize("NFC", text).split(maxsplit=WORDS)[:WORDS]  # as documents are stored
-    match = MatchQuery(" ".join(words), "text")
+    match = MatchQuery(" ".join(text.split(maxsplit=WORDS)[:WORDS]), "text")
     search = index.table.search(match, query_type="fts").select(["chunk_id", "_score"]).limit(limit)
     found = (search.where(where, prefilter=True) if where else search).to_arrow()
     rows = np.array([index.positions[chunk_id] for chunk_id in found["chunk_id"].to_pylist()], np.int64)

@@ -69,6 +69,5 @@ def _named(text: str, index: OpenIndex) -> Iterator[str]:
     from evals.understanding.entities import Entities
     from evals.understanding.gazetteer import learnt
 
-    composed = unicodedata.normalize("NFC", text)
-    for found in learnt(index, {}, Entities().specific).find(composed, AS_WRITTEN):
+    for found in learnt(index, {}, Entities().specific).find(text, AS_WRITTEN):
         yield from map(_folded, found.values)
