@@ -66,9 +66,10 @@ def crawl(tmp_path_factory):
 def test_what_became_of_every_address(crawl):
     row, pages, _, _ = crawl
     circle = "redirects in a circle"
+    (last,) = (path for path in pages if path.startswith("/circle-"))  # the one whose answer came second
     assert pages == {
         "/self": circle,
-        "/circle-2": circle,
+        last: circle,
         "/port": "redirects to no URL",
         "/user": "redirects to a URL with a user name",
         "/file": "redirects to what is no web page: file",
