@@ -28,7 +28,8 @@ class Pages(Stage):
         "Materializing it crawls again: unchanged pages are not stored twice."
     )
     checks: ClassVar[dict[str, str]] = {
-        "has_pages": "At least one page was stored, and fewer pages failed than were stored."
+        "has_pages": "At least one page was stored, and fewer pages failed than were stored.",
+        "not_cut": "No limit cut off what the source holds more.",
     }
     crawls = True
     by_source = True
@@ -70,13 +71,21 @@ class Pages(Stage):
             f"{len(stored)} pages stored, {failed} failed",
             {"failed": dict(reasons)},
         )
+        limit = str(crawl["outcome"])
+        cut = Check(
+            "not_cut",
+            not limit.startswith("limit: "),
+            f"{limit} cut the source off: it holds more than the {len(stored)} pages that are stored",
+            {"outcome": limit},
+            severe=False,
+        )
         meta = {
             "pages": len(stored),
             "bytes": int(stored["size"].sum() or 0),
             "failed": dict(reasons),
             "crawl": {name: crawl[name] for name in crawl if name != "failed"},
         }
-        return Built(manifest_digest(manifest), meta, (check,))
+        return Built(manifest_digest(manifest), meta, (check, cut))
 
 
 def fingerprint(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from crawlers.journal import Row
-from crawlers.store import STOPPED, PageStore
+from crawlers.store import FINISHED, STOPPED, PageStore
 from warehouse.errors import AssayError
 from warehouse.paths import Home
 from warehouse.source import Source
@@ -58,22 +58,14 @@ def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: fl
 
 
 def _read(home: Home, name: str, source: Source) -> Row:
-    from crawlers.reading import READERS
+    from crawlers.reading import Reading
 
-    number = size = 0
-    outcome = "finished"
+    reading = Reading(source)
     with PageStore(home, name) as store:
-        for page in READERS[source.reader or ""](source):
-            if number >= source.limits.pages:
-                outcome = f"limit: {number} pages"
-                break
-            if size >= source.limits.bytes:
-                outcome = f"limit: {source.limits.bytes} bytes"
-                break
+        for page in reading.pages():
             store.add(page)
-            number += 1
-            size += len(page.body or b"")
-        return store.finish(outcome, number, size, complete=outcome == "finished")
+        outcome = reading.limit or FINISHED
+        return store.finish(outcome, reading.number, reading.size, complete=reading.limit is None)
 
 
 def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: float) -> Row:

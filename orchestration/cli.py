@@ -109,6 +109,8 @@ def check(study: StudyArgument) -> None:
 
     found = _study(study)
     questions = len(read_questions_of(found))
+    for warning in _cut_off(found):
+        say(f"warning: {warning}")
     say(
         f"{found.path}: good. {len(found.cells())} cells, {questions} questions, "
         f"{len(found.metrics)} metrics."
@@ -268,6 +270,18 @@ def _check_questions(study: Study) -> None:
     from evals.grid import read_questions_of
 
     read_questions_of(study)
+
+
+def _cut_off(study: Study) -> list[str]:
+    """Say of which sources of files a limit cuts a part off."""
+    from crawlers.reading import cut
+    from evals.grid import Grid
+
+    found = []
+    for name, source in Grid([study]).build.sources.items():
+        if limit := cut(source):
+            found.append(f"{study.path}: source {name}: {limit} cuts off the rest of {source.path}")
+    return found
 
 
 def _walk(

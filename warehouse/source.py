@@ -37,8 +37,14 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 }
 
 
+UNLIMITED = 2**53 - 1  # what no folder holds, and every JSON parser reads as it is
+
+
 class Limits(Strict):
     """Bounds of one crawl; a crawl that meets one ends in good order and says so.
+
+    The defaults are those of a spider. A reader reads all that its path holds: of it, `pages`, `seconds` and
+    `bytes` are unlimited unless said; `depth` says nothing.
 
     pages: stored or failed; ten times as many, and never under 1,000, may be followed only (sections, lists)
     depth: links from a start URL; the next page of the same list is no deeper
@@ -172,6 +178,19 @@ class Source(Strict):
             return given
         host = domains[0] if isinstance(domains, list | tuple) and domains else EURLEX
         return {**given, "start": [_act_url(one, str(host), language) for one in start]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reads_to_the_end(cls, given: Any) -> Any:
+        """Set no limit to a reader but those that are said: what a site may hold, and a folder, differ."""
+        if not isinstance(given, dict) or given.get("reader") is None:
+            return given
+        said = given.get("limits", {})
+        if isinstance(said, Limits):
+            said = said.model_dump(exclude_unset=True)
+        if not isinstance(said, dict):
+            return given
+        return {**given, "limits": {**dict.fromkeys(("pages", "seconds", "bytes"), UNLIMITED), **said}}
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:

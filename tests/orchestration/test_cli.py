@@ -165,6 +165,22 @@ def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study
     assert "neither a folder nor a URL" in nothing.stderr
 
 
+def test_a_limit_that_cuts_files_off_is_told_by_check_run_and_report(
+    assay_home: Home, study_path: Path
+) -> None:
+    whole = study_path.read_text()
+    assert "limit: " not in assay("check", str(study_path)).stderr
+    study_path.write_text(whole.replace("path: texts}", "path: texts, limits: {pages: 2}}"))
+    checked = assay("check", str(study_path))
+    assert checked.returncode == 0
+    assert "source texts: limit: 2 pages cuts off the rest of" in checked.stderr
+    done = assay("run", str(study_path))
+    assert done.returncode == 0, done.stderr
+    told = "limit: 2 pages cut the source off"
+    assert told in " ".join(done.stdout.split())
+    assert told in (assay_home.reports / "town.html").read_text()
+
+
 def test_crawl_again(assay_home: Home, study_path: Path) -> None:
     assert assay("crawl", "texts", "--study", str(study_path)).returncode == 0
     (study_path.parent / "texts" / "new.txt").write_text("The bakery sells rolls from six in the morning.")
