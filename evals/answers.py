@@ -21,9 +21,10 @@ from evals.rankings import open_index, purse_of, read_questions
 from evals.study import Cell, Extractive, Llm, Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
-from warehouse.gateway import Gateway, Reply, local_weights
+from warehouse.gateway import Gateway, served_by
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.replies import Reply
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
 
 
@@ -61,8 +62,8 @@ class Answers(Stage):
         parts: list[Any] = [generator.identity()]
         if isinstance(recipe, Llm):
             parts += [PROMPT_DIGEST, study.seed]  # the seed goes to the model
-            weights = local_weights(recipe.model)
-            parts += [weights] if weights else []
+            served = served_by(recipe.model, recipe.api_base)
+            parts += [served] if served else []
         else:
             parts.append(study.embedders[cell.embedder].revision())
         sample = [cell.sample, study.seed] if cell.sample is not None else None
@@ -270,8 +271,10 @@ def _built(rows: list[dict[str, Any]]) -> Built:
         "from_cache": sum(bool(row["cached"]) for row in rows),
     }
     if again:
+        # What was not asked is told by the failure that stopped it.
+        first = next((row for row in again if row["status"] != Status.NOT_RUN), again[0])
         meta["incomplete"] = (
-            f"{len(again)} of {len(rows)} answers failed, first: {again[0]['status']}: {again[0]['reason']}"
+            f"{len(again)} of {len(rows)} answers failed, first: {first['status']}: {first['reason']}"
         )
     content = [[row["question_id"], row["status"], row["answer"], row["chunk_ids"]] for row in rows]
     return Built(digest(content), meta, complete=not again)

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warehouse import gateway
+from warehouse import call_failures
 from warehouse.errors import AssayError
+from warehouse.model_servers import given, litellm, placeholder_key, server_of
+from warehouse.redaction import one_line
+from warehouse.replies import price
 from warehouse.schemas import Status
 from warehouse.spending import Purse
 
@@ -30,7 +33,7 @@ class EmbeddingError(AssayError):
 
     def __init__(self, status: Status, reason: str) -> None:
         self.status = status
-        self.reason = gateway._one_line(reason)
+        self.reason = one_line(reason)
         super().__init__(f"{status.value}: {self.reason}")
 
 
@@ -99,12 +102,12 @@ class EmbeddingApi:
             response = self._ask(texts)
             return response
         finally:
-            cost = gateway._price(self.model, response) if response is not None else None
+            cost = price(self.model, response) if response is not None else None
             self._purse.close(self.model, cost, answered=response is not None)
 
     def _ask(self, texts: list[str]) -> Any:
-        litellm = gateway._litellm()
-        litellm.DEFAULT_MAX_RETRIES = 0  # for embeddings, LiteLLM takes `max_retries=0` for none given
+        module = litellm()
+        module.DEFAULT_MAX_RETRIES = 0  # for embeddings, LiteLLM takes `max_retries=0` for none given
         arguments = {
             "model": self.model,
             # Servers refuse an empty text.
@@ -113,8 +116,8 @@ class EmbeddingApi:
             "timeout": self.timeout,
             "num_retries": 0,  # retried here, where Retry-After is in hand
             "max_retries": 0,
-            **gateway._given(
-                api_base=self.base, api_key=gateway._key(self.model, self.base), dimensions=self.dimensions
+            **given(
+                api_base=self.base, api_key=placeholder_key(self.model, self.base), dimensions=self.dimensions
             ),
         }
         if self.dimensions:
@@ -122,24 +125,19 @@ class EmbeddingApi:
             arguments["allowed_openai_params"] = ["dimensions"]
         for attempt in range(self.retries + 1):
             try:
-                return litellm.embedding(**arguments)
+                return module.embedding(**arguments)
             except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
-                wait = gateway._wait(error, attempt) if attempt < self.retries else None
+                wait = call_failures.retry_wait(error, attempt) if attempt < self.retries else None
                 if wait is None:
-                    reason = f"{type(error).__name__}: {error}"
-                    raise EmbeddingError(_status(error), reason) from error
+                    reason = call_failures.obstacle(error, self.model, self.base, answered=False)
+                    raise EmbeddingError(_status(error), reason or call_failures.reason_of(error)) from error
                 sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
 
-def server_of(model: str, base: str | None) -> str | None:
-    """Return the URL that will be asked, which may come from the environment; None: the provider's own."""
-    return gateway._base(model, base)
-
-
 def _status(error: Exception) -> Status:
     # LiteLLM tells a text that is too long from other bad requests for completions only.
-    return Status.TRUNCATED if _TOO_LONG.search(str(error)) else gateway._status(error)
+    return Status.TRUNCATED if _TOO_LONG.search(str(error)) else call_failures.status_of(error)
 
 
 def _vectors(response: Any, n_texts: int) -> Matrix:

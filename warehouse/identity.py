@@ -25,7 +25,8 @@ def digest(value: object) -> str:
     >>> len(digest("x"))
     20
     """
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:DIGEST_LENGTH]
+    data = canonical(value).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()[:DIGEST_LENGTH]
 
 
 def digest_strings(parts: Iterable[str]) -> str:

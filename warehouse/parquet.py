@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from warehouse.errors import CorruptFileError
+from warehouse.redaction import encodable
 
 
 @contextmanager
@@ -71,5 +72,20 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
 
 
 def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
-    """Make a frame of ``rows`` with exactly the columns and types of ``schema``, in its order."""
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    """Make a frame of ``rows`` with exactly the columns and types of ``schema``, in its order.
+
+    A lone surrogate, which no file can hold, becomes a question mark: one odd letter in the reason of one row
+    must not lose the others.
+    """
+    try:
+        return pl.DataFrame(rows, schema=schema, orient="row")
+    except UnicodeEncodeError:
+        return pl.DataFrame([_storable(row) for row in rows], schema=schema, orient="row")
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {name: _storable(one) for name, one in value.items()}
+    return [_storable(one) for one in value] if isinstance(value, list | tuple) else value

@@ -10,8 +10,10 @@ from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 from assets.cleaning.run import Cleaned, version_of
-from warehouse.gateway import LOCAL, Gateway, Reply, json_format, local_weights
+from warehouse.gateway import Gateway, json_format, served_by
 from warehouse.identity import digest
+from warehouse.model_servers import LOCAL
+from warehouse.replies import Reply
 from warehouse.schemas import RETRYABLE, Status
 from warehouse.source import DateBy
 
@@ -39,8 +41,8 @@ _FORMAT = json_format(
 
 def identity_of(date_by: DateBy) -> str:
     """Digest all that changes what is asked, and of whom: model, server, prompt, a local model's weights."""
-    weights = local_weights(date_by.model)
-    return digest([date_by.model, date_by.api_base, weights, _PROMPT, _FORMAT, _HEAD, CODE_VERSION])
+    served = served_by(date_by.model, date_by.api_base)
+    return digest([date_by.model, date_by.api_base, served, _PROMPT, _FORMAT, _HEAD, CODE_VERSION])
 
 
 class Found(NamedTuple):

@@ -140,7 +140,7 @@ class EmbedderRecipe(Recipe):
     def _weights(self) -> str:
         if self.api is None:
             return weights.identity(self.model, self.commit)
-        from warehouse.embedding_api import server_of
+        from warehouse.model_servers import server_of
 
         tokenizer = self.api.tokenizer if self.overflow != "fail" else None
         tokens = weights.identity(tokenizer) if tokenizer else None

@@ -10,9 +10,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from assets.embedding.windows import encodable
-from warehouse.gateway import LOCAL, Gateway, Reply, json_format, local_weights
+from warehouse.gateway import Gateway, json_format, served_by
 from warehouse.identity import digest
+from warehouse.model_servers import LOCAL
 from warehouse.recipe import Recipe
+from warehouse.replies import Reply
 from warehouse.schemas import Status
 
 SUMMARY = (
@@ -64,7 +66,7 @@ class Enrichment(Recipe):
     def identity(self) -> str:
         """Digest all that changes what the model is asked, and a local model's weights."""
         asked = self.model_dump(mode="json", exclude={"budget_usd", "index"})
-        return digest([asked, local_weights(self.model), PROMPTS, self.code_version])
+        return digest([asked, served_by(self.model, self.api_base), PROMPTS, self.code_version])
 
 
 class Task(NamedTuple):

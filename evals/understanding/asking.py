@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from evals.retrieving.clock import Spent
 from evals.retrieving.contract import Query, Understanding
 from evals.understanding.notes import note
-from warehouse.gateway import Gateway, json_format, local_weights
+from warehouse.gateway import Gateway, json_format, served_by
 from warehouse.identity import digest
 from warehouse.recipe import Strict
 from warehouse.schemas import Status
@@ -50,12 +50,12 @@ class ByModel(Understanding):
         return self
 
     def versions(self) -> list[str]:
-        """Return the code version; with a model, also the digests of its prompt and of local weights."""
+        """Return the code version; with a model, also the digests of its prompt and of who answers."""
         return super().versions() if self.model is None else [*super().versions(), *self._asked(self.model)]
 
     def _asked(self, model: str) -> list[str]:
-        weights = local_weights(model)
-        return [digest([self.prompt, DATA_ONLY]), *([weights] if weights else [])]
+        served = served_by(model, self.api_base)
+        return [digest([self.prompt, DATA_ONLY]), *([served] if served else [])]
 
     def ask(
         self,

@@ -19,7 +19,7 @@ from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.tiny import TEXTS, Bench, write_study
-from warehouse import gateway
+from warehouse import call_failures
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ENRICHMENTS
@@ -99,7 +99,7 @@ def test_an_unchanged_text_is_paid_once(tmp_path: Path, server: FakeOpenAI, weig
 def test_a_failing_server_leaves_typed_rows_and_the_next_run_asks_for_those_alone(
     tmp_path: Path, weights: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "_wait", lambda error, attempt: None)
+    monkeypatch.setattr(call_failures, "retry_wait", lambda error, attempt: None)
     broken = {"yes"}
 
     def sometimes(request: Received) -> Scripted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from evals.grid import Grid
 from evals.question_files import UNANSWERED
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse import gateway
+from warehouse import call_failures
 from warehouse.artifacts import Artifact
 from warehouse.parquet import read_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
@@ -41,7 +42,7 @@ def outcome(bench: Bench, key: str) -> Outcome:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(gateway, "_wait", lambda _error, _attempt: None)  # one attempt a question
+    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)  # one attempt a question
     with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
         yield fake
 
@@ -230,3 +231,45 @@ def test_another_prompt_model_or_text_is_another_answer(llm_bench: Bench, make_b
     before_answers(llm_bench)
     outcome(llm_bench, KEY)
     assert llm_bench.artifact("answers", KEY).identity != first.identity
+
+
+def test_an_odd_letter_in_one_failure_loses_no_other_answer(llm_bench: Bench, server: FakeOpenAI) -> None:
+    before_answers(llm_bench)
+    server.add(failure(400, "no \ud800 here"))
+    found = outcome(llm_bench, "tiny.t16.minilm.bm25.llm")
+    assert found.error is not None
+    assert "1 of 3 answers failed" in found.error
+    statuses = Counter(row["status"] for row in rows(llm_bench, "tiny.t16.minilm.bm25.llm").values())
+    assert statuses == {"ok": 2, "error": 1}
+
+
+def test_a_refused_key_is_told_once_and_no_further_question_is_sent(
+    llm_bench: Bench, server: FakeOpenAI
+) -> None:
+    before_answers(llm_bench)
+    server.respond = lambda _received: failure(401, "Incorrect API key provided")
+    found = outcome(llm_bench, "tiny.t16.minilm.bm25.llm")
+    assert len(server.requests) == 1
+    assert found.error is not None
+    assert found.error.startswith("3 of 3 answers failed, first: error: AuthenticationError")
+    statuses = Counter(row["status"] for row in rows(llm_bench, "tiny.t16.minilm.bm25.llm").values())
+    assert statuses == {"error": 1, "not_run": 2}
+    server.respond = lambda _received: answer("At noon.")
+    assert outcome(llm_bench, "tiny.t16.minilm.bm25.llm").ok  # the next run asks what was not asked
+
+
+def test_another_server_behind_the_same_name_answers_anew(
+    make_bench: MakeBench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench({EXTRACTIVE: "  llm: {llm: {model: openai/any, passages: 2}}\n", DENSE: ""})
+    before_answers(bench)
+    key = "tiny.t16.minilm.bm25.llm"
+    monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
+    assert outcome(bench, key).ok
+    with FakeOpenAI(respond=lambda _received: answer("At one.")) as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.api_base)
+        assert outcome(bench, key).computed
+        assert {row["answer"] for row in rows(bench, key).values()} == {"At one."}
+    monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
+    again = outcome(bench, key)
+    assert (again.ok, again.computed) == (True, False)  # the first server's answers are still there

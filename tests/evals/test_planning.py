@@ -14,7 +14,7 @@ from assets.stage import Need
 from evals.planning import MEAN_PASSAGE, PROMPT_TOKENS, Plan, _passage_tokens, plan
 from tests.fakes.openai_server import FakeOpenAI, answer, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse import gateway
+from warehouse import call_failures
 from warehouse.pages import write_manifest
 from warehouse.parquet import frame, read_parquet
 from warehouse.schemas import PAGES
@@ -27,7 +27,7 @@ INDEX = "ferries.t16.minilm"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(gateway, "_wait", lambda _error, _attempt: None)
+    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)
     with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
         yield fake
 

@@ -19,12 +19,19 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Scripted:
-    """One response. `delay`: seconds of silence before it, which the server's end cuts short."""
+    """One response.
+
+    delay: seconds of silence before it, which the server's end cuts short
+    repeats: how many times the body is sent, one after another
+    pause: seconds between two of them
+    """
 
     body: bytes
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    repeats: int = 1
+    pause: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -113,12 +120,14 @@ class FakeOpenAI:
     """Answers each request with the next scripted response; with `respond`, then with what that makes of it.
 
     requests: what came in, in order
+    n_bytes: of bodies that were sent
     """
 
     def __init__(self, *script: Scripted, respond: Callable[[Received], Scripted] | None = None) -> None:
         self.script = deque(script)
         self.respond = respond
         self.requests: list[Received] = []
+        self.n_bytes = 0
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -168,10 +177,15 @@ class FakeOpenAI:
                 try:
                     self.send_response(scripted.status)
                     headers = {"Content-Type": "application/json", **scripted.headers}
-                    for name, value in {**headers, "Content-Length": str(len(scripted.body))}.items():
+                    length = len(scripted.body) * scripted.repeats
+                    for name, value in {**headers, "Content-Length": str(length)}.items():
                         self.send_header(name, value)
                     self.end_headers()
-                    self.wfile.write(scripted.body)
+                    for _ in range(scripted.repeats):
+                        self.wfile.write(scripted.body)
+                        fake.n_bytes += len(scripted.body)
+                        if scripted.pause and fake._stopping.wait(scripted.pause):
+                            break
                 except (BrokenPipeError, ConnectionResetError):
                     self.close_connection = True  # the client gave up, as a test wanted
 

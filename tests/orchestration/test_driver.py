@@ -98,7 +98,7 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(
 def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
     assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warehouse.gateway._wait", lambda error, attempt: None)
+    monkeypatch.setattr("warehouse.call_failures.retry_wait", lambda error, attempt: None)
     good = answer("Twelve pounds.")
     with FakeOpenAI(good, failure(500, "broken"), good, good) as server:
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"

@@ -29,9 +29,12 @@ from tests.fakes.openai_server import (
 )
 from warehouse import gateway as module
 from warehouse.cache import CallCache
+from warehouse.call_failures import retry_after
 from warehouse.errors import InputError
-from warehouse.gateway import Gateway, Reply
+from warehouse.gateway import Gateway
 from warehouse.paths import Home
+from warehouse.redaction import one_line
+from warehouse.replies import Reply
 from warehouse.schemas import Status
 from warehouse.spending import Purse
 
@@ -190,7 +193,8 @@ def test_other_failures_are_errors_with_a_reason(
     assert "\n" not in reply.reason
     assert reason in reply.reason
     assert KEY not in reply.reason
-    assert ask(gateway, server).text == "mended"  # nothing of it was cached
+    with Gateway(gateway.home) as next_run:
+        assert ask(next_run, server).text == "mended"  # nothing of it was cached
 
 
 def test_an_answer_that_is_no_json_is_an_error(gateway: Gateway, server: FakeOpenAI) -> None:
@@ -211,7 +215,7 @@ def test_an_answer_that_is_no_json_is_an_error(gateway: Gateway, server: FakeOpe
     ],
 )
 def test_a_reason_holds_no_secret(reason: str) -> None:
-    shown = module._one_line(reason)
+    shown = one_line(reason)
     assert "***" in shown
     for secret in (KEY, "abcd", "abc.def", "user:password", "AbCd123"):
         assert secret not in shown
@@ -221,7 +225,7 @@ def test_a_reason_holds_no_secret_in_another_writing(monkeypatch: pytest.MonkeyP
     secret = "zq9/very+odd=value"  # noqa: S105 -- invented
     monkeypatch.setenv("SOME_API_KEY_2", secret)
     encoded = b64encode(secret.encode()).decode()
-    shown = module._one_line(f"a {secret} b {quote(secret, safe='')} c {encoded}")
+    shown = one_line(f"a {secret} b {quote(secret, safe='')} c {encoded}")
     assert shown == "a *** b *** c ***"
 
 
@@ -295,11 +299,11 @@ def test_without_a_wish_the_waits_double(
 
 
 def test_retry_after_may_be_a_date() -> None:
-    wait = module._retry_after({"retry-after": formatdate(time.time() + 30, usegmt=True)})
+    wait = retry_after({"retry-after": formatdate(time.time() + 30, usegmt=True)})
     assert wait is not None
     assert 25 < wait <= 30
-    assert module._retry_after({"retry-after": "soon"}) is None
-    assert module._retry_after({}) is None
+    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({}) is None
 
 
 def test_a_silent_server_is_a_timeout(gateway: Gateway, server: FakeOpenAI) -> None:
@@ -369,6 +373,8 @@ import sys
 from pathlib import Path
 from warehouse.gateway import Gateway
 from warehouse.paths import Home
+from warehouse.redaction import one_line
+from warehouse.replies import Reply
 gateway = Gateway(Home(Path(sys.argv[1])))
 for number in range(50):
     messages = [{"role": "user", "content": f"question {number}"}]

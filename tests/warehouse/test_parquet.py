@@ -90,3 +90,21 @@ def test_a_frame_has_the_columns_and_types_of_its_schema() -> None:
     assert table.columns == list(SCORES)
     assert table.schema["value"] == pl.Float64
     assert frame([], SCORES).schema == table.schema
+
+
+def test_letters_that_no_file_can_hold_become_question_marks() -> None:
+    rows = [
+        {"name": "a\ud800b", "among": ["x", "\udfff"], "nested": {"deep": "\ud800"}, "n": 1},
+        {"name": "Zürich", "among": [], "nested": None, "n": None},
+    ]
+    schema = {
+        "name": pl.String,
+        "among": pl.List(pl.String),
+        "nested": pl.Struct({"deep": pl.String}),
+        "n": pl.Int64,
+    }
+    found = frame(rows, schema)
+    assert found["name"].to_list() == ["a?b", "Zürich"]
+    assert found["among"].to_list() == [["x", "?"], []]
+    assert found["nested"].to_list() == [{"deep": "?"}, None]
+    assert found["n"].to_list() == [1, None]

@@ -1,0 +1,51 @@
+"""What may be shown and stored of texts that come from outside: no secrets, one line, letters that encode."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from urllib.parse import quote
+
+LONGEST = 400  # characters of a reason
+
+_KEY_SHAPES = re.compile(
+    r"""\b(?:sk|pk|gsk|hf|xai|AIza)[-_]?[\w*-]{12,}      # the usual shapes of keys, also masked ones
+      | (?<=Bearer\s)\S+
+      | (?<=://)[^/@\s]+(?=@)                            # credentials in a URL
+      | (?<=key=)[^&\s]+""",
+    re.VERBOSE,
+)
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_?\d+)?$", re.IGNORECASE)
+
+
+def encodable(text: str) -> str:
+    r"""Return ``text`` with a question mark for each lone surrogate, which no file and no server takes.
+
+    >>> encodable("a\ud800b")
+    'a?b'
+    """
+    return text.encode("utf-8", "replace").decode()
+
+
+def without_key(text: str) -> str:
+    """Return ``text`` with stars for whatever has the shape of a key, or stands where one stands in a URL.
+
+    >>> without_key("https://user:password@host/v1")
+    'https://***@host/v1'
+    """
+    return _KEY_SHAPES.sub("***", text)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` in one line of at most 400 characters that can be stored, and without any secret.
+
+    A secret is the value of an environment variable whose name says so, in any of its usual encodings, and
+    whatever has the shape of a key.
+    """
+    for name, value in os.environ.items():
+        if _SECRET_NAME.search(name) and len(value) >= 8:
+            for form in (value, quote(value, safe=""), b64encode(os.fsencode(value)).decode()):
+                text = text.replace(form, "***")
+    plain = " ".join(without_key(encodable(text)).split())
+    return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
