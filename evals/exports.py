@@ -1,65 +1,99 @@
-"""What a study's results are exported as: TREC run files, and the leaderboard as JSON."""
+"""What a study's results are exported as: TREC run and qrels files, and the leaderboard as JSON."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from evals.gold import gold_of
 from evals.grid import Grid
+from evals.measuring.contract import Gold
 from evals.report import leaderboard_rows
 from evals.study import Study
+from evals.trec import counts_alike, qrels_lines, run_lines
 from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.paths import Home
 
+if TYPE_CHECKING:
+    import duckdb
+
 
 class TrecRuns(NamedTuple):
-    """The run files that were written, and the rankings without one: they have not been run."""
+    """What was written and what was not.
+
+    written: a run file a ranking
+    missing: the rankings that have not been run
+    qrels: what is relevant
+    differing: questions that trec_eval counts otherwise: any one of several documents suffices
+    """
 
     written: list[Path]
     missing: list[str]
+    qrels: Path
+    differing: list[str]
 
 
 def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
-    """Write a TREC run file a ranking (`query Q0 document rank score tag`), documents at their best chunk.
+    """Write a TREC run file a ranking, documents at their best chunk, and a qrels file beside them.
 
-    A ranking that found nothing for any question is an empty file.
+    trec_eval ranks and scores them as we do (`evals.trec`). A question whose ranking failed has no line.
 
     Raises:
         InputError: none of the study's rankings has been run.
     """
     grid = Grid([study])
-    runs = TrecRuns([], [])
+    written, missing = [], []
     with connect(home.database) as connection:
-        known = connection.execute("SELECT key FROM pointers WHERE stage = 'rankings'").fetchall()
-        run = {key for (key,) in known}
+        known = dict(
+            connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = 'rankings'").fetchall()
+        )
         for ranking in study.rankings():
-            if ranking not in run:
-                runs.missing.append(ranking)
+            if ranking not in known:
+                missing.append(ranking)
                 continue
-            rows = connection.execute(
-                "SELECT question_id, doc_id, max(score) AS score, min(rank) AS best "
-                "FROM current_hits WHERE ranking = ? "
-                "GROUP BY question_id, doc_id ORDER BY question_id, best",
-                [ranking],
-            ).fetchall()
-            path = folder / f"{ranking}.trec"
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(_trec_lines(rows, grid.rankings[ranking].retriever)))
-            runs.written.append(path)
-    if not runs.written:
-        raise InputError(f"the study {study.study} has no rankings yet; run `assay run {study.path}` first")
-    return runs
+            path = folder / f"{ranking}.trec"
+            lines = _run(connection, known[ranking], grid.rankings[ranking].retriever)
+            path.write_text("".join(lines), encoding="utf-8")
+            written.append(path)
+        if not written:
+            raise InputError(
+                f"the study {study.study} has no rankings yet; run `assay run {study.path}` first"
+            )
+        gold = _gold(connection, grid.set_keys(study.study))
+    qrels = folder / f"{study.study}.qrels"
+    lines = [line for question, one in gold.items() for line in qrels_lines(question, one)]
+    qrels.write_text("".join(lines), encoding="utf-8")
+    return TrecRuns(written, missing, qrels, [name for name, one in gold.items() if not counts_alike(one)])
 
 
-def _trec_lines(rows: list[tuple[str, str, float, int]], tag: str) -> list[str]:
-    lines, rank, before = [], 0, None
-    for question, doc, score, _best in rows:
-        rank = rank + 1 if question == before else 1
-        before = question
-        lines.append(f"{question} Q0 {doc} {rank} {score:.6f} {tag}\n")
-    return lines
+def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str) -> list[str]:
+    asked = connection.execute(
+        "SELECT question_id FROM ranked WHERE artifact_id = ? AND status = 'ok' ORDER BY question_id",
+        [artifact_id],
+    ).fetchall()
+    found: dict[str, list[tuple[str, float | None]]] = {question: [] for (question,) in asked}
+    hits = connection.execute(
+        "SELECT question_id, doc_id, score FROM hits WHERE artifact_id = ? ORDER BY question_id, rank",
+        [artifact_id],
+    ).fetchall()
+    for question, doc, score in hits:
+        if question in found:
+            found[question].append((doc, score))
+    return [line for question, docs in found.items() for line in run_lines(question, docs, tag)]
+
+
+def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> dict[str, Gold]:
+    """Return question id -> gold, of the questions that have any."""
+    rows = connection.execute(
+        "SELECT q.question_id, q.evidence, q.needs FROM questions q JOIN pointers p "
+        "ON p.stage = 'questions' AND p.artifact_id = q.artifact_id "
+        "WHERE list_contains(?, p.key) AND q.gold != 'none' ORDER BY q.question_id",
+        [sets],
+    ).fetchall()
+    return {name: gold_of({"evidence": evidence, "needs": needs}) for name, evidence, needs in rows}
 
 
 def json_rows(study: Study, home: Home) -> str:

@@ -174,6 +174,13 @@ def report(
         runs = trec_runs(found, where, output or where.reports / f"{found.study}-trec")
         for path in runs.written:
             print(path)
+        say(f"What is relevant stands in {runs.qrels}.")
+        if runs.differing:
+            said = "; ".join(runs.differing[:10]) + ("; …" if len(runs.differing) > 10 else "")
+            say(
+                f"trec_eval counts {len(runs.differing)} questions otherwise, for which any one document "
+                f"of several suffices: {said}."
+            )
         if runs.missing:
             said = "; ".join(runs.missing)
             say(f"not written, for these rankings have not been run: {said}. Run `assay run {study}` first.")

@@ -11,6 +11,7 @@ import pytest
 from evals.exports import trec_runs
 from evals.report import report_data
 from evals.reporting.view import view
+from evals.trec import NOTHING
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse.connection import connect
 from warehouse.errors import InputError
@@ -79,10 +80,13 @@ def test_run_files_are_written_of_the_rankings_that_were_run(make_bench: MakeBen
     assert "\nnoon Q0 " in runs.written[0].read_text()
 
 
-def test_a_ranking_that_found_nothing_is_an_empty_run_file(make_bench: MakeBench, tmp_path: Path) -> None:
+def test_a_ranking_that_found_nothing_says_so_of_each_question(make_bench: MakeBench, tmp_path: Path) -> None:
     bench = make_bench({"  bm25: {bm25: {k: 5}}": "  bm25: {nothing: {}}"})
     bench.build()
     rebuild(bench.home)
     runs = trec_runs(bench.study, bench.home, tmp_path / "runs")
     assert runs.missing == []
-    assert [path.stat().st_size > 0 for path in sorted(runs.written)] == [False, True]
+    lines = min(runs.written).read_text().splitlines()
+    assert [line.split(" ")[:5] for line in lines] == [
+        [question, "Q0", NOTHING, "1", "0"] for question in ("captain", "noon", "tickets")
+    ]
