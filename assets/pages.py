@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from assets.crawler import run_crawler
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 from warehouse.pages import manifest_digest, read_manifest
-from warehouse.source import Source
 
 
 class Pages(Stage):
@@ -94,32 +92,3 @@ def fingerprint(path: Path) -> str:
         raise AssayError(f"there is no {path}")
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
     return digest([[str(p.relative_to(path.parent)), p.stat().st_size, p.stat().st_mtime_ns] for p in files])
-
-
-def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
-    """Run `python -m crawlers NAME` under Dagster Pipes; return the row of its crawl."""
-    import dagster as dg
-
-    root = Path(__file__).resolve().parent.parent
-    client = dg.PipesSubprocessClient(
-        env={**os.environ, "ASSAY_HOME": str(work.home.root), "PYTHONPATH": str(root)},
-        termination_timeout_seconds=30,
-    )
-    command = [sys.executable, "-m", "crawlers", name]
-    try:
-        done = client.run(
-            context=work.dagster,
-            command=command,
-            extras={"name": name, "source": source.model_dump(mode="json")},
-        )
-    except dg.DagsterExecutionInterruptedError:
-        raise
-    except Exception as error:
-        log = work.home.crawls / name / "crawl.log"
-        raise AssayError(f"source {name}: the crawl failed ({error}); its log is {log}") from error
-    rows = [message for message in done.get_custom_messages() if isinstance(message, dict)]
-    if not rows:
-        raise AssayError(
-            f"source {name}: the crawl reported nothing; its log is {work.home.crawls / name / 'crawl.log'}"
-        )
-    return dict(rows[-1])

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +18,43 @@ from pydantic import ValidationError
 
 from crawlers.crawl import crawl, summary
 from warehouse.errors import AssayError, InputError
+from warehouse.lifeline import end_with_parent
 from warehouse.paths import home
 from warehouse.source import Source
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one crawl and return the exit code."""
     options = _options(arguments)
+    end_with_parent()
+    if DAGSTER_PIPES_CONTEXT_ENV_VAR in os.environ:
+        with open_dagster_pipes() as context:
+            return _ended(lambda: _in_pipes(context, options), lambda why: _report(context, why))
+    return _ended(lambda: _by_hand(options), _say)
+
+
+def _ended(work: Callable[[], None], tell: Callable[[str], None]) -> int:
+    """Do a crawl, tell what kept it from its end, and return the exit code."""
     try:
-        if DAGSTER_PIPES_CONTEXT_ENV_VAR in os.environ:
-            with open_dagster_pipes() as context:
-                _in_pipes(context, options)
-        else:
-            _by_hand(options)
+        work()
     except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
+        tell(str(error))
+        return WRONG_INPUT
     except AssayError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
+        tell(str(error))
+        return FAILED
+    except OSError as error:  # a disk that is full, a folder that cannot be written to
+        where = f"{error.filename}: " if error.filename else ""
+        tell(f"{where}{error.strerror or error} ({type(error).__name__})")
+        return FAILED
+    return DONE
+
+
+def _report(context: PipesContext, why: str) -> None:
+    """Let Dagster say what went wrong in the crawler's own words."""
+    context.report_custom_message({"error": why})
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

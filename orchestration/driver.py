@@ -17,7 +17,7 @@ from assets.stage import Need, Outcome, Progress, Stage, Work
 from evals.grid import Grid
 from evals.study import Study
 from orchestration.definitions import stages_of
-from orchestration.event_log import plain_failures, shared_engines
+from orchestration.event_log import opened_instance, plain_failures, shared_engines
 from orchestration.interrupts import noted_interrupts
 from warehouse.errors import LockedError
 from warehouse.paths import Home
@@ -102,7 +102,7 @@ class Driver:
             alone(self.home, self.progress),
             plain_failures(self.home.dagster),
             shared_engines(),
-            dg.DagsterInstance.get() as instance,
+            opened_instance(self.home.dagster) as instance,
         ):
             close_dead_runs(instance)
             self._observe_recipes(instance)

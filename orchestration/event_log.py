@@ -1,4 +1,4 @@
-"""Dagster's event log in SQLite, for the driver's process: cheaper writes, and plain words when they fail."""
+"""Dagster's instance for the driver's process: cheaper writes to its log, and plain words when they fail."""
 
 from __future__ import annotations
 
@@ -8,9 +8,28 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
+from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import DBAPIError
 
 from warehouse.errors import AssayError
+
+_NO_COMPUTE_LOGS = {
+    "compute_logs": {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    }
+}
+
+
+def opened_instance(folder: Path) -> dg.DagsterInstance:
+    """Return the instance under ``folder`` (to be closed) for runs in this process.
+
+    What is printed while they run stays on the terminal. Dagster would send it to files, and start two
+    processes for each of these that print it: after Ctrl-C they show their stacks, and a killed run leaves
+    them behind for a while.
+    """
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides=_NO_COMPUTE_LOGS))
 
 
 @contextmanager

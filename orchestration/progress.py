@@ -46,7 +46,7 @@ class Bars:
         self.console = Console(file=self._stream, force_terminal=self._stream.isatty() or None)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             _Rate(),
@@ -63,7 +63,7 @@ class Bars:
         """Hear how far a piece of work is; ``of`` 0 means a sentence to be shown once."""
         now = time.monotonic()
         if of == 0:
-            self.console.print(f"[dim]{label}[/dim]", highlight=False)
+            self.console.print(Text(label, style="dim"))
             return
         begun = self._begun.setdefault(label, now)
         if done >= of:

@@ -131,7 +131,7 @@ def test_one_crawl_a_source_at_a_time(slow_site):
     _, err = second.communicate(timeout=100)
     assert second.returncode == 1
     assert err.strip() == (
-        "The source `site` is being crawled by another process. Wait for it to end, or stop it."
+        f"The source `site` is being crawled by process {process.pid}. Wait for it to end, or stop it."
     )
     site.allow(None)
     process.communicate(timeout=100)

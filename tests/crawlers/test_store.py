@@ -215,7 +215,10 @@ def test_pages_that_are_followed_only_are_kept_with_their_validators(home):
 
 
 def test_two_at_a_time_are_refused(home):
-    with PageStore(home, "s"), pytest.raises(LockedError, match="`s` is being crawled by another process"):
+    with (
+        PageStore(home, "s"),
+        pytest.raises(LockedError, match=f"`s` is being crawled by process {os.getpid()}"),
+    ):
         PageStore(home, "s")
     PageStore(home, "s").close()
 

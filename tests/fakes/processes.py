@@ -1,0 +1,89 @@
+"""Commands of ours as processes that tests kill, interrupt in a terminal, and look for afterwards."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def assay_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "orchestration.cli", *arguments]
+
+
+def of_home(home: Path) -> dict[int, str]:
+    """Process id -> command line of what runs with this ASSAY_HOME, as Linux's /proc tells it."""
+    wanted = f"ASSAY_HOME={home}".encode()
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            is_ours = wanted in (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # it has ended, or is somebody else's
+            continue
+        if is_ours and command and int(folder.name) != os.getpid():
+            found[int(folder.name)] = command
+    return found
+
+
+def wait_until(true: Callable[[], object], seconds: float = 100) -> bool:
+    """Wait until something is so, and tell whether it came to be."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@dataclass
+class InTerminal:
+    """A command in a terminal of its own: `type("\\x03")` is Ctrl-C, which all of its processes get."""
+
+    process: subprocess.Popen[bytes]
+    _terminal: int
+
+    def type(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; return the exit code and all that it showed."""
+        shown = []
+        while True:
+            try:
+                part = os.read(self._terminal, 4096)
+            except OSError:  # Linux's way to say that nobody holds the other end
+                break
+            if not part:
+                break
+            shown.append(part)
+        os.close(self._terminal)
+        return self.process.wait(timeout=100), b"".join(shown).decode("utf-8", "replace")
+
+
+def in_terminal(command: list[str], **environment: str) -> InTerminal:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _CONTROLLED, *command],
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", **environment},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    return InTerminal(process, ours)
+
+
+# The first terminal that a leader of a session opens becomes its own; then the command takes its place.
+_CONTROLLED = (
+    "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+)

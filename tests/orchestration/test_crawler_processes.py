@@ -1,0 +1,114 @@
+"""The crawler's process under `assay`: it ends with its parent, says what went wrong, and stops at Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.processes import ROOT, assay_command, in_terminal, of_home, wait_until
+from tests.fakes.site import Reply, Site, article, index, serving
+from warehouse.pages import read_crawls, read_manifest
+from warehouse.paths import Home
+
+pytestmark = pytest.mark.models
+NUMBER = 12
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with serving() as site:
+        site["/"] = Reply(index(*(f"/{number}" for number in range(NUMBER))))
+        for number in range(NUMBER):
+            site[f"/{number}"] = Reply(article(f"Article {number}"), etag=f'"{number}"')
+        yield site
+
+
+@pytest.fixture
+def news(site: Site, study_path: Path) -> Path:
+    """The small study, over the articles of the site."""
+    source = f"{{spider: news, start: ['{site.url('/')}'], delay: 0, allow_private: true}}"
+    study_path.write_text(study_path.read_text().replace("{reader: folder, path: texts}", source))
+    return study_path
+
+
+def crawl(study: Path) -> list[str]:
+    return assay_command("crawl", "texts", "--study", str(study))
+
+
+def assay(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200)
+
+
+def stored(home: Home) -> int:
+    journal = home.crawls / "texts" / "journal.jsonl"
+    return journal.read_bytes().count(b"\n") - 1 if journal.exists() else 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_of_ours_outlives_a_killed_command(
+    assay_home: Home, site: Site, news: Path, number: signal.Signals
+) -> None:
+    site.allow(2 + 5)
+    parent = subprocess.Popen(
+        crawl(news), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert wait_until(lambda: stored(assay_home) >= 4)
+    assert len(of_home(assay_home.root)) >= 2, "the command and its crawler"
+    parent.send_signal(number)
+    if number is signal.SIGTERM:
+        site.allow(None)  # an answer that is under way is waited for
+    _, said = parent.communicate(timeout=100)
+    assert wait_until(lambda: not of_home(assay_home.root), 10), of_home(assay_home.root)
+    assert "Traceback" not in said
+    site.allow(None)
+    site.forget()
+    done = assay(crawl(news))
+    assert done.returncode == 0, done.stderr
+    assert len(read_manifest(assay_home, "texts")) == NUMBER
+    assert len(site.paths()) < 1 + NUMBER, "what was stored is not asked for again"
+
+
+def test_ctrl_c_in_a_terminal_shows_no_stack_and_leaves_nobody(
+    assay_home: Home, site: Site, news: Path
+) -> None:
+    site.allow(2 + 5)
+    command = in_terminal(crawl(news))
+    assert wait_until(lambda: stored(assay_home) >= 4)
+    command.type("\x03")
+    site.allow(None)
+    code, shown = command.end()
+    assert code == 130, shown
+    assert "Traceback" not in shown, shown
+    assert "watch_orphans" not in shown
+    assert "stopped. What was finished is stored" in shown
+    assert wait_until(lambda: not of_home(assay_home.root), 10), of_home(assay_home.root)
+    assert read_crawls(assay_home, "texts")["outcome"].to_list() == ["stopped by a signal"]
+
+
+def test_a_source_that_cannot_be_read_is_a_sentence_without_codes(assay_home: Home, study_path: Path) -> None:
+    for path in (study_path.parent / "texts").iterdir():
+        path.unlink()
+    done = assay(assay_command("run", str(study_path)))
+    assert done.returncode == 1
+    assert f"the folder {study_path.parent / 'texts'} holds no file" in " ".join(done.stderr.split())
+    assert "External execution" not in done.stderr
+    assert "crawl.log" not in done.stderr, "a reader writes none"
+
+
+def test_a_crawler_that_dies_is_named_by_its_signal(assay_home: Home, site: Site, news: Path) -> None:
+    site.allow(2 + 3)
+    parent = subprocess.Popen(
+        crawl(news), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert wait_until(lambda: stored(assay_home) >= 2)
+    (crawler,) = (pid for pid, words in of_home(assay_home.root).items() if "-m crawlers" in words)
+    os.kill(crawler, signal.SIGKILL)
+    _, said = parent.communicate(timeout=100)
+    assert parent.returncode == 1
+    assert "killed by SIGKILL" in said
+    site.allow(None)
