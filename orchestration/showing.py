@@ -101,5 +101,6 @@ def show_models(home: Home) -> None:
         table.add_column(name)
     for model in models.known():
         here = "yes" if all((home.models / model.name / path).is_file() for path in model.files) else "no"
-        table.add_row(model.name, model.kind, f"{model.size / 1e6:.0f}", model.licence, here, model.hub_id)
+        hub = model.hub_id or "not there"
+        table.add_row(model.name, model.kind, f"{model.size / 1e6:.0f}", model.licence, here, hub)
     Console(width=_width(), highlight=False).print(table)

@@ -122,7 +122,7 @@ def _from_hub(model: str, revision: str, folder: Path, say: Progress) -> None:
             f"The model {model!r} is not in {folder.parent}, and the Hugging Face hub was not asked, as "
             f"HF_HUB_OFFLINE is set. {advice}"
         )
-    with models._locked(folder.parent, folder.name, say):
+    with models.locked(folder.parent, folder.name, say):
         if folder.is_dir():  # another process has fetched it while this one waited
             return
         say(f"{model}: fetching its files at {revision[:12]} from the Hugging Face hub.")

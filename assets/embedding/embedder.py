@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field, model_validator
 
-from warehouse import weights
+from warehouse import models, weights
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.models import Progress
@@ -48,10 +48,11 @@ class EmbedderRecipe(Recipe):
         folder (`./path`), or with `api` the name that LiteLLM knows it by
     revision: the commit of a hub id, 40 hex digits
     max_tokens: how many tokens the model reads, its special tokens included (all-MiniLM-L6-v2: 256 as
-        published, 512 at most)
+        published, 512 at most); 256 unless the registry says otherwise of the model
     overflow: a longer chunk is an error (`fail`), is cut (`truncate`, as BEIR does), or its windows are
         embedded one by one and averaged (`average`)
-    query_prefix, passage_prefix: what stands before a question or a chunk when it is embedded
+    query_prefix, passage_prefix: what stands before a question or a chunk when it is embedded; of a model of
+        the registry what it was trained with, unless said otherwise
     query_prompt, passage_prompt: the same, by the name under which the model keeps it (`query`, `document`)
     normalise: bring vectors to length 1, so that their dot product is the cosine
     dtype: the numbers that the model computes with; bf16 is faster on processors that have it, and its
@@ -80,6 +81,21 @@ class EmbedderRecipe(Recipe):
     batch_size: Annotated[int, Field(ge=1, le=2048)] = 16
     similarities: bool = False
     api: Api | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_told_of_its_model(cls, given: Any) -> Any:
+        """Take what the registry knows of a model where the study says nothing else."""
+        if not isinstance(given, dict) or given.get("api") is not None:
+            return given
+        known = models.REGISTRY.get(str(given.get("model")))
+        if known is None:
+            return given
+        told: dict[str, Any] = {"max_tokens": known.max_tokens}
+        for side, prefix in (("query", known.query_prefix), ("passage", known.passage_prefix)):
+            if given.get(f"{side}_prompt") is None:
+                told[f"{side}_prefix"] = prefix
+        return {**told, **given}
 
     @model_validator(mode="after")
     def _names_a_model(self) -> Self:

@@ -124,6 +124,8 @@ def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str, identity: s
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    # A pooling layer that nobody uses is no news.
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     where = _device(device)
     kind = torch.bfloat16 if dtype == "bf16" else torch.float32
     options = {"dtype": kind, "use_safetensors": True}  # pickled weights are programs

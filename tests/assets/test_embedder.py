@@ -417,3 +417,32 @@ def test_two_processes_embed_each_text_once(tmp_path: Path, weights: Callable[[s
     ]
     computed = [int(process.communicate(timeout=240)[0]) for process in running]
     assert sum(computed) == 64
+
+
+def test_a_model_of_the_registry_brings_its_prefixes_and_its_length() -> None:
+    recipe = EmbedderRecipe.model_validate({"model": "multilingual-e5-small"})
+    assert (recipe.query_prefix, recipe.passage_prefix, recipe.max_tokens) == ("query: ", "passage: ", 512)
+    told = {"model": "multilingual-e5-small", "query_prefix": "", "max_tokens": 128}
+    recipe = EmbedderRecipe.model_validate(told)
+    assert (recipe.query_prefix, recipe.passage_prefix, recipe.max_tokens) == ("", "passage: ", 128)
+    by_name = EmbedderRecipe.model_validate({"model": "multilingual-e5-small", "query_prompt": "query"})
+    assert (by_name.query_prefix, by_name.passage_prefix) == ("", "passage: ")
+    minilm = EmbedderRecipe.model_validate({"model": "all-MiniLM-L6-v2"})
+    assert (minilm.query_prefix, minilm.passage_prefix, minilm.max_tokens) == ("", "", 256)
+    again = EmbedderRecipe.model_validate(recipe.model_dump(mode="json"))
+    assert again == recipe, "what was said stays said"
+
+
+@pytest.mark.models
+def test_multilingual_e5_finds_german_paragraphs(weights: Callable[[str], Path], tmp_path: Path) -> None:
+    weights("multilingual-e5-small")
+    embedder = CachedEmbedder(EmbedderRecipe(model="multilingual-e5-small"), Home(tmp_path))
+    passages = [
+        "Die Fähre verlässt den Hafen am Mittag und legt am Abend wieder an.",
+        "Bei Sonnenuntergang wird die Lampe des Leuchtturms entzündet.",
+        "Werkstätten am Kai werden von einer Pumpe beheizt, die dem Wasser Wärme entzieht.",
+    ]
+    questions = ["Wann fährt das Schiff ab?", "Wer macht abends Licht?", "Womit heizen die Betriebe am Ufer?"]
+    scores = embedder.queries(questions).vectors @ embedder.passages(passages).vectors.T
+    assert scores.argmax(axis=1).tolist() == [0, 1, 2]
+    assert np.allclose(np.linalg.norm(embedder.passages(passages).vectors, axis=1), 1, atol=1e-5)

