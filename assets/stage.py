@@ -12,7 +12,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -51,12 +51,14 @@ class Built:
     data_version: digest of the content (times and latencies left out)
     complete: False when rows failed in a way that another run may mend
     meta: numbers and short texts for people and for later stages
+    measured: digest of what the data version leaves out: seconds, costs, reasons of failures
     """
 
     data_version: str
     meta: dict[str, Any] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     complete: bool = True
+    measured: str = ""
 
 
 @dataclass
@@ -143,8 +145,16 @@ class Stage(ABC):
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that goes into a key: recipes, code, upstream contents; no names."""
-        inputs = [[artifact.stage, artifact.data_version] for artifact in self.inputs(key, store)]
+        inputs = [self.regarded(artifact) for artifact in self.inputs(key, store)]
         return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return what of an input makes this stage's result another one: its content, however it was made.
+
+        A stage that stores or passes on measurements regards more, for equal contents may have taken
+        different times.
+        """
+        return [artifact.stage, artifact.data_version]
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key if it is whole and built from what is there now, else None."""
@@ -153,7 +163,8 @@ class Stage(ABC):
         except AssayError:
             return None
         artifact = store.current(self.name, key)
-        return artifact if artifact and artifact.identity == identity and artifact.complete else None
+        mine = {identity, of_key(identity, key)}
+        return artifact if artifact and artifact.identity in mine and artifact.complete else None
 
 
 @dataclass(frozen=True)
@@ -177,6 +188,14 @@ class Outcome:
         return self.error is None and self.artifact is not None and self.artifact.complete
 
 
+def of_key(identity: str, key: str) -> str:
+    """Return the identity under which a key builds what another key of the same inputs has not finished.
+
+    What failed there, and why, stays with the other key.
+    """
+    return digest([identity, key])
+
+
 def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Outcome:
     """Bring one key up to date; never raises for what goes wrong inside a build.
 
@@ -187,17 +206,17 @@ def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Out
     store = work.store
     try:
         identity = stage.identity(key, store)
-        known = store.find(stage.name, identity)
-        if known and known.complete and not again and _is_still_there(known, stage, key, store):
-            # Built before, perhaps under another key or before a change that was taken back.
-            current = known if known.key == key else Artifact(**{**known.__dict__, "key": key})
-            store.point(stage.name, key, identity)
-            return Outcome(key, current, checks_of(known))
+        known = None if again else _built_before(stage, key, identity, store)
+        if known:
+            store.point(stage.name, key, known.identity)
+            return Outcome(key, replace(known, key=key), checks_of(known))
+        other = store.find(stage.name, identity)
+        if other and other.key != key:
+            identity = of_key(identity, key)
         folder = store.folder(stage.name, identity)
         folder.mkdir(parents=True, exist_ok=True)
         built = stage.build(key, folder, work)
-        meta = {**built.meta, "checks": [check.__dict__ for check in built.checks]}
-        artifact = store.commit(Artifact(stage.name, key, identity, built.data_version, built.complete, meta))
+        artifact = store.commit(_artifact(stage, key, identity, built))
     except AssayError as error:
         return Outcome(
             key, store.current(stage.name, key), error=str(error), seconds=time.perf_counter() - begin
@@ -208,6 +227,23 @@ def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Out
         return Outcome(key, store.current(stage.name, key), error=reason, seconds=time.perf_counter() - begin)
     error_text = None if artifact.complete else str(built.meta.get("incomplete", "some rows failed"))
     return Outcome(key, artifact, built.checks, error_text, True, time.perf_counter() - begin)
+
+
+def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -> Artifact | None:
+    """Return what was built before, perhaps under another key or before a change that was taken back."""
+    found = (store.find(stage.name, name) for name in (identity, of_key(identity, key)))
+    return next((a for a in found if a and a.complete and _is_still_there(a, stage, key, store)), None)
+
+
+def _artifact(stage: Stage, key: str, identity: str, built: Built) -> Artifact:
+    meta = {
+        **built.meta,
+        "checks": [check.__dict__ for check in built.checks],
+        "recipes": list(stage.recipes(key).values()),
+    }
+    return Artifact(
+        stage.name, key, identity, built.data_version, built.complete, meta, measured=built.measured
+    )
 
 
 def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStore) -> bool:

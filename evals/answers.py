@@ -38,6 +38,7 @@ class Answers(Stage):
         "through a cache by content, so that a killed or repeated run pays nothing twice; a failed one is a "
         "row with its reason, and is tried again by the next run."
     )
+    code_version = "2"
     upstream = ("rankings", "indexes", "questions")
 
     def __init__(self, grid: Grid) -> None:
@@ -54,7 +55,11 @@ class Answers(Stage):
         return [Need("rankings", cell.ranking), Need("indexes", self.grid.index_key(cell)), *sets]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the generator (prompt and weights included) and of the sample."""
+        """Return the digests of the generator (prompt and weights included), of the sample, and of the cell.
+
+        Cells whose passages happen to be equal answer each for itself: their seconds are their own. A model's
+        call is found in the cache of calls, and says so.
+        """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         generator = study.generators[cell.generator]
@@ -68,6 +73,9 @@ class Answers(Stage):
             parts.append(study.embedders[cell.embedder].revision())
         sample = [cell.sample, study.seed] if cell.sample is not None else None
         return {
+            f"chunking.{cell.chunking}": study.chunkings[cell.chunking].identity(),
+            f"embedder.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
+            f"retriever.{cell.retriever}": study.retrievers[cell.retriever].identity(),
             f"generator.{cell.generator}": digest(parts),
             f"sample.{cell.study}.{cell.generator}": digest(sample),
         }
@@ -277,4 +285,6 @@ def _built(rows: list[dict[str, Any]]) -> Built:
             f"{len(again)} of {len(rows)} answers failed, first: {first['status']}: {first['reason']}"
         )
     content = [[row["question_id"], row["status"], row["answer"], row["chunk_ids"]] for row in rows]
-    return Built(digest(content), meta, complete=not again)
+    columns = ("reason", "seconds", "prompt_tokens", "completion_tokens", "usd", "cached")
+    measured = digest([[row[column] for column in columns] for row in rows])
+    return Built(digest(content), meta, complete=not again, measured=measured)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from evals.gold import gold_of
 from evals.grid import Grid
 from evals.measuring.contract import Gold
+from evals.rankings import Rankings
 from evals.report import leaderboard_rows
+from evals.since_run import is_of_now
 from evals.study import Study
 from evals.trec import counts_alike, qrels_lines, run_lines
+from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.paths import Home
@@ -24,7 +27,7 @@ class TrecRuns(NamedTuple):
     """What was written and what was not.
 
     written: a run file a ranking
-    missing: the rankings that have not been run
+    missing: the rankings that have not been run as they are now
     qrels: what is relevant
     differing: questions that trec_eval counts otherwise: any one of several documents suffices
     """
@@ -45,12 +48,13 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
     """
     grid = Grid([study])
     written, missing = [], []
+    stage, store = Rankings(grid), ArtifactStore(home)
     with connect(home.database) as connection:
         known = dict(
             connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = 'rankings'").fetchall()
         )
         for ranking in study.rankings():
-            if ranking not in known:
+            if ranking not in known or not is_of_now(stage, ranking, store):
                 missing.append(ranking)
                 continue
             folder.mkdir(parents=True, exist_ok=True)

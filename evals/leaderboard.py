@@ -15,6 +15,7 @@ from evals.measuring import get_metric
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES, bootstrap
 from evals.measuring.contract import Metric
 from evals.study import Cell, Study
+from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import LEADERBOARD, MIN_COVERAGE, SCORES, Status
@@ -30,6 +31,7 @@ class Leaderboard(Stage):
         "question counts in every cell; below 98 % coverage a cell has no rank, and its best and worst case "
         "are shown. Cells that were asked a sample are compared with the others on that sample."
     )
+    code_version = "2"
     upstream = ("scores",)
     tolerates_gaps = True
     checks: ClassVar[dict[str, str]] = {
@@ -50,11 +52,23 @@ class Leaderboard(Stage):
         return [need for need in needed if need not in self.without]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of what compares the cells: metrics in their order, seed, interval."""
+        """Return the digests of what compares the cells, of their names, and of those that were not run.
+
+        Compared by metrics in their order, seed, interval. The names are part of every row, so that another
+        name is another leaderboard, however equal the scores.
+        """
         study = self.grid.studies[key]
+        named = [[*cell.key.split("."), cell.sample] for cell in study.cells()]
         gaps = [cell.key for cell in study.cells() if Need("scores", cell.key) in self.without]
-        compared = [list(study.metrics), study.seed, RESAMPLES, CONFIDENCE, *([gaps] if gaps else [])]
-        return {f"comparison.{key}": digest(compared)}
+        return {
+            f"comparison.{key}": digest([list(study.metrics), study.seed, RESAMPLES, CONFIDENCE]),
+            f"cells.{key}": digest(named),
+            **({f"gaps.{key}": digest(gaps)} if gaps else {}),
+        }
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return also which scores they are: a row says of which cell, by the identity of its answers."""
+        return [*super().regarded(artifact), artifact.identity]
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Compare the cells of one study."""

@@ -47,7 +47,7 @@ class Rankings(Stage):
         "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
         "A question that fails is a row with its status and reason."
     )
-    code_version = "5"
+    code_version = "6"
     upstream = ("indexes", "questions")
     checks: ClassVar[dict[str, str]] = {
         "quiet_machine": "Latencies were measured while the machine had processors to spare."
@@ -74,11 +74,15 @@ class Rankings(Stage):
         return self.grid.train_keys(cell.study) if recipe.needs_tuning else []
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the retriever and, where it embeds questions, of how."""
+        """Return the digest of the chunking, of the retriever and, where it embeds questions, of how.
+
+        The chunking's is among them although the index is: where two cut alike, each is timed for itself.
+        """
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
         recipe = study.retrievers[cell.retriever]
         found = {
+            f"chunking.{cell.chunking}": study.chunkings[cell.chunking].identity(),
             f"retriever.{cell.retriever}": recipe.identity(),
             f"trace.{cell.study}": digest(study.trace),
             f"tokenizer.{cell.chunking}": models.digest(study.chunkings[cell.chunking].tokenizer),
@@ -237,7 +241,8 @@ def _built(asked: list[Asked]) -> Built:
         f"{busy} of {len(spent)} latencies were measured while other work held the processors: too high",
         severe=False,
     )
-    return Built(version, meta, (quiet,), complete=not failed)
+    measured = digest([[row["reason"], row["seconds"]] for row in ranked])
+    return Built(version, meta, (quiet,), complete=not failed, measured=measured)
 
 
 def _milliseconds(seconds: pl.Series, share: float) -> float | None:

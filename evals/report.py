@@ -14,6 +14,7 @@ from evals.measuring import get_metric
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
 from evals.retrieving.index import OpenIndex
+from evals.since_run import refuse_changed
 from evals.study import Llm, Study
 from warehouse import models, weights
 from warehouse.artifacts import Artifact, ArtifactStore
@@ -46,10 +47,12 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
     """Return the current leaderboard of a study (schemas.LEADERBOARD).
 
     Raises:
-        InputError: the study has not been run.
+        InputError: the study has not been run, or not as its file is now.
     """
     with connect(home.database) as connection:
-        return _leaderboard(connection, study)
+        board = _leaderboard(connection, study)
+    refuse_changed(study, ArtifactStore(home), board)
+    return board
 
 
 def report_data(
@@ -58,11 +61,15 @@ def report_data(
     """Gather all that the report of a study shows.
 
     with_hits: also the texts of the leading cells' hits, for which their indexes are opened
+
+    Raises:
+        InputError: the study has not been run, or not as its file is now.
     """
     grid = Grid([study])
     store = ArtifactStore(home)
     with connect(home.database) as connection:
         board = _leaderboard(connection, study)
+        refuse_changed(study, store, board)
         # Without the cells that could not be run now: what older runs left of them is not mixed in.
         cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
         questions = _select(

@@ -32,6 +32,7 @@ class Scores(Stage):
         "metrics come from the ranking, "
         "answer metrics from the answer (ragas without an LLM), costs from both."
     )
+    code_version = "2"
     upstream = ("rankings", "answers", "questions")
 
     def __init__(self, grid: Grid) -> None:
@@ -53,6 +54,10 @@ class Scores(Stage):
         study = self.grid.studies[self.grid.cells[key].study]
         metrics = [[name, *get_metric(name).versions()] for name in study.metrics]
         return {f"metrics.{study.study}": digest(metrics)}
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return also what was measured: seconds, tokens and reasons are those of the cell that had them."""
+        return [*super().regarded(artifact), artifact.measured]
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Measure one cell."""
@@ -146,4 +151,5 @@ def _built(rows: list[dict[str, Any]], broken: list[str]) -> Built:
     if broken:
         meta["incomplete"] = "; ".join(broken)
     content = [[row["question_id"], row["metric"], str(row["status"]), row["value"]] for row in rows]
-    return Built(digest(content), meta, complete=not broken)
+    reasons = digest([row["reason"] for row in rows])
+    return Built(digest(content), meta, complete=not broken, measured=reasons)

@@ -28,6 +28,7 @@ class Artifact:
     complete: False while some of its rows failed in a way that another try may mend
     meta: numbers for people and for the next stage (counts, seconds …), JSON only
     files: name -> bytes of the files beside `artifact.json`, as they were when it was committed
+    measured: digest of what the data version leaves out: seconds, costs, reasons of failures
     """
 
     stage: str
@@ -38,6 +39,7 @@ class Artifact:
     meta: dict[str, Any] = field(default_factory=dict)
     created_at: str = ""
     files: dict[str, int] = field(default_factory=dict)
+    measured: str = ""
 
 
 class ArtifactStore:

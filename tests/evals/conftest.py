@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.tiny import QUESTIONS, TEXTS, Bench, write_study
+from tests.fakes.town import Town
 from warehouse.paths import Home
 
 MakeBench = Callable[..., Bench]
@@ -29,3 +30,10 @@ def make_bench(weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pyte
         return bench
 
     return make
+
+
+@pytest.fixture
+def town(weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
+    """Variants of the tiny study, each run on a home that the test names."""
+    weights("all-MiniLM-L6-v2")
+    return Town(tmp_path, monkeypatch)
