@@ -6,30 +6,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from assets.cleaning.eurlex.tables import BLOCKS, SKIPPED, Row, grid, has_spans, is_data, text_of
 from assets.cleaning.tree import Element
 
 _ROOTS = ("document1", "docHtml", "textTabContent", "text", "TexteOnly", "document")
-_SKIPPED = frozenset(
-    {
-        "script",
-        "style",
-        "head",
-        "noscript",
-        "button",
-        "nav",
-        "form",
-        "select",
-        "img",
-        "svg",
-        "colgroup",
-        "col",
-    }
-)
-_NAMES = (
-    "address article aside blockquote body center dd div dl dt fieldset figure footer h1 h2 h3 h4 h5 h6 "
-    "header hr html li main ol p pre section td th tr tbody thead tfoot txt_te ul"
-)
-_BLOCKS = frozenset(_NAMES.split())
 # Class names of what stands around an act: the journal's head, amendment marks, tables of contents.
 _AROUND = frozenset(
     {
@@ -124,14 +104,14 @@ class _Walker:
     def walk(self, node: Element, classes: frozenset[str]) -> None:
         """Take an element and all below it; ``classes`` are those of the block around it."""
         tag = node.tag
-        if tag in _SKIPPED:
+        if tag in SKIPPED:
             return
         if tag == "br":
             self.flush(classes)
         elif tag == "table":
             self.flush(classes)
             self._table(node)
-        elif tag in _BLOCKS:
+        elif tag in BLOCKS:
             self.flush(classes)
             self._block(node, classes)
         else:
@@ -217,35 +197,35 @@ class _Walker:
     def _table(self, table: Element) -> None:
         if _is_head(table):
             return
-        data = "table" in classes_of(table) or table.get("border", "0") not in ("0", "")
-        for row in _rows(table):
-            cells = [cell for cell in row if cell.tag in ("td", "th")]
-            if data:
-                self._data_row(cells)
-            else:
-                self._list_row(cells)
+        for caption in table.iterchildren("caption"):
+            self._inside(caption, frozenset())
+            self.flush(frozenset({"title-table"}))
+        data = is_data(table) or has_spans(table)
+        for row in grid(table):
+            filled = [slot.cell for slot in row if slot.cell is not None and _has_text(slot.cell)]
+            if data or not all(_LABEL.fullmatch(_text(cell)) for cell in filled[:-1]):
+                self._data_row(row, filled)
+            elif filled:
+                self.label = " ".join([self.label, *map(_text, filled[:-1])]).strip()
+                self._cell(filled[-1])
 
-    def _data_row(self, cells: list[Element]) -> None:
-        texts = [_cell_text(cell) for cell in cells]
-        filled = [number for number, text in enumerate(texts) if text]
-        if len(filled) == 1 and cells[filled[0]].find(".//table") is not None:
-            self._cell(cells[filled[0]])
-        elif filled:
+    def _data_row(self, row: Row, filled: list[Element]) -> None:
+        """Add a row, and below it the rows of the tables of data in its cells."""
+        if len(filled) == 1 and filled[0].find(".//table") is not None:
+            self._cell(filled[0])
+            return
+        inner = [table for cell in filled for table in cell.iterfind(".//table") if is_data(table)]
+        texts = [slot.above if slot.cell is None else _text(slot.cell, inner) for slot in row]
+        said = [number for number, text in enumerate(texts) if text]
+        if filled and said:
             self.drop_label()
-            row = " | ".join(texts[: filled[-1] + 1])
-            self.lines.append(Line(row.strip(), frozenset({"row"}), self.eli, self.depth + 1))
-
-    def _list_row(self, cells: list[Element]) -> None:
-        """Take a row that numbers its last cell; any other row is one of data."""
-        filled = [cell for cell in cells if "".join(cell.itertext()).strip()]
-        if not filled:
-            return
-        labels = [_text(cell) for cell in filled[:-1]]
-        if not all(_LABEL.fullmatch(label) for label in labels):
-            self._data_row(cells)
-            return
-        self.label = " ".join([self.label, *labels]).strip()
-        self._cell(filled[-1])
+            text = " | ".join(texts[: said[-1] + 1]).strip()
+            self.lines.append(Line(text, frozenset({"row"}), self.eli, self.depth + 1))
+        self.depth += 1
+        for table in inner:
+            if not any(above in inner for above in table.iterancestors("table")):
+                self._table(table)
+        self.depth -= 1
 
     def _cell(self, cell: Element) -> None:
         self.depth += 1
@@ -255,24 +235,12 @@ class _Walker:
         self.depth -= 1
 
 
-def _text(node: Element) -> str:
-    return _unmarked("".join(node.itertext()))
+def _text(node: Element, without: list[Element] | tuple[()] = ()) -> str:
+    return _unmarked(text_of(node, without))
 
 
-def _cell_text(cell: Element) -> str:
-    if len(cell) > 1 and all(child.tag in _BLOCKS or child.tag in ("table", "br") for child in cell):
-        return " ".join(filter(None, [squeezed(cell.text or ""), *map(_text, cell)]))
-    return _text(cell)
-
-
-def _rows(table: Element) -> list[Element]:
-    rows = []
-    for child in table:
-        if child.tag == "tr":
-            rows.append(child)
-        elif child.tag in ("tbody", "thead", "tfoot"):
-            rows.extend(row for row in child if row.tag == "tr")
-    return rows
+def _has_text(node: Element) -> bool:
+    return any(not text.isspace() for text in node.itertext())
 
 
 def _is_head(table: Element) -> bool:
