@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
+from assets.cleaning.eurlex.act import Act
 from assets.cleaning.eurlex.lines import classes_of, squeezed
-from assets.cleaning.eurlex.structure import Act
 from assets.cleaning.tree import Element
 
 _CELEX = re.compile(

@@ -21,14 +21,28 @@ _DIVISION = re.compile(
     re.I,
 )
 _FIRST = re.compile(r"erster|zweiter|dritter|premier|première", re.I)
+_LATIN = "bis|ter|quater|quinquies|sexies|septies|octies|novies|nonies|decies"
 _ARTICLE = re.compile(
-    r"(?:Article|Artikel|Artículo|Articolo|Artigo|ARTICLE|ARTIKEL|Art\.)\s+(\d{1,3}\s?(?:[a-z]{1,3}|bis|ter|quater)?|premier|[IVXLC]+)\.?"
+    r"(?:Article|Artikel|Artículo|Articolo|Artigo|ARTICLE|ARTIKEL|ARTÍCULO|ARTICOLO|ARTIGO|Άρθρο|Art\.)\s+"
+    rf"(\d{{1,3}}(?:er|[º°])?[\s-]?(?:{_LATIN}|[a-z]{{1,3}}|[A-Z])?|premier|[IVXLC]+)\.?"
+    rf"|(\d{{1,3}}\s?[a-z]?)\sartikla",
 )
-_SOLE = re.compile(r"(?:Sole|Einziger|Single) Arti(?:cle|kel)|Article unique", re.I)
+_SPARE = re.compile(r"(?<=\d)(?:er\b|[º°])|[\s-]")  # in "1er", "2 bis", "2-bis"
+_SOLE = re.compile(
+    r"(?:Sole|Single|Only|Einziger|Enig|Eneste|Enda) Arti(?:cle|kel)|Article unique|Enig artikel"
+    r"|Artículo único|Articolo unico|Artigo único",
+    re.I,
+)
 _ANNEX = re.compile(
     rf"(?:ANNEX|ANHANG|ANNEXE|ALLEGATO|ANEXO|BIJLAGE|Annex|Anhang|Annexe)(?:\s+({_NUMBER}(?:\s?[A-Z])?)(?!\w))?(?![a-z])(?:\s?\(\d+\))?\s*(.*)"
 )
-_MARKED_NUMBER = re.compile(r"(\d{1,3})\s?\(?((?:bis|ter|quater|[a-z]{1,3})?)\)?(?![\w/])", re.I)
+_APPENDIX = re.compile(
+    rf"(?:Appendix|Anlage|Appendice|Apéndice|Apêndice|Aanhangsel|Tillæg|Tillägg)(?:\s+{_NUMBER})?(?![\w'’])",
+    re.I,
+)
+_MARKED_NUMBER = re.compile(
+    rf"(\d{{1,3}})(?:er\b|[º°])?[\s-]?\(?((?:{_LATIN}|[a-z]{{1,3}})?)\)?(?![\w/])", re.I
+)
 _PREAMBLE = re.compile(
     r"(?:THE|DER|DIE|DAS|LE|LA|LES|L['’]|EL|IL|DE|HET|O)\s+[^a-z]{4,}$"
     r"|Having regard|gestützt auf|auf Vorschlag|vu le|visto|Whereas|in Erwägung|HAS ADOPTED|HAVE ADOPTED",
@@ -66,7 +80,7 @@ def article(text: str) -> str | None:
     if _SOLE.fullmatch(text):
         return "1"
     found = _ARTICLE.fullmatch(text)
-    return _joined(found[1]) if found else None
+    return _joined(found[1] or found[2]) if found else None
 
 
 def marked_number(text: str) -> str | None:
@@ -84,7 +98,7 @@ def marked_number(text: str) -> str | None:
 
 
 def _joined(number: str) -> str:
-    return "1" if number == "premier" else "".join(number.split())
+    return "1" if number == "premier" else _SPARE.sub("", number) if number[0].isdigit() else number
 
 
 def leading(number: str) -> int:
@@ -134,6 +148,15 @@ def annex(text: str) -> tuple[str | None, str] | None:
 def is_structure(text: str) -> bool:
     """Tell whether a line names an article, a division or an annex."""
     return bool(article(text) or division(text) or annex(text))
+
+
+def is_part(text: str) -> bool:
+    """Tell whether a line names a part of an annex.
+
+    >>> is_part("Appendix 2"), is_part("Teil B"), is_part("Partial loads")
+    (True, True, False)
+    """
+    return bool(_APPENDIX.match(text)) or division(text) is not None
 
 
 def begins_preamble(text: str) -> bool:

@@ -119,6 +119,62 @@ def test_tables_are_rows_of_cells() -> None:
     assert text_of(clean(MODERN), "ANNEX I – VALUES") == "ANNEX I\nVALUES\nLamp | Watt\nLED | 0,4"
 
 
+ANNEX_HEADINGS = [
+    # classes and texts below "ANNEX I", then the sections that they give
+    ([("oj-ti-grseq-1", "PART A"), ("oj-normal", "x")], ["ANNEX I", "PART A"]),
+    ([("oj-ti-grseq-1", "1. Scope"), ("oj-normal", "x")], ["ANNEX I", "1. Scope"]),
+    ([("oj-ti-grseq-1", "Appendix 1"), ("oj-normal", "x")], ["ANNEX I", "Appendix 1"]),
+    (
+        [("oj-doc-ti", "LAMPS"), ("oj-ti-grseq-1", "General"), ("oj-normal", "x")],
+        ["ANNEX I – LAMPS", "General"],
+    ),
+    ([("oj-doc-ti", "LAMPS"), ("oj-doc-ti", "AND BULBS")], ["ANNEX I – LAMPS AND BULBS"]),
+    (
+        [("oj-ti-grseq-1", "LAMPS"), ("oj-ti-grseq-1", "(see Article 3)"), ("oj-ti-grseq-1", "A. Old")],
+        ["ANNEX I – LAMPS (see Article 3)", "A. Old"],
+    ),
+    (
+        [("oj-ti-grseq-1", "LAMPS"), ("oj-ti-grseq-1", "Part I"), ("oj-ti-grseq-1", "General")],
+        ["ANNEX I – LAMPS", "Part I – General"],
+    ),
+    (
+        [("oj-ti-grseq-1", "A LIST"), ("oj-ti-grseq-1", "1. Old"), ("oj-ti-grseq-1", "1.1. Dim")],
+        ["ANNEX I – A LIST", "1. Old", "1.1. Dim"],
+    ),
+    ([("title-annex-2", "LAMPS"), ("title-gr-seq-level-1", "Dim")], ["ANNEX I – LAMPS", "Dim"]),
+    ([("title-gr-seq-level-1", "Teil A")], ["ANNEX I", "Teil A"]),
+]
+
+
+@pytest.mark.parametrize(("below", "headings"), ANNEX_HEADINGS)
+def test_the_heading_of_an_annex_takes_none_of_its_parts(
+    below: list[tuple[str, str]], headings: list[str]
+) -> None:
+    kind = "title-annex-1" if below[0][0].startswith("title") else "oj-doc-ti"
+    annex = "".join(f'<p class="{name}">{text}</p>' for name, text in [(kind, "ANNEX I"), *below])
+    html = (
+        CONSOLIDATED
+        if kind == "title-annex-1"
+        else MODERN[: MODERN.index('<div class="eli-container" id="anx')]
+    )
+    draft = clean(html.replace("</body></html>", "") + annex)
+    annexes = [part.get("annex") == "I" or part["kind"] == "annex" for part in draft.metadata["structure"]]
+    found = [s["heading"] for s, is_annex in zip(draft.sections, annexes, strict=True) if is_annex]
+    assert [text for text in found if not text.startswith("ANNEX II")] == headings
+
+
+def test_numbered_parts_of_one_class_nest_by_their_numbers() -> None:
+    numbers = ["1. Old", "1.1. Dim", "1.1.1. Dark", "1.2. Bright", "2. New"]
+    annex = "".join(f'<p class="oj-ti-grseq-1">{text}</p><p class="oj-normal">x</p>' for text in numbers)
+    draft = clean(MODERN.replace('<p class="oj-ti-grseq-1">VALUES</p>', annex))
+    assert [s["level"] for s in draft.sections][-5:] == [2, 3, 4, 3, 2]
+
+
+def test_an_appendix_in_plain_markup_is_no_heading_of_its_annex() -> None:
+    draft = clean(PLAIN.replace("Liste der Mühlen", "Anlage 1"))
+    assert [s["heading"] for s in draft.sections][-1] == "ANHANG"
+
+
 def test_facts_of_a_page_without_meta_tags_come_from_its_head_and_title() -> None:
     draft = clean(MODERN)
     assert draft.title == "COUNCIL REGULATION (EU) 2020/12 of 20 January 2020 on lamps"

@@ -1,0 +1,181 @@
+"""What an act only quotes: the articles, chapters and annexes that it inserts into other acts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assets.cleaning.eurlex import words
+from assets.cleaning.eurlex.lines import Line
+
+OPENING = "‘‚“„«»\"'"
+ARTICLES = frozenset({"ti-art", "title-article-norm", "Titrearticle"})
+_BY_CLASS = "title-article-norm"  # what is quoted is a `title-article-quoted` there
+# What closes a quotation, by what opens it.
+_CLOSING = {"‘": "’", "‚": "‘’", "“": "”", "„": "“”", "«": "»", "»": "«", '"': '"', "'": "'"}
+_MARK = re.compile("[‘’‚“”„«»\"']")
+_AFTER = re.compile(r"[\s.;,:)\]]*$")
+_BEFORE = re.compile(r"(?:^|[:(]\s*|following\s*|folgende\w*\s*)$")
+_BEFORE_PART = re.compile(r"(?:^|[\s:(])$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A quotation that goes on below the line that opens it."""
+
+    mark: str
+    depth: int
+    closed: bool  # a line below closes it
+
+
+def quoted(lines: Sequence[Line], *, marked: bool) -> list[bool]:
+    """Tell of each line whether it begins in a quotation: such a line begins no part of the act itself.
+
+    Where markup tells the act's own articles from quoted ones, it is believed. Elsewhere the marks decide;
+    a quotation that nothing closes ends where the act's own numbering goes on.
+
+    marked: the act's articles have a class of their own
+    """
+    return _Reader(lines, marked).read()
+
+
+class _Reader:
+    def __init__(self, lines: Sequence[Line], marked: bool) -> None:
+        self.lines = lines
+        self.marked = marked
+        self.open: _Open | None = None
+        self.last = 0  # number of the act's own article that was read last, without its letter
+
+    def read(self) -> list[bool]:
+        found = []
+        eli = ""
+        for place, line in enumerate(self.lines):
+            own = _is_own(line, eli)
+            eli = eli if line.deleted else line.eli
+            found.append(not line.deleted and self._take(place, line, own))
+        return found
+
+    def _take(self, place: int, line: Line, own: bool | None) -> bool:
+        if self.open and (own or self._ends_before(self.open, line)):
+            self.open = None
+        if self.open:
+            if _closes(line.text, self.open.mark):
+                self.open = None
+            return True
+        opening = _opening(line)
+        if opening:
+            mark, names_part = opening
+            closed = self._is_closed(place, mark, line.depth)
+            self.open = _Open(mark, line.depth, closed) if closed or names_part else None
+        is_quoted = own is False or (own is None and line.text[:1] in OPENING and bool(opening))
+        if not is_quoted:
+            self.last = 0 if self._is_annex(line) else max(self.last, self._number(line))
+        return is_quoted
+
+    def _ends_before(self, quotation: _Open, line: Line) -> bool:
+        if line.deleted or "row" in line.classes:
+            return False
+        if line.depth < quotation.depth:
+            return True
+        if quotation.closed or line.depth:
+            return False
+        return self._number(line) == self.last + 1 or words.is_final(line.text) or self._is_annex(line)
+
+    def _is_closed(self, place: int, mark: str, depth: int) -> bool:
+        """Tell whether a line closes the quotation before another one opens, or its cell ends."""
+        for line in self.lines[place + 1 :]:
+            if line.deleted:
+                continue
+            if line.depth < depth:
+                return False
+            if _closes(line.text, mark):
+                return True
+            opening = _opening(line)
+            if opening and opening[0] == mark:
+                return False
+        return False
+
+    def _is_annex(self, line: Line) -> bool:
+        return not line.depth and bool(words.annex(line.text)) and (not self.marked or bool(line.classes))
+
+    def _number(self, line: Line) -> int:
+        """Return the number of the article that a line names, without its letter; 0 for another line."""
+        if line.depth:
+            return 0
+        if self.marked:
+            number = words.marked_number(line.text) if line.classes & ARTICLES else None
+        else:
+            number = words.article(line.text)
+        return words.leading(number or "")
+
+
+def _is_own(line: Line, before: str) -> bool | None:
+    """Tell by markup alone whether a line names an article of the act itself; None where it does not say.
+
+    before: the `eli` of the line before, for the title stands first in the element of its article
+    """
+    if not line.classes & ARTICLES or line.depth:
+        return None
+    if _BY_CLASS in line.classes and line.text[:1] not in OPENING:
+        return True
+    if line.eli.startswith("art"):
+        return line.eli != before
+    return None
+
+
+def _opening(line: Line) -> tuple[str, bool] | None:
+    """Return the mark of the quotation that a line opens and leaves open, and whether a part's name follows.
+
+    >>> _opening(Line("the following is inserted: \\"Article 8a"))
+    ('"', True)
+    >>> _opening(Line("‘lamp’ means a thing that gives light;")) is None
+    True
+    """
+    if "row" in line.classes or not _MARK.search(line.text):
+        return None
+    for found in reversed(list(_MARK.finditer(line.text))):
+        mark, rest = found[0], line.text[found.end() :].lstrip()
+        if mark not in _CLOSING or not rest:
+            continue
+        if words.is_structure(rest) and _BEFORE_PART.search(line.text[: found.start()]):
+            return mark, True
+        if mark != "'" and _BEFORE.search(line.text[: found.start()]) and _is_left_open(rest, mark):
+            return mark, False
+    return None
+
+
+def _is_left_open(rest: str, mark: str) -> bool:
+    """Tell whether nothing in the rest of its line closes a quotation."""
+    if mark == '"':
+        return rest.count('"') % 2 == 0
+    level = 1
+    for found in _MARK.finditer(rest):
+        if found[0] in _CLOSING[mark] and not rest[found.end() : found.end() + 1].isalnum():
+            level -= 1
+        elif found[0] == mark:
+            level += 1
+        if not level:
+            return False
+    return True
+
+
+def _closes(text: str, mark: str) -> bool:
+    """Tell whether a line closes a quotation that was opened above it.
+
+    >>> _closes("Light is free.’;", "‘"), _closes("the so-called ‘lamp’", "‘")
+    (True, False)
+    """
+    closing = _CLOSING[mark]
+    if mark in "\"'":
+        end = _AFTER.sub("", text)
+        return end.endswith(mark) and (mark == "'" or text.count(mark) % 2 == 1)
+    level = 0
+    for found in _MARK.finditer(text):
+        if found[0] == mark:
+            level += 1
+        elif found[0] in closing and level:
+            level -= 1 if not text[found.end() : found.end() + 1].isalnum() else 0
+        elif found[0] in closing and (closing != "’" or _AFTER.match(text, found.end())):
+            return True
+    return False
