@@ -120,12 +120,12 @@ class Study:
     def fused_train_value(self, recipe: Retriever, dense: Arm) -> float:
         """Return nDCG@10 of the train questions, fused with dense under the best of 21 weights."""
         questions = self.data.train.with_arms([self.ranked(recipe, "train"), dense["train"]])
-        return choose_weights(questions, np.arange(len(self.data.index)), SUM, points=21).value
+        return choose_weights(questions, SUM, DEPTH, points=21).value
 
     def fusion(self, name: str, arms: Sequence[Arm], method: Method) -> Arm:
         """Choose the weights on train; fuse both splits."""
         questions = self.data.train.with_arms([arm["train"] for arm in arms])
-        tuned = choose_weights(questions, np.arange(len(self.data.index)), method)
+        tuned = choose_weights(questions, method, DEPTH)
         found = {
             split: [
                 fused(rankings, tuned.weights, method, DEPTH)
@@ -245,10 +245,9 @@ def speeds(study: Study) -> None:
 def tuning_speed(study: Study, arms: Sequence[Arm]) -> None:
     """Print how long 178 weights over two rankings of depth 1,000 take for 300 questions."""
     questions = study.data.train.with_arms([arm["train"] for arm in arms])[:300]
-    documents = np.arange(len(study.data.index))
     for name, method in (("weighted", Weighted()), ("rrf", Rrf()), ("geometric", Geometric())):
         begin = time.perf_counter()
-        tuned = choose_weights(questions, documents, method)
+        tuned = choose_weights(questions, method, DEPTH)
         seconds = time.perf_counter() - begin
         print(f"{len(tuned.tried)} weights, {len(questions)} questions, {name}: {seconds:.2f} s")
 

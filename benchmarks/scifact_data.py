@@ -16,14 +16,14 @@ from assets.indexing import table
 from assets.indexing.facts import read_facts
 from assets.indexing.rows import HeldRows
 from crawlers.reading import beir
-from evals.measuring.contract import Gold, Span
+from evals.measuring.contract import Gold
 from evals.measuring.ndcg import Ndcg
 from evals.question_files import read_beir
 from evals.retrieving.clock import Clock
 from evals.retrieving.contract import Kit, Query, Ranking
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kits import TextEmbedder
-from evals.retrieving.tuning import TrainQuestion, apart
+from evals.retrieving.tuning import TrainQuestion, Worth, apart
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame
 from warehouse.paths import Home
@@ -35,32 +35,24 @@ MINILM = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=256, overflow="trun
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions of one split, as they are asked, and the grades of documents by their row.
+    """The questions of one split, as they are asked, and what they should find.
 
-    documents: the id of each row's document
+    worths: what a ranking is worth to each question: nDCG@10, by the product's own metric
     """
 
     queries: list[Query]
-    grades: list[dict[int, int]]
-    documents: list[str]
+    worths: list[Worth]
 
     def ndcg(self, rankings: Sequence[Ranking]) -> float:
-        """Return the mean nDCG@10, by the product's own metric."""
-        metric, ids = Ndcg(10), self.documents
-        values = [
-            metric.value(
-                Gold({ids[row]: grade for row, grade in grades.items()}),
-                [Span(ids[row], 0, 1) for row in ranking.rows[:10]],
-            )
-            for ranking, grades in zip(rankings, self.grades, strict=True)
-        ]
-        return float(np.mean(values))
+        """Return the mean nDCG@10."""
+        pairs = zip(rankings, self.worths, strict=True)
+        return float(np.mean([worth.of(ranking.take(slice(10))) for ranking, worth in pairs]))
 
     def with_arms(self, arms: Sequence[Sequence[Ranking]]) -> list[TrainQuestion]:
         """Join the rankings of several arms for `choose_weights`."""
         return [
-            TrainQuestion(rankings, grades)
-            for rankings, grades in zip(zip(*arms, strict=True), self.grades, strict=True)
+            TrainQuestion(rankings, worth)
+            for rankings, worth in zip(zip(*arms, strict=True), self.worths, strict=True)
         ]
 
 
@@ -82,14 +74,13 @@ def read(folder: Path, home: Home) -> SciFact:
     except CorruptFileError:
         _build(folder, place, embedder)
     index = OpenIndex(place)
-    rows = {doc: row for row, doc in enumerate(index.chunks["doc_id"])}
     words = TextEmbedder(embedder, Clock())
     test = read_beir(folder, "test", "scifact")
     # Two of the train questions are test questions under another id: nothing may be chosen on them.
     written = read_beir(folder, "train", "scifact")
     own = apart(frame(written, QUESTIONS), frame(test, QUESTIONS))["question_id"].to_list()
     train = [row for row in written if row["question_id"] in own]
-    return SciFact(index, *(_questions(split, embedder, words, rows) for split in (train, test)))
+    return SciFact(index, *(_questions(split, embedder, words, index) for split in (train, test)))
 
 
 def _build(folder: Path, place: Path, embedder: CachedEmbedder) -> None:
@@ -115,10 +106,10 @@ def _build(folder: Path, place: Path, embedder: CachedEmbedder) -> None:
 
 
 def _questions(
-    found: list[dict[str, Any]], embedder: CachedEmbedder, words: TextEmbedder, rows: dict[str, int]
+    found: list[dict[str, Any]], embedder: CachedEmbedder, words: TextEmbedder, index: OpenIndex
 ) -> Questions:
     vectors = embedder.queries([row["question"] for row in found]).vectors
     kit = Kit(embed=words)
     queries = [Query(row["question"], vector, kit=kit) for row, vector in zip(found, vectors, strict=True)]
-    grades = [{rows[e["url"]]: int(e["grade"]) for e in row["evidence"]} for row in found]
-    return Questions(queries, grades, list(rows))
+    golds = [Gold({item["url"]: int(item["grade"]) for item in row["evidence"]}) for row in found]
+    return Questions(queries, [Worth(Ndcg(10), gold, index) for gold in golds])

@@ -16,14 +16,15 @@ from assets.stage import Built, Check, Need, Stage, Work
 from evals.gold import gold_of
 from evals.grid import Grid
 from evals.losses import losses_of
-from evals.measuring.contract import Span
+from evals.measuring.contract import RetrievalMetric, Span
 from evals.retrieving.asking import Asked, Asker, warm_up
 from evals.retrieving.clock import Clock
 from evals.retrieving.contract import Kit, Memory, Query, Trace, TrainCase
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
-from evals.retrieving.tuning import TUNED, apart
+from evals.retrieving.tuning import CODE_VERSION as TUNING
+from evals.retrieving.tuning import apart
 from evals.study import Cell, Study
 from evals.understanding.notes import Note
 from warehouse import models
@@ -91,7 +92,7 @@ class Rankings(Stage):
             embedder = study.embedders[cell.embedder]
             found[f"queries.{cell.embedder}"] = embedder.query_revision()
         if recipe.recipe.needs_tuning:
-            found[f"tuning.{cell.study}"] = digest(study.tuning_metric)
+            found[f"tuning.{cell.study}"] = digest([study.tuning_metric.name, TUNING])
         return found
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
@@ -101,6 +102,7 @@ class Rankings(Stage):
         recipe = study.retrievers[cell.retriever]
         index_artifact, *set_artifacts = self.inputs(key, work.store)
         n_train = len(self._train_keys(cell))
+        tuned: dict[str, Any] = {}
         asked_sets = set_artifacts[: len(set_artifacts) - n_train]
         questions = read_questions(asked_sets, work)
         index = open_index(index_artifact, work)
@@ -112,17 +114,17 @@ class Rankings(Stage):
         if n_train:
             known = read_questions(set_artifacts[len(asked_sets) :], work)
             train = apart(known, questions)
-            left_out = len(known) - len(train)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
-            recipe = recipe.tuned(_cases(recipe, train, embedder, kit), index, study.tuning_metric)
+            metric = study.tuning_metric
+            tuning = recipe.tuned(_cases(recipe, train, metric, embedder, kit), index, metric)
+            recipe = tuning.tuned
+            tuned["tuned"] = [one._asdict() for one in tuning.chosen]
+            tuned["train_questions_left_out"] = len(known) - len(train)
         asker = Asker(recipe, index, vectors, kit, study.trace)
         asked, losses = _ask(asker, questions, lambda done, of: work.progress(f"ranking {key}", done, of))
         built = _built(asked)
         _write(asked, losses, folder)
-        chosen = kit.made.pop(TUNED, ())
-        if chosen:
-            built.meta["tuned"] = [one._asdict() for one in chosen]
-            built.meta["train_questions_left_out"] = left_out
+        built = replace(built, meta={**built.meta, **tuned})
         # What was said of train questions decided the weights.
         return _with_notes(built, [*kit.notes, *(note for one in asked for note in one.notes)])
 
@@ -178,11 +180,15 @@ def _write(asked: list[Asked], losses: list[dict[str, Any]], folder: Path) -> No
         write_parquet(frame(rows, schema), folder / f"{name}.parquet")
 
 
-def _cases(recipe: Any, questions: pl.DataFrame, embedder: CachedEmbedder, kit: Kit) -> list[TrainCase]:
-    """Return the train questions that have evidence, each with what it should find."""
-    answerable = questions.filter(pl.col("gold") != "none")
+def _cases(
+    recipe: Any, questions: pl.DataFrame, metric: RetrievalMetric, embedder: CachedEmbedder, kit: Kit
+) -> list[TrainCase]:
+    """Return the train questions that the metric can be asked of, each with what it should find."""
+    answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
     if not len(answerable):
-        raise InputError("no train question has evidence: there is nothing to tune on")
+        raise InputError(
+            f"no train question has evidence that {metric.name} can measure: there is nothing to tune on"
+        )
     texts = answerable["question"].to_list()
     vectors = embedder.queries(texts).vectors if recipe.recipe.needs_vector else [None] * len(texts)
     return [
@@ -194,7 +200,7 @@ def _cases(recipe: Any, questions: pl.DataFrame, embedder: CachedEmbedder, kit: 
                 tuple(row["conversation"] or ()),
                 kit=kit,
             ),
-            gold_of(row).documents,
+            gold_of(row),
         )
         for row, vector in zip(answerable.iter_rows(named=True), vectors, strict=True)
     ]

@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from assets.recipes import BuildHalf, Name, one_of
 from evals.findings import Finding, instead, shown
 from evals.measuring import get_metric
+from evals.measuring.contract import RetrievalMetric
 from evals.retrieving import StudyRetriever
 from warehouse.errors import InputError
 from warehouse.identity import digest
@@ -210,10 +211,10 @@ class Study(BuildHalf):
         ]
 
     @property
-    def tuning_metric(self) -> str:
-        """By what weights are chosen: the primary metric, where it is one of a ranking of documents."""
-        stem = self.metrics[0].partition("@")[0]
-        return self.metrics[0] if stem in {"ndcg", "mrr", "recall", "hit_rate"} else "ndcg@10"
+    def tuning_metric(self) -> RetrievalMetric:
+        """By what weights are chosen: the first of the study's metrics that measures rankings, or nDCG@10."""
+        found = (get_metric(name) for name in (*self.metrics, "ndcg@10"))
+        return next(metric for metric in found if isinstance(metric, RetrievalMetric))
 
     def rankings(self) -> list[str]:
         """Return the keys of the rankings that the cells need, each once."""

@@ -87,7 +87,7 @@ class Metric(ABC):
 
 
 class RetrievalMetric(Metric):
-    """A metric of the ranking alone, at a depth k."""
+    """A metric of the ranking alone, at a depth k: what stands after the k-th document changes nothing."""
 
     kind = "retrieval"
     stem: ClassVar[str]

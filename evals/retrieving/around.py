@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from evals.retrieving.contract import Depth, Retriever, TrainCase
+from evals.measuring.contract import RetrievalMetric
+from evals.retrieving.contract import Depth, Retriever, TrainCase, Tuning
 from evals.retrieving.index import OpenIndex
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Around(Retriever):
         """When the retriever does."""
         return bool(self.of.recipe.needs_tuning)
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
-        """Tune the retriever."""
-        return self.model_copy(update={"of": self.of.tuned(cases, index, metric)})
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
+        """Tune the retriever, by its own ranking."""
+        found = self.of.tuned([case._replace(finish=()) for case in cases], index, metric)
+        return Tuning(self.model_copy(update={"of": found.tuned}), found.chosen)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +13,18 @@ import numpy.typing as npt
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from evals.retrieving.contract import Query, Ranking, Retriever, Step, TrainCase, Understanding, nothing
+from evals.measuring.contract import RetrievalMetric
+from evals.retrieving.contract import (
+    Finish,
+    Query,
+    Ranking,
+    Retriever,
+    Step,
+    TrainCase,
+    Tuning,
+    Understanding,
+    nothing,
+)
 from evals.retrieving.fusing import fused
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import Rrf
@@ -142,13 +154,29 @@ class Chain(Retriever):
         """When its retriever does."""
         return bool(self.retriever.recipe.needs_tuning)
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
-        """Tune its retriever on the train questions as its understanding steps read them."""
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
+        """Tune its retriever on the train questions as its understanding steps read them.
+
+        It is tuned by what the chain delivers, but for steps from the first one on that a model takes. Where
+        a question is read as several, each of them counts.
+        """
         if not self.needs_tuning:
-            return self
-        read = [TrainCase(one, case.grades) for case in cases for one in self._read(case.query, index)]
-        link = self.retriever.tuned(read, index, metric)
-        return self.model_copy(update={"steps": replaced(self.steps, self._place, link)})
+            return Tuning(self)
+        read = [
+            TrainCase(one, case.gold, self._finish(one, index, case.finish))
+            for case in cases
+            for one in self._read(case.query, index)
+        ]
+        found = self.retriever.tuned(read, index, metric)
+        steps = replaced(self.steps, self._place, found.tuned)
+        return Tuning(self.model_copy(update={"steps": steps}), found.chosen)
+
+    def _finish(self, query: Query, index: OpenIndex, outer: tuple[Finish, ...]) -> tuple[Finish, ...]:
+        """Return what is done with the retriever's ranking of a question, up to the first costly step."""
+        later = [link.recipe for link in self.steps[self._place + 1 :]]
+        tried = list(takewhile(lambda step: not step.costly, later))
+        own = tuple(partial(step.apply, query=query, index=index) for step in tried)
+        return own + outer if len(tried) == len(later) else own
 
     def _fused(self, found: list[Ranking], query: Query) -> Ranking:
         """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from evals.measuring.contract import Gold, RetrievalMetric
 from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.index import OpenIndex
 from warehouse.recipe import Recipe
@@ -26,6 +27,7 @@ Depth = Annotated[int, Field(ge=1, le=10_000)]
 Vector = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
+Tunable = TypeVar("Tunable")
 Kind = Literal["arm", "fuse", "rerank", "filter", "cut", "deliver", "budget"]
 """What a step does to candidates: finds, fuses, re-orders or filters them, cuts the list, changes what is
 delivered, or keeps to a token budget."""
@@ -221,11 +223,39 @@ class Query:
         return np.ones(len(rows), np.bool_) if self.allowed is None else self.allowed[rows]
 
 
+Finish = Callable[[Ranking], Ranking]
+"""What is done with a ranking of a train question before it is delivered."""
+
+
 class TrainCase(NamedTuple):
-    """A train question on its way through a retriever, and document id -> grade of what it should find."""
+    """A train question on its way through a retriever, and what it should find.
+
+    finish: the steps that follow the retriever, where they are tried with it
+    """
 
     query: Query
-    grades: Mapping[str, float]
+    gold: Gold
+    finish: tuple[Finish, ...] = ()
+
+
+class Chosen(NamedTuple):
+    """Weights as they were chosen for one fusion: what is told of it.
+
+    arms: the kind of each arm
+    """
+
+    arms: tuple[str, ...]
+    weights: tuple[float, ...]
+    metric: str
+    value: float
+    questions: int
+
+
+class Tuning(NamedTuple, Generic[Tunable]):
+    """A retriever, or its recipe, with what was to be tuned chosen; and what that was, inner parts first."""
+
+    tuned: Tunable
+    chosen: tuple[Chosen, ...] = ()
 
 
 class Retriever(Recipe):
@@ -255,9 +285,9 @@ class Retriever(Recipe):
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank the chunks of ``index`` for ``query``, best first."""
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
         """Return the same retriever with what is to be tuned chosen on train questions, by a metric."""
-        return self
+        return Tuning(self)
 
     def at_depth(self, k: int) -> Self:
         """Return the same retriever with another `k`."""
@@ -293,9 +323,11 @@ class Step(Recipe):
     role: what a trace calls it
     widens: it delivers more of a passage than its chunk's context
     narrows: it delivers each chunk's own context, whatever was delivered before
+    costly: a model reads the passages: weights of a fusion are chosen by what stands before it
     """
 
     role: ClassVar[Kind]
+    costly: ClassVar[bool] = False
     widens: ClassVar[bool] = False
     narrows: ClassVar[bool] = False
 

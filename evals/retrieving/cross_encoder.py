@@ -121,6 +121,7 @@ class CrossEncoder(_Reading, Step):
 
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "rerank"
+    costly: ClassVar[bool] = True
 
     def versions(self) -> list[str]:
         """Return its code version and the digest of its weights."""

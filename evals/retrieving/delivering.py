@@ -53,9 +53,8 @@ def delivered(ranking: Ranking, index: OpenIndex) -> list[Stretch]:
     """Return what is delivered for each row: its stretch, or the chunk's own context."""
     chunks = _chunks(index)
     spans = chunks.contexts[ranking.rows] if ranking.stretches is None else ranking.stretches
-    return [
-        Stretch(chunks.docs[row], int(a), int(b)) for row, (a, b) in zip(ranking.rows, spans, strict=True)
-    ]
+    pairs = zip(ranking.rows.tolist(), spans.tolist(), strict=True)
+    return [Stretch(chunks.docs[row], start, end) for row, (start, end) in pairs]
 
 
 def distinct(ranking: Ranking, index: OpenIndex) -> list[int]:

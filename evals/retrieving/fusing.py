@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, TrainCase
+from evals.measuring.contract import RetrievalMetric
+from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, TrainCase, Tuning
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import (
     Arithmetic,
@@ -110,17 +111,24 @@ class Fuse(Retriever):
         """When its weights are `tuned`, or something of an arm is."""
         return self.weights == "tuned" or any(arm.recipe.needs_tuning for arm in self.of)
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Fuse:
-        """Tune its arms, then choose its weights; what was chosen is noted in the kit of the queries."""
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
+        """Tune its arms, each by its own ranking, then choose its weights."""
         from evals.retrieving.tuning import tune
 
-        arms = tuple(arm.tuned(cases, index, metric) if arm.recipe.needs_tuning else arm for arm in self.of)
-        ready = self.model_copy(update={"of": arms})
-        return tune(ready, cases, index, metric) if self.weights == "tuned" else ready
+        alone = [case._replace(finish=()) for case in cases]
+        found = [
+            arm.tuned(alone, index, metric) if arm.recipe.needs_tuning else Tuning(arm) for arm in self.of
+        ]
+        ready = self.model_copy(update={"of": tuple(arm.tuned for arm in found)})
+        inner = tuple(one for arm in found for one in arm.chosen)
+        if self.weights != "tuned":
+            return Tuning(ready, inner)
+        whole = tune(ready, cases, index, metric)
+        return Tuning(whole.tuned, inner + whole.chosen)
 
-    def with_weights(self, weights: Sequence[float]) -> Fuse:
+    def with_weights(self, weights: Sequence[float]) -> Self:
         """Return the same fusion with these weights, one an arm."""
-        return Fuse.model_validate({**self.model_dump(), "weights": tuple(weights)})
+        return type(self).model_validate({**self.model_dump(), "weights": tuple(weights)})
 
     def arms(self, query: Query, index: OpenIndex) -> list[Ranking]:
         """Return each arm's ranking, as deep as the arm says: what weights are chosen on."""

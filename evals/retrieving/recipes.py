@@ -8,9 +8,10 @@ from typing import Any, Self
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from assets.recipes import OneKind, one_of
+from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.chain import Chain
-from evals.retrieving.contract import Query, Ranking, Retriever, Step, TrainCase
+from evals.retrieving.contract import Query, Ranking, Retriever, Step, TrainCase, Tuning
 from evals.retrieving.cross_encoder import CrossEncoded, CrossEncoder
 from evals.retrieving.cutting import Adaptive, Threshold, Top
 from evals.retrieving.delivering import Deduplicate, Neighbours, TokenBudget
@@ -81,9 +82,10 @@ class _RetrieverRecipe(_Written):
             query.trace.note(self.kind, "arm", ranking)
         return ranking
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Self:
+    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
         """Return the same recipe with what is to be tuned chosen on train questions."""
-        return self.model_copy(update={self.kind: self.recipe.tuned(cases, index, metric)})
+        found = self.recipe.tuned(cases, index, metric)
+        return Tuning(self.model_copy(update={self.kind: found.tuned}), found.chosen)
 
 
 class _StudyRetriever(_RetrieverRecipe):

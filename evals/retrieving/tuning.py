@@ -1,8 +1,8 @@
 """Weights of a fusion, chosen on train questions: every choice of a grid is tried on every question.
 
 For each question the candidates of all arms are laid out once as a matrix of points, and fused under all
-choices of weights at once. A metric needs no sorting: the rank of a graded document is one more than the
-number of documents above it, so that one comparison of all candidates with it, for all choices, is enough.
+choices of weights at once. What each choice delivers is measured by the metric itself, on the passages that
+would be reported: there is no other definition of it here.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field, TypeAdapter
 
-from evals.retrieving.contract import Ranking, TrainCase
+from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.retrieving.contract import Chosen, Finish, Ranking, TrainCase, Tuning
+from evals.retrieving.delivering import delivered
 from evals.retrieving.fusing import candidates
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import Floats, Method
@@ -27,21 +28,51 @@ from warehouse.errors import InputError
 if TYPE_CHECKING:
     from evals.retrieving.fusing import Fuse
 
+Fusion = TypeVar("Fusion", bound="Fuse")
+CODE_VERSION = "2"  # of how weights are chosen
 POINTS = 178
 SAME = 1e-12  # means of the same values differ by rounding errors
 Ints = npt.NDArray[np.int64]
-Metric = Annotated[str, Field(pattern=r"^(ndcg|mrr|recall|hit_rate)@[1-9][0-9]{0,3}$")]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a ranking is worth to one question: the metric of what is delivered of it.
+
+    finish: what is done with the ranking before it is delivered, in this order
+    """
+
+    metric: RetrievalMetric
+    gold: Gold
+    index: OpenIndex
+    finish: tuple[Finish, ...] = ()
+
+    def of(self, ranking: Ranking) -> float:
+        """Return the metric of a whole ranking."""
+        for step in self.finish:
+            ranking = step(ranking)
+        return self.metric.value(self.gold, self._spans(ranking))
+
+    def of_beginning(self, ranking: Ranking) -> float | None:
+        """Return the metric of a ranking by its first rows; None where further ones may change it."""
+        if self.finish:
+            return None
+        spans = self._spans(ranking)
+        decided = len({span.doc_id for span in spans}) >= self.metric.k
+        return self.metric.value(self.gold, spans) if decided else None
+
+    def _spans(self, ranking: Ranking) -> list[Span]:
+        return [Span(*stretch) for stretch in dict.fromkeys(delivered(ranking, self.index))]
 
 
 class TrainQuestion(NamedTuple):
-    """What a question's arms found, and what they should have.
+    """What a question's arms found, and what a ranking is worth to it.
 
     rankings: one an arm, as `Fuse.arms` returns them
-    grades: document number -> grade above 0; documents that no arm found belong here, too
     """
 
     rankings: Sequence[Ranking]
-    grades: Mapping[int, float]
+    worth: Worth
 
 
 @dataclass(frozen=True)
@@ -60,23 +91,6 @@ class Tuned:
     tried: Floats
     values: Floats
     questions: int
-
-
-class Chosen(NamedTuple):
-    """Weights as they were chosen for one fusion: what is told of it.
-
-    arms: the kind of each arm
-    """
-
-    arms: tuple[str, ...]
-    weights: tuple[float, ...]
-    metric: str
-    value: float
-    questions: int
-
-
-TUNED = "tuned weights"
-"""Where `kit.made` keeps the list of what was chosen."""
 
 
 def apart(train: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
@@ -98,70 +112,75 @@ def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(" ".join(asked_tokens(text)) for text in (row["question"], *(row["conversation"] or ())))
 
 
-def tune(fuse: Fuse, cases: Sequence[TrainCase], index: OpenIndex, metric: str) -> Fuse:
-    """Choose the weights of a fusion on train questions; note them in the kit of the queries.
+def tune(
+    fuse: Fusion, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric
+) -> Tuning[Fusion]:
+    """Choose the weights of a fusion on train questions.
 
     Raises:
-        InputError: no train question has evidence in a document.
+        InputError: there is no train question.
     """
-    numbers, documents = index.made("document numbers", lambda: _numbered(index))
     questions = []
     for case in cases:
-        # A document that the index lacks is found by no arm; it counts all the same.
-        grades = {numbers.get(doc, -1 - n): grade for n, (doc, grade) in enumerate(case.grades.items())}
-        if grades:
-            alone = replace(case.query, kit=replace(case.query.kit, memory=None), trace=None)
-            questions.append(TrainQuestion(fuse.arms(alone, index), grades))
-    found = choose_weights(questions, documents, fuse.method, metric)
+        alone = replace(case.query, kit=replace(case.query.kit, memory=None), trace=None)
+        questions.append(TrainQuestion(fuse.arms(alone, index), Worth(metric, case.gold, index, case.finish)))
+    found = choose_weights(questions, fuse.method, fuse.k)
     arms = tuple(str(arm.kind) for arm in fuse.of)
-    chosen = Chosen(arms, found.weights, metric, found.value, found.questions)
-    cases[0].query.kit.made.setdefault(TUNED, []).append(chosen)
-    return fuse.with_weights(found.weights)
+    chosen = Chosen(arms, found.weights, metric.name, found.value, found.questions)
+    return Tuning(fuse.with_weights(found.weights), (chosen,))
 
 
-def _numbered(index: OpenIndex) -> tuple[dict[str, int], Ints]:
-    """Return document id -> number, and the document number of each row."""
-    column = index.chunks["doc_id"]
-    numbers = {doc: number for number, doc in enumerate(column.unique().sort())}
-    return numbers, np.array([numbers[doc] for doc in column], np.int64)
-
-
-def choose_weights(
-    questions: Sequence[TrainQuestion],
-    documents: Ints,
-    method: Method,
-    metric: str = "ndcg@10",
-    points: int = POINTS,
-) -> Tuned:
+def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, points: int = POINTS) -> Tuned:
     """Try a grid of weights on train questions; return the best and the whole curve.
 
     Where several choices are equally good, the middle one is taken: of two arms, the middle of the longest
     run of neighbours; of more, the choice nearest to the mean of the best ones.
 
     Args:
-        questions: train questions, each with graded documents.
-        documents: the document number of each row of the index, shape (chunks,).
+        questions: train questions.
         method: how the arms are fused.
-        metric: ndcg, mrr, recall or hit_rate @ k, of documents, each at its best chunk.
+        k: how many passages the fusion returns.
         points: how many choices at most (all of them for two arms).
 
     Raises:
-        InputError: there is no question, one has no graded document, or the metric is none of these.
+        InputError: there is no question.
     """
-    name, depth = _metric(metric)
     if not questions:
         raise InputError("Weights cannot be chosen: the train question set holds no question.")
-    if any(not question.grades for question in questions):
-        raise InputError("Weights cannot be chosen: a train question has no graded document.")
     tried = grid(len(questions[0].rankings), points)
     total = np.zeros(len(tried))
     for question in questions:
-        ranks, grades = _ranks(question, documents, method, tried)
-        total += _value(name, depth, ranks, grades)
+        total += _values(question, method, k, tried)
     values = total / len(questions)
     best = _middle(tried, np.flatnonzero(values >= values.max() - SAME))
     chosen = tuple(float(weight) for weight in tried[best])
     return Tuned(chosen, float(values[best]), tried, values, len(questions))
+
+
+def _values(question: TrainQuestion, method: Method, k: int, tried: Floats) -> Floats:
+    """Return what the ranking of each choice is worth to a question, shape (choices,)."""
+    rows, points = candidates(question.rankings, method)
+    if not len(rows):
+        return np.full(len(tried), question.worth.of(question.rankings[0]))
+    scores = np.ascontiguousarray(method.scores(points, tried).T)
+    known: dict[bytes, float] = {}
+    return np.array([_value(question.worth, rows, one, k, known) for one in scores])
+
+
+def _value(worth: Worth, rows: Ints, scores: Floats, k: int, known: dict[bytes, float]) -> float:
+    """Return what one choice is worth; choices that rank alike are measured once."""
+    # Few rows are most often enough, and sooner sorted than all.
+    for depth in dict.fromkeys((min(k, worth.metric.k), min(k, 4 * worth.metric.k), k)):
+        ranking = Ranking.best(rows, scores, depth)
+        key = ranking.rows.tobytes()
+        if key not in known:
+            whole = depth == k or len(ranking) < depth
+            value = worth.of(ranking) if whole else worth.of_beginning(ranking)
+            if value is None:
+                continue
+            known[key] = value
+        return known[key]
+    raise AssertionError("the whole ranking always has a value")
 
 
 def grid(arms: int, points: int = POINTS) -> Floats:
@@ -185,61 +204,6 @@ def _shares(arms: int, steps: int) -> list[list[int]]:
     if arms == 1:
         return [[steps]]
     return [[first, *rest] for first in range(steps + 1) for rest in _shares(arms - 1, steps - first)]
-
-
-def _metric(metric: str) -> tuple[str, int]:
-    try:
-        name, depth = TypeAdapter(Metric).validate_python(metric).split("@")
-    except ValueError as error:
-        raise InputError(
-            f"Weights are chosen by ndcg@k, mrr@k, recall@k or hit_rate@k, not by {metric!r}."
-        ) from error
-    return name, int(depth)
-
-
-def _ranks(question: TrainQuestion, documents: Ints, method: Method, tried: Floats) -> tuple[Floats, Floats]:
-    """Return each graded document's rank under each choice, inf where no arm found it; and its grade."""
-    rows, points = candidates(question.rankings, method)
-    graded = list(question.grades)
-    ranks = np.full((len(graded), len(tried)), np.inf)
-    if len(rows):
-        order = np.lexsort((rows, documents[rows]))
-        rows, scores = rows[order], method.scores(points[order], tried)
-        starts = np.flatnonzero(np.diff(documents[rows], prepend=-1))
-        best = scores if len(starts) == len(rows) else np.maximum.reduceat(scores, starts, axis=0)
-        place = {int(document): at for at, document in enumerate(documents[rows[starts]])}
-        for number, document in enumerate(graded):
-            if document in place:
-                ranks[number] = _rank(place[document], best, scores, rows, starts)
-    return ranks, np.array([question.grades[document] for document in graded], np.float64)
-
-
-def _rank(at: int, best: Floats, scores: Floats, rows: Ints, starts: Ints) -> Floats:
-    """Return one document's rank under each choice; equal documents go by the row of their best chunk."""
-    ranks = 1.0 + (best > best[at]).sum(axis=0)
-    tied = best == best[at]
-    choices = np.flatnonzero(tied.sum(axis=0) > 1)
-    if len(choices):
-        level = np.repeat(best[:, choices], np.diff([*starts, len(rows)]), axis=0)
-        held = np.where(scores[:, choices] == level, rows[:, None], np.iinfo(np.int64).max)
-        first = np.minimum.reduceat(held, starts, axis=0)
-        ranks[choices] += (tied[:, choices] & (first < first[at])).sum(axis=0)
-    return ranks
-
-
-def _value(name: str, depth: int, ranks: Floats, grades: Floats) -> Floats:
-    """Return the metric of one question under each choice (`evals.measuring` has their definitions)."""
-    within = ranks <= depth
-    if name == "hit_rate":
-        return np.asarray(within.any(axis=0), np.float64)
-    if name == "recall":
-        return np.asarray(within.mean(axis=0))
-    if name == "mrr":
-        return np.where(within, 1 / ranks, 0.0).max(axis=0)
-    gains: Floats = np.where(within, grades[:, None] / np.log2(ranks + 1), 0.0).sum(axis=0)
-    ideal = np.sort(grades)[::-1][:depth]
-    possible = float((ideal / np.log2(np.arange(len(ideal)) + 2)).sum())
-    return gains / possible
 
 
 def _middle(tried: Floats, best: Ints) -> int:

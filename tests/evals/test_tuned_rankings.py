@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evals import rankings
 from evals.grid import Grid, read_questions_of
 from evals.report import report_data
 from evals.study_file import read_study
@@ -74,6 +75,54 @@ def test_weights_are_chosen_on_train_questions_and_test_questions_alone_are_meas
     assert "left out" not in (data.recipes or {})["tuned"]
     assert data.losses is not None
     assert set(data.losses["question_id"]) <= asked
+
+
+@pytest.mark.models
+def test_a_ranking_that_fails_after_tuning_leaves_nothing_to_the_next(
+    make_bench: MakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both rankings are built by one run; the plain one comes after the tuned one that failed."""
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "train.questions.yaml").write_text(TRAIN)
+    bench = make_bench({**RETRIEVERS, BM25: f"  atuned: {TUNED}\n  btuned: {TUNED}\n{BM25}"})
+    write = rankings._write
+
+    def fails_once(*given: object) -> None:
+        monkeypatch.setattr(rankings, "_write", write)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(rankings, "_write", fails_once)
+    built = bench.build("chunks", "embeddings", "indexes", "questions", "rankings")
+    failed = {outcome.key for outcome in built["rankings"] if not outcome.ok}
+    assert failed == {"tiny.t16.minilm.atuned"}
+    plain = bench.artifact("rankings", "tiny.t16.minilm.bm25").meta
+    assert "tuned" not in plain
+    assert "train_questions_left_out" not in plain
+    assert len(bench.artifact("rankings", "tiny.t16.minilm.btuned").meta["tuned"]) == 1
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("primary", ["evidence_coverage@3", "mrr@5"])
+def test_what_is_told_of_tuning_is_what_would_be_reported(
+    make_bench: MakeBench, tmp_path: Path, primary: str
+) -> None:
+    """The same questions as train and as test questions: the chosen weights, asked, give what was told."""
+    bench = tuned_bench(make_bench, tmp_path)
+    metrics = next(line for line in bench.study.path.read_text().splitlines() if line.startswith("metrics:"))
+    changes = {**RETRIEVERS, metrics: f"metrics: [{primary}]"}
+    bench = make_bench(changes)
+    bench.build("chunks", "embeddings", "indexes", "questions", "rankings")
+    (chosen,) = bench.artifact("rankings", KEY).meta["tuned"]
+    assert chosen["metric"] == primary
+    weights = f"weights: [{chosen['weights'][0]}, {chosen['weights'][1]}]"
+    asked = {
+        BM25: RETRIEVERS[BM25].replace("weights: tuned", weights),
+        SETS: "  - file: train.questions.yaml\n",
+    }
+    bench = make_bench({**asked, metrics: changes[metrics]})
+    bench.build()
+    scores = read_parquet(bench.folder("scores", f"{KEY}.extractive") / "scores.parquet")
+    assert scores.filter(metric=primary)["value"].mean() == pytest.approx(chosen["value"], abs=1e-9)
 
 
 @pytest.mark.models

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evals.measuring.contract import Gold, Span
+from evals.measuring import AT_K, get_metric
+from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.measuring.coverage import EvidenceCoverage
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.recall import Recall
+from evals.retrieving.asking import _hits
 from evals.retrieving.contract import Ranking, nothing
 from evals.retrieving.fusing import fused
+from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import (
     Arithmetic,
     Geometric,
@@ -25,32 +30,55 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
-from evals.retrieving.tuning import TrainQuestion, _middle, apart, choose_weights, grid
+from evals.retrieving.tuning import TrainQuestion, Worth, _middle, apart, choose_weights, grid
+from tests.fakes.indexing import build_index
 from warehouse.errors import InputError
 
-METRICS = {"ndcg@3": Ndcg(3), "mrr@4": Mrr(4), "recall@5": Recall(5), "hit_rate@2": HitRate(2)}
+METRICS: dict[str, RetrievalMetric] = {
+    one.name: one for one in (Ndcg(3), Mrr(4), Recall(5), HitRate(2), EvidenceCoverage(4))
+}
+CHUNKS = 60
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    """Two chunks a document, d000 to d029."""
+    return build_index(tmp_path_factory.mktemp("index"), [f"text {number}" for number in range(CHUNKS)])
 
 
 def arm(rows: list[int], scores: list[float]) -> Ranking:
     return Ranking.best(np.array(rows, np.int64), np.array(scores, np.float64), 1_000)
 
 
-def made_up(arms: int, chunks: int, depth: int, seed: int) -> list[TrainQuestion]:
-    """Rankings with many equal scores, and grades of documents of which some are in no ranking."""
-    chance = np.random.default_rng(seed)
+def gold(*documents: int, needs_all: bool = True) -> Gold:
+    names = [f"d{number:03}" for number in documents]
+    spans = tuple(Span(name, 1, 5) for name in names)
+    return Gold({name: 1 + n for n, name in enumerate(names)}, spans, needs_all=needs_all)
+
+
+def made_up(index: OpenIndex, metric: RetrievalMetric, arms: int, depth: int = 20) -> list[TrainQuestion]:
+    """Rankings with many equal scores; gold of which some is in no ranking, every other question's any."""
+    chance = np.random.default_rng(arms)
     return [
         TrainQuestion(
             [
                 arm(
-                    chance.choice(chunks, depth, replace=False).tolist(),
+                    chance.choice(CHUNKS, depth, replace=False).tolist(),
                     chance.integers(0, 6, depth).astype(float).tolist(),
                 )
                 for _ in range(arms)
             ],
-            {int(doc): float(chance.integers(1, 4)) for doc in chance.choice(chunks // 2, 3, replace=False)},
+            Worth(metric, gold(*chance.choice(32, 3, replace=False), needs_all=number % 2 == 0), index),
         )
-        for _ in range(12)
+        for number in range(12)
     ]
+
+
+def reported(question: TrainQuestion, ranking: Ranking) -> float:
+    """What the stage of scores would make of the ranking."""
+    index, worth = question.worth.index, question.worth
+    hits = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in _hits(ranking, index)]
+    return worth.metric.value(worth.gold, hits)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -68,29 +96,69 @@ def made_up(arms: int, chunks: int, depth: int, seed: int) -> list[TrainQuestion
     ],
     ids=lambda method: type(method).__name__,
 )
-@pytest.mark.parametrize("arms", [2, 3])
-def test_the_curve_is_that_of_trying_each_choice(arms: int, method: Method, metric: str) -> None:
-    questions = made_up(arms, 60, 20, seed=arms)
-    documents = np.arange(60) // 2  # two chunks a document: it stands at its better one
-    tuned = choose_weights(questions, documents, method, metric, points=12)
+@pytest.mark.parametrize(("arms", "k"), [(2, 40), (3, 6)])
+def test_the_curve_is_what_would_be_reported_of_each_choice(
+    index: OpenIndex, arms: int, k: int, method: Method, metric: str
+) -> None:
+    questions = made_up(index, METRICS[metric], arms)
+    tuned = choose_weights(questions, method, k, points=12)
     for weights, value in zip(tuned.tried, tuned.values, strict=True):
-        expected = []
-        for question in questions:
-            ranking = fused(question.rankings, tuple(weights), method, 1_000)
-            hits = [Span(f"{documents[row]}", int(row), int(row) + 1) for row in ranking.rows]
-            gold = Gold({f"{doc}": int(grade) for doc, grade in question.grades.items()})
-            expected.append(METRICS[metric].value(gold, hits))
+        found = [fused(question.rankings, tuple(weights), method, k) for question in questions]
+        expected = [reported(*pair) for pair in zip(questions, found, strict=True)]
         assert value == pytest.approx(np.mean(expected), abs=1e-12)
     assert tuned.value == tuned.values.max()
     assert tuned.questions == 12
 
 
-def test_the_middle_of_a_plateau_is_taken() -> None:
-    # The first arm is right about row 1, the second prefers row 2: any weight above 1/2 will do.
-    question = TrainQuestion([arm([1, 2], [1, 0]), arm([2, 1], [1, 0])], {1: 1.0})
-    tuned = choose_weights([question], np.arange(3), Weighted(), "mrr@10", points=101)
+def test_any_evidence_suffices_where_the_question_says_so(index: OpenIndex) -> None:
+    # The first arm has one of two documents at the top, and the other nowhere.
+    rankings = [arm([2, 40, 42], [3, 2, 1]), arm([50, 52, 4], [3, 2, 1])]
+    values = {}
+    for needs_all in (True, False):
+        worth = Worth(Recall(2), gold(1, 2, needs_all=needs_all), index)
+        values[needs_all] = choose_weights([TrainQuestion(rankings, worth)], Weighted(), 3, 5).values[-1]
+    assert values == {True: 0.5, False: 1.0}
+
+
+def test_chunks_that_share_what_is_delivered_count_once(tmp_path: Path) -> None:
+    columns = {"context_start": [0, 0, 0, 0, 0], "context_end": [9] * 5}
+    index = build_index(tmp_path, ["text one"] * 5, columns=columns)
+    question = TrainQuestion(
+        [arm([0, 1, 2], [3, 2, 1]), arm([0, 1, 2], [3, 2, 1])],
+        Worth(EvidenceCoverage(2), Gold({"d001": 1}, (Span("d001", 0, 9),)), index),
+    )
+    # The chunks 0 and 1 deliver the same passage: 2 is the second one.
+    assert choose_weights([question], Weighted(), 10, 5).value == 1.0
+
+
+def test_steps_that_follow_are_tried_with_the_fusion(index: OpenIndex) -> None:
+    rankings = [arm([2, 40], [1, 0]), arm([40, 2], [1, 0])]
+    found = gold(1)
+    without = TrainQuestion(rankings, Worth(Mrr(5), found, index))
+    cut = TrainQuestion(rankings, Worth(Mrr(5), found, index, (lambda ranking: ranking.take(slice(1)),)))
+    assert choose_weights([without], Weighted(), 5, 5).values.tolist() == [0.5, 0.5, 1.0, 1.0, 1.0]
+    assert choose_weights([cut], Weighted(), 5, 5).values.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", AT_K)
+def test_what_stands_after_the_kth_document_changes_no_metric(name: str) -> None:
+    metric = get_metric(f"{name}@3")
+    assert isinstance(metric, RetrievalMetric)
+    chance = np.random.default_rng(4)
+    for needs_all in (True, False):
+        hits = [Span(f"d{doc:03}", 0, 9) for doc in chance.integers(0, 6, 30)]
+        documents = [span.doc_id for span in hits]
+        enough = next(n for n in range(31) if len(set(documents[:n])) == 3)
+        wanted = gold(1, 3, 5, needs_all=needs_all)
+        assert metric.value(wanted, hits[:enough]) == metric.value(wanted, hits)
+
+
+def test_the_middle_of_a_plateau_is_taken(index: OpenIndex) -> None:
+    # The first arm is right about row 2, the second prefers row 4: any weight above 1/2 will do.
+    rankings = [arm([2, 4], [1, 0]), arm([4, 2], [1, 0])]
+    tuned = choose_weights([TrainQuestion(rankings, Worth(Mrr(10), gold(1), index))], Weighted(), 10, 101)
     best = np.flatnonzero(tuned.values == 1)
-    assert tuned.tried[best][0].tolist() == [0.5, 0.5]  # equal scores: row 1 comes first
+    assert tuned.tried[best][0].tolist() == [0.5, 0.5]  # equal scores: row 2 comes first
     assert tuned.weights == pytest.approx((0.75, 0.25))
 
 
@@ -99,25 +167,25 @@ def test_the_longest_of_two_plateaus_is_taken() -> None:
     assert _middle(grid(2, 8), np.flatnonzero(values == 1)) == 3
 
 
-def test_a_useless_arm_gets_little() -> None:
+def test_a_useless_arm_gets_little(index: OpenIndex) -> None:
     chance = np.random.default_rng(2)
     questions = []
     for _ in range(60):
-        gold = int(chance.integers(100))
-        good = chance.normal(size=100)
-        good[gold] += 4
-        noise = [chance.normal(size=100) for _ in range(2)]
-        rankings = [arm(list(range(100)), scores.tolist()) for scores in (good, *noise)]
-        questions.append(TrainQuestion(rankings, {gold: 1.0}))
-    tuned = choose_weights(questions, np.arange(100), Weighted())
+        wanted = int(chance.integers(CHUNKS // 2))
+        good = chance.normal(size=CHUNKS)
+        good[2 * wanted] += 4
+        noise = [chance.normal(size=CHUNKS) for _ in range(2)]
+        rankings = [arm(list(range(CHUNKS)), scores.tolist()) for scores in (good, *noise)]
+        questions.append(TrainQuestion(rankings, Worth(Ndcg(10), gold(wanted), index)))
+    tuned = choose_weights(questions, Weighted(), 60)
     assert tuned.weights[0] > 0.7
     assert sum(tuned.weights) == pytest.approx(1)
 
 
-def test_a_question_that_no_arm_answers_counts_0() -> None:
-    found = TrainQuestion([arm([1], [1]), nothing()], {1: 1.0})
-    lost = TrainQuestion([nothing(), nothing()], {1: 1.0})
-    assert choose_weights([found, lost], np.arange(3), Weighted(), "mrr@10", 5).value == 0.5
+def test_a_question_that_no_arm_answers_counts_0(index: OpenIndex) -> None:
+    found = TrainQuestion([arm([2], [1]), nothing()], Worth(Mrr(10), gold(1), index))
+    lost = TrainQuestion([nothing(), nothing()], Worth(Mrr(10), gold(1), index))
+    assert choose_weights([found, lost], Weighted(), 10, 5).value == 0.5
 
 
 @pytest.mark.parametrize("arms", [2, 3, 4, 5])
@@ -131,30 +199,18 @@ def test_a_grid_covers_the_corners_and_adds_up(arms: int) -> None:
 
 
 def test_what_cannot_be_tuned_is_told() -> None:
-    question = TrainQuestion([arm([1], [1]), arm([2], [1])], {1: 1.0})
-    for questions, metric, message in (
-        ([], "ndcg@10", "holds no question"),
-        ([question._replace(grades={})], "ndcg@10", "no graded document"),
-        ([question], "bleu@10", "not by 'bleu@10'"),
-        ([question], "ndcg", "not by 'ndcg'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            choose_weights(questions, np.arange(3), Weighted(), metric)
+    with pytest.raises(InputError, match="holds no question"):
+        choose_weights([], Weighted(), 10)
 
 
-def test_178_weights_are_tried_on_rankings_of_depth_1000() -> None:
+def test_178_weights_are_tried_on_rankings_of_depth_1000(tmp_path: Path) -> None:
+    index = build_index(tmp_path, ["text"] * 1_500)
     chance = np.random.default_rng(1)
-    questions = [
-        TrainQuestion(
-            [
-                arm(chance.permutation(5_000)[:1_000].tolist(), chance.random(1_000).tolist())
-                for _ in range(2)
-            ],
-            {int(doc): 1.0 for doc in chance.integers(0, 5_000, 2)},
-        )
-        for _ in range(3)  # `benchmarks/scifact.py` prints the time of 300
+    rankings = [
+        arm(chance.permutation(1_500)[:1_000].tolist(), chance.random(1_000).tolist()) for _ in range(2)
     ]
-    assert choose_weights(questions, np.arange(5_000), Weighted()).tried.shape == (178, 2)
+    question = TrainQuestion(rankings, Worth(Ndcg(10), gold(5, 300), index))
+    assert choose_weights([question], Weighted(), 1_000).tried.shape == (178, 2)
 
 
 def questions(*rows: tuple[str, str, list[str]]) -> pl.DataFrame:
