@@ -6,8 +6,8 @@ from datetime import date
 
 from assets.cleaning.article import clean_article
 from assets.cleaning.content import clean_content
-from assets.cleaning.draft import Draft
-from assets.cleaning.eurlex import clean_eurlex, is_eurlex
+from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.eurlex import clean_eurlex, is_eurlex, notice_of
 from warehouse.pages import decode
 
 
@@ -25,6 +25,8 @@ def clean_html(
     if content:
         return clean_content(body, content_type, url, content, fetched)
     html, _encoding = decode(body, content_type)
+    if said := notice_of(html, url):
+        raise Unusable(f"not the text of the act, but a notice: {said[:200]!r}")
     if is_eurlex(html, url):
         return clean_eurlex(body, content_type, url)
     return clean_article(body, content_type, url, fetched)

@@ -15,6 +15,7 @@ from crawlers.links import base_of, clean_url
 from crawlers.markup import first, meta, present, squeezed, text_of
 from crawlers.spiders.base import HTML, Output, SiteSpider
 from crawlers.store import GONE
+from warehouse.act_notice import notice_in
 from warehouse.iso_dates import first_iso
 from warehouse.source import CELEX
 
@@ -108,9 +109,12 @@ class EurlexSpider(SiteSpider):
         listed = response.meta["listed"]
         said = listed.get("fields", {})
         pdf = listed.get("pdf") or self._pdf_on(response) or (None if listed else pdf_url(response.url))
-        missing = not response.xpath(_ACT) and len(text_of(response.css("body"))) < THIN
-        if pdf and missing:
-            yield self.failure(response, "there is no HTML of the act, only a PDF")
+        notice = notice_in(response.selector.root, response.url)
+        thin = not response.xpath(_ACT) and len(text_of(response.css("body"))) < THIN
+        missing = bool(notice) or (thin and bool(pdf))
+        if missing:
+            only = ", only a PDF" if pdf else f": {notice!r}"
+            yield self.failure(response, f"there is no HTML of the act{only}")
         else:
             fields = {"celex": celex, **page_fields(response), **said_by_url(response.url, celex), **said}
             yield self.page(response, {**dated(fields), "encoding": response.encoding})
@@ -118,12 +122,17 @@ class EurlexSpider(SiteSpider):
             yield from self.follow(response, [pdf], fields={"celex": celex, **said})
 
     def _pdf_on(self, response: HtmlResponse) -> str | None:
+        """Return the PDF that the page of an act links to, in the language of the page where it says one."""
         base = base_of(response)
-        urls = (
+        urls = [
             plain_url(clean_url(base, link.attrib["href"]))
             for link in response.css("a[href]")
-            if _is_format(link, link.attrib["href"], "pdf")
-        )
+            if _is_format(link, link.attrib["href"], "pdf") and "disabled" not in link.attrib.get("class", "")
+        ]
+        asked = _LANGUAGE.search(response.url)
+        spoken = [found for url in urls if (found := _LANGUAGE.search(url))]
+        if asked and spoken:
+            urls = [found.string for found in spoken if found[1].upper() == asked[1].upper()]
         return next((url for url in urls if self.is_own(url)), None)
 
 

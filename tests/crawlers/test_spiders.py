@@ -115,6 +115,31 @@ class TestEurlex:
         assert [one.url for one in requests] == [f"{HOST}/legal-content/EN/TXT/PDF/?uri=CELEX:31970L0001"]
         assert requests[0].meta["listed"]["fields"] == {"celex": "31970L0001"}
 
+    @pytest.mark.parametrize("language", ["EN", "DE"])
+    def test_a_notice_among_long_menus_leads_to_the_pdf_in_its_language(self, language):
+        menu = '<div class="norm-menu eli-links">' + "<li>A part of the site</li>" * 100 + "</div>"
+        pdfs = "".join(
+            f'<a {extra} href="../../../{code}/TXT/PDF/?uri=CELEX:31970L0001" title="PDF {code}">{code}</a>'
+            for code, extra in [("BG", 'class="disabled"'), ("DA", ""), ("DE", ""), ("EN", "")]
+        )
+        alert = '<div class="alert alert-warning">The HTML format is unavailable</div>'
+        url = f"{HOST}/legal-content/{language}/TXT/HTML/?uri=CELEX:31970L0001"
+        pages, requests = visit(EurlexSpider, head(body=menu + pdfs + alert), url)
+        assert [one.reason for one in pages] == ["there is no HTML of the act, only a PDF"]
+        assert [one.url for one in requests] == [
+            f"{HOST}/legal-content/{language}/TXT/PDF/?uri=CELEX:31970L0001"
+        ]
+
+    def test_a_notice_without_a_pdf_is_a_failed_page(self):
+        body = '<div class="alert">Text is not available.</div>'
+        pages, requests = visit(
+            EurlexSpider,
+            head('<meta name="DC.identifier" content="31970L0001">', body),
+            f"{HOST}/legal-content/x",
+        )
+        assert [one.reason for one in pages] == ["there is no HTML of the act: 'Text is not available.'"]
+        assert requests == []
+
     def test_neither_search_nor_act(self):
         pages, requests = visit(EurlexSpider, head(body="<p>Welcome</p><a href='/x'>x</a>"))
         assert [one.reason for one in pages] == ["neither search results nor an act"]

@@ -12,6 +12,7 @@ from assets.cleaning.eurlex.lines import lines_of
 from assets.cleaning.eurlex.structure import assemble
 from assets.cleaning.tree import by_id, parsed
 from assets.cleaning.unicode import repaired, tidy
+from warehouse.act_notice import notice_in, says_absent
 from warehouse.pages import decode
 
 _ACT = re.compile(
@@ -29,6 +30,7 @@ _MARKS = (
     *("oj-normal", "ti-art", "doc-ti", "eli-container", "eli-main-title"),
     *("title-article-norm", "title-doc-first", "title-annex-1", "titrearticle", "texteonly", "txt_te"),
 )
+_NOTICE = 200  # characters that a notice has at most
 _RESULTS = re.compile(r"""class\s*=\s*["'](?:[^"']*\s)?SearchResult["'\s]""")
 
 
@@ -55,6 +57,13 @@ def _has_act_markup(html: str) -> bool:
     )
 
 
+def notice_of(html: str, url: str) -> str | None:
+    """Return what a page of EUR-Lex says instead of an act's text; None for any other page."""
+    if "alert" not in html or not ("/legal-content/" in url or "EUR-Lex" in html or "PubFormat" in html):
+        return None  # without parsing it
+    return notice_in(parsed(html), url)
+
+
 def clean_eurlex(body: bytes, content_type: str | None, url: str) -> Draft:
     """Take an act apart: title, preamble with its recitals, divisions, articles, annexes, notes.
 
@@ -73,6 +82,9 @@ def clean_eurlex(body: bytes, content_type: str | None, url: str) -> Draft:
     lines = lines_of(root, named)
     if not lines:
         raise Unusable("the page of an act holds none of its text")
+    shown = " ".join(line.text for line in lines)
+    if len(shown) < _NOTICE and says_absent(shown):
+        raise Unusable(f"not the text of the act, but a notice: {shown!r}")
     act = assemble(lines)
     if repaired(act.text) != act.text:  # line by line, which takes longer: offsets are counted after it
         act = assemble([replace(line, text=tidy(repaired(line.text))) for line in lines])

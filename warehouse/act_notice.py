@@ -1,0 +1,77 @@
+"""Pages of EUR-Lex that say only that the text of an act is not there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+Element = Any  # lxml's elements come untyped
+
+FEW_WORDS = 15  # beside the notice where the act should stand: a link to its PDF, say
+LONG = 200  # characters of a paragraph that no notice has
+
+_CLASS = "contains(concat(' ', normalize-space(@class), ' '), ' {} ')"
+_ALERTS = f"//*[{_CLASS.format('alert')}][not(ancestor::noscript)]"
+_PLACES = (
+    "//*[@id='TexteOnly' or @id='document1' or @id='docHtml' or @id='textTabContent' or @id='text']"
+    " | //txt_te | //*[contains(@class, 'eli-container')]"
+)
+_ACT = " | ".join(
+    f"//p[{_CLASS.format(name)}]"
+    for name in ("oj-normal", "oj-doc-ti", "normal", "doc-ti", "title-doc-first", "norm", "Normal")
+)
+_TEXT = ".//text()[not(ancestor::script or ancestor::style or ancestor::noscript)]"
+_TITLE = re.compile(r"\s*EUR-Lex\s+-\s+\S*\d\S*\s+-\s+[A-Z]{2}\b")
+_ABSENT = re.compile(
+    r"unavailable|not (?:been )?available|does not exist|no text available"
+    r"|nicht verfügbar|nicht vorhanden|existiert nicht|pas disponible|indisponible|n['’]existe pas"
+    r"|non (?:è )?disponibile|non esiste|no (?:está )?disponible|no existe|niet beschikbaar|bestaat niet"
+    r"|não (?:está )?disponível|não existe|ikke tilgængelig|inte tillgänglig|niedostępn|nie istnieje",
+    re.I,
+)
+
+
+def says_absent(text: str) -> bool:
+    """Tell whether a short text says that another one is not there.
+
+    >>> says_absent("The HTML format is unavailable in your User interface language"), says_absent("Lamps")
+    (True, False)
+    """
+    return bool(_ABSENT.search(text))
+
+
+def notice_in(root: Element, url: str) -> str | None:
+    """Return what a page of EUR-Lex says instead of an act's text; None for a page of another kind.
+
+    The markup decides, since the sentence comes in all languages: an alert on the page of a document, and
+    nothing where the act should stand.
+
+    root: the page as lxml's tree of HTML
+    """
+    said = [text for text in (_words(alert) for alert in root.xpath(_ALERTS)) if text]
+    if not said or not _is_of_document(root, url):
+        return None
+    places = root.xpath(_PLACES)
+    beside = [len(_words(place).split()) - sum(len(text.split()) for text in said) for place in places]
+    if max(beside, default=0) > FEW_WORDS or root.xpath(_ACT) or _has_long_text(root):
+        return None
+    return next(filter(says_absent, said), said[-1])
+
+
+def _is_of_document(root: Element, url: str) -> bool:
+    """Tell whether a page is that of one document, whether or not it has its text."""
+    title = root.find(".//title")
+    return (
+        "/legal-content/" in urlsplit(url).path
+        or bool(title is not None and _TITLE.match(title.text or ""))
+        or bool(root.xpath("//div[starts-with(@class, 'PubFormat')]"))
+    )
+
+
+def _has_long_text(root: Element) -> bool:
+    return sum(len(_words(paragraph)) > LONG for paragraph in root.iter("p")) > 2  # beside the site's own
+
+
+def _words(node: Element) -> str:
+    return " ".join(" ".join(node.xpath(_TEXT)).split())
