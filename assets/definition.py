@@ -37,12 +37,14 @@ class RunOptions:
 
     again: run stages again that can be (crawls), although nothing changed
     purses: what may be spent, over all stages that are run with these options
+    sound: artifacts that were read and found good, over all of these stages (`Work.sound`)
     progress: hears (label, done, of)
     report: hears how each key ended
     """
 
     again: bool = True
     purses: Purses = field(default_factory=Purses)
+    sound: set[tuple[str, str, str]] = field(default_factory=set)
     progress: Progress = lambda _label, _done, _of: None
     report: Callable[[Outcome], None] = lambda _outcome: None
 
@@ -89,7 +91,7 @@ def as_asset(
     )
     def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
         options: RunOptions = context.resources.options
-        work = Work(home(), options.progress, purses=options.purses, dagster=context)
+        work = Work(home(), options.progress, purses=options.purses, sound=options.sound, dagster=context)
         outcomes = []
         cursor = context.instance.event_log_storage.get_maximum_record_id()
         keys = set(stage.keys())
@@ -142,7 +144,7 @@ def _one_by_one(
     )
     def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
         options: RunOptions = context.resources.options
-        work = Work(home(), options.progress, purses=options.purses, dagster=context)
+        work = Work(home(), options.progress, purses=options.purses, sound=options.sound, dagster=context)
         cursor = context.instance.event_log_storage.get_maximum_record_id()
         outcome = build_key(stage, context.partition_key, work, again=options.again)
         options.report(outcome)

@@ -19,7 +19,7 @@ from assets.cleaning.run import CODE_VERSION
 from assets.cleaning.versions import carried_on, changes
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
-from warehouse.artifacts import ArtifactStore
+from warehouse.artifacts import Artifact, ArtifactStore, file_damage
 from warehouse.errors import CorruptFileError
 from warehouse.gateway import Gateway
 from warehouse.identity import digest, sha256_text
@@ -42,6 +42,7 @@ class Documents(Stage):
         "which version of each document held when. Only pages that changed are cleaned again."
     )
     by_source = True
+    resumes = True
     upstream = ("pages",)
     checks: ClassVar[dict[str, str]] = {
         "few_dropped": "At most a tenth of the stored pages gave no document.",
@@ -121,8 +122,9 @@ class Documents(Stage):
     def _before(self, key: str, folder: Path, work: Work) -> Path | None:
         """Return the folder of the last build, unless that is the one which is built now."""
         artifact = work.store.current(self.name, key)
-        path = work.store.folder(self.name, artifact.identity) if artifact else None
-        return path if path != folder else None
+        if artifact is None or artifact.identity == folder.parent.name:
+            return None
+        return work.store.folder(self.name, artifact.identity)
 
     def _incomplete(self, key: str, folder: Path, work: Work) -> list[Path]:
         """Return the folder that is built again because calls failed: what it holds stays good."""
@@ -189,12 +191,21 @@ def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) 
 
 def _history(stage: str, key: str, folder: Path, work: Work) -> pl.DataFrame:
     """Return the versions that the newest build of the key knew, whose file can be read."""
-    folders = [work.store.folder(stage, a.identity) for a in work.store.all(stage) if a.key == key]
+    store = work.store
+    built = [artifact for artifact in store.all(stage) if artifact.key == key]
+    damaged = [a for a in store.damaged(stage) if a.key == key and _is_good(a, "versions.parquet", store)]
+    folders = [store.place(stage, a.identity) / a.folder for a in (*built, *damaged)]
     files = [path for path in {*folders, folder} if (path / "versions.parquet").exists()]
     for found in sorted(files, key=lambda path: (path / "versions.parquet").stat().st_mtime_ns, reverse=True):
         with suppress(CorruptFileError):
             return read_parquet(found / "versions.parquet", list(VERSIONS))
     return pl.DataFrame(schema=VERSIONS)
+
+
+def _is_good(artifact: Artifact, name: str, store: ArtifactStore) -> bool:
+    """Say whether one file of a damaged artifact is as it was written."""
+    folder = store.place(artifact.stage, artifact.identity) / artifact.folder
+    return name in artifact.files and file_damage(folder, artifact, name) is None
 
 
 def _changes(before: Path | None, folder: Path) -> dict[str, Any] | None:

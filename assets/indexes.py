@@ -69,6 +69,8 @@ class Indexes(Stage):
         inputs = [chunk_artifact.data_version, embedding_artifact.data_version]
         version = digest([*inputs, self.code_version, recipe.identity()])
         previous = work.store.current(self.name, key)
+        if previous and previous.identity == folder.parent.name:
+            previous = None  # the one that is built again
         begin = time.perf_counter()
         facts = build_table(
             folder,

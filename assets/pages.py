@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import ClassVar
@@ -61,7 +60,6 @@ class Pages(Stage):
                 or "nothing was found there"
             )
             raise AssayError(f"source {key}: not one page could be stored ({why})")
-        (folder / "crawl.json").write_text(json.dumps(crawl, indent=1, default=str))
         failed = sum(reasons.values())
         check = Check(
             "has_pages",

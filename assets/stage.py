@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.attempts import attempt, seed, turn
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 from warehouse.paths import Home
@@ -67,6 +68,7 @@ class Work:
 
     shared: things made once for many keys of a stage (opened indexes, a loaded model)
     purses: what the run may spend, over all of its stages
+    sound: (stage, identity, created_at) of the artifacts whose files were read and found good in this run
     dagster: the execution context of the Dagster run around it, which only the crawl needs
     """
 
@@ -74,6 +76,7 @@ class Work:
     progress: Progress = lambda _label, _done, _of: None
     shared: dict[Any, Any] = field(default_factory=dict)
     purses: Purses = field(default_factory=Purses)
+    sound: set[tuple[str, str, str]] = field(default_factory=set)
     dagster: Any = None
 
     @property
@@ -86,6 +89,16 @@ class Work:
         if key not in self.shared:
             self.shared[key] = make()
         return self.shared[key]
+
+    def damage(self, artifact: Artifact) -> str | None:
+        """Say what is wrong with an artifact's files, which are read once in this run; None: nothing."""
+        mark = (artifact.stage, artifact.identity, artifact.created_at)
+        if mark in self.sound:
+            return None
+        wrong = self.store.damage(artifact)
+        if wrong is None:
+            self.sound.add(mark)
+        return wrong
 
     def close(self) -> None:
         """Close what was made for this run and can be closed (a model server, say)."""
@@ -106,6 +119,7 @@ class Stage(ABC):
     checks: ClassVar[dict[str, str]] = {}
     by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
     crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
+    resumes: ClassVar[bool] = False  # goes on with what a killed build has left in its folder
 
     # What a stage that goes on with gaps must do without in this walk: the driver sets it.
     tolerates_gaps: ClassVar[bool] = False
@@ -125,7 +139,11 @@ class Stage(ABC):
 
     @abstractmethod
     def build(self, key: str, folder: Path, work: Work) -> Built:
-        """Build one key: write its files into ``folder``."""
+        """Build one key: write its files into ``folder``, which nobody else reads or writes.
+
+        It is empty, but for the good files of an incomplete or damaged artifact of the same identity and,
+        where the stage `resumes`, for what a killed build of it has left.
+        """
 
     def inputs(self, key: str, store: ArtifactStore) -> list[Artifact]:
         """Return the artifacts that a key needs, in the order of `needs`.
@@ -173,12 +191,14 @@ class Outcome:
 
     artifact: what there is now, None when nothing could be stored
     error: one sentence when the build failed
+    damaged: what it needs and is damaged: built again, it may be built too
     """
 
     key: str
     artifact: Artifact | None
     checks: tuple[Check, ...] = ()
     error: str | None = None
+    damaged: tuple[Need, ...] = ()
     computed: bool = False
     seconds: float = 0.0
 
@@ -186,6 +206,14 @@ class Outcome:
     def ok(self) -> bool:
         """Whether the key is whole."""
         return self.error is None and self.artifact is not None and self.artifact.complete
+
+
+class _DamagedError(AssayError):
+    """What a key is built from is damaged, and was set aside."""
+
+    def __init__(self, message: str, needs: tuple[Need, ...]) -> None:
+        super().__init__(message)
+        self.needs = needs
 
 
 def of_key(identity: str, key: str) -> str:
@@ -199,34 +227,101 @@ def of_key(identity: str, key: str) -> str:
 def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Outcome:
     """Bring one key up to date; never raises for what goes wrong inside a build.
 
+    What the key is built from is read and checked before, once a run. One process at a time builds a key.
+
     Args:
         again: build it although nothing changed.
     """
     begin = time.perf_counter()
     store = work.store
+    needs: tuple[Need, ...] = ()
     try:
         identity = stage.identity(key, store)
-        known = None if again else _built_before(stage, key, identity, store)
-        if known:
-            store.point(stage.name, key, known.identity)
-            return Outcome(key, replace(known, key=key), checks_of(known))
-        other = store.find(stage.name, identity)
-        if other and other.key != key:
-            identity = of_key(identity, key)
-        folder = store.folder(stage.name, identity)
-        folder.mkdir(parents=True, exist_ok=True)
-        built = stage.build(key, folder, work)
-        artifact = store.commit(_artifact(stage, key, identity, built))
+        waiting = f"waiting for another process that builds {stage.name} of {key} …"
+        with turn(store.place(stage.name, identity), lambda: _say(work, waiting)) as alone:
+            return _build(stage, key, identity, work, begin, again=again, alone=alone)
     except AssayError as error:
-        return Outcome(
-            key, store.current(stage.name, key), error=str(error), seconds=time.perf_counter() - begin
-        )
+        reason = str(error)
+        needs = error.needs if isinstance(error, _DamagedError) else ()
     except Exception as error:  # a failure is data: the other keys go on
         log.debug("%s of %s failed\n%s", stage.name, key, traceback.format_exc())
         reason = f"{type(error).__name__}: {error}"
-        return Outcome(key, store.current(stage.name, key), error=reason, seconds=time.perf_counter() - begin)
-    error_text = None if artifact.complete else str(built.meta.get("incomplete", "some rows failed"))
-    return Outcome(key, artifact, built.checks, error_text, True, time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return Outcome(key, store.current(stage.name, key), error=reason, damaged=needs, seconds=seconds)
+
+
+def _build(
+    stage: Stage, key: str, identity: str, work: Work, begin: float, *, again: bool, alone: bool
+) -> Outcome:
+    """Bring one key up to date while nobody else builds it."""
+    store = work.store
+    found = None if again else _built_before(stage, key, identity, store)
+    if found:
+        store.point(stage.name, key, found.identity)
+        return Outcome(key, replace(found, key=key), checks_of(found))
+    _refuse_damaged(stage, key, work)
+    other = store.find(stage.name, identity)
+    mine = of_key(identity, key) if other and other.key != key else identity
+    with attempt(store.place(stage.name, mine), resumes=stage.resumes, alone=alone) as folder:
+        known = _earlier(stage, key, mine, folder, work)
+        built = stage.build(key, folder, work)
+        if not stage.crawls and stage.identity(key, store) != identity:
+            raise AssayError(
+                f"{stage.name} of {key}: another process changed what it is built from meanwhile; "
+                "it is built again by the next run"
+            )
+        artifact = store.commit_once(_artifact(stage, key, mine, built), folder, known, always=stage.crawls)
+    work.sound.add((stage.name, mine, artifact.created_at))
+    error = None if artifact.complete else str(artifact.meta.get("incomplete", "some rows failed"))
+    seconds = time.perf_counter() - begin
+    return Outcome(key, artifact, checks_of(artifact), error, computed=True, seconds=seconds)
+
+
+def _refuse_damaged(stage: Stage, key: str, work: Work) -> None:
+    """Read what a key is built from; what is damaged is set aside, so that it is built again.
+
+    Raises:
+        AssayError: something was damaged.
+    """
+    store = work.store
+    wrong: dict[Need, str] = {}
+    for need, artifact in zip(stage.needs(key), stage.inputs(key, store), strict=True):
+        found = work.damage(artifact)
+        if found:
+            store.set_aside(artifact)
+            wrong[need] = f"{need.stage} of {need.key} is damaged ({found})"
+    for sentence in wrong.values():
+        _say(work, f"{sentence} and is built again")
+    if wrong:
+        told = "; ".join(wrong.values())
+        raise _DamagedError(f"{stage.name} of {key}: {told}; it is built again by the next run", tuple(wrong))
+
+
+def _earlier(stage: Stage, key: str, identity: str, folder: Path, work: Work) -> Artifact | None:
+    """Look at what there is already of a key and of an identity; return the artifact that is built again.
+
+    A damaged one is set aside, so that no build begins with it. The good files of an incomplete or damaged
+    one are copied into the new folder: what was paid for is not paid again.
+    """
+    store = work.store
+    before = store.current(stage.name, key)
+    found = work.damage(before) if before else None
+    if before and found:
+        store.set_aside(before)
+        _say(work, f"{stage.name} of {key} is damaged ({found}) and is built again")
+    known = store.find(stage.name, identity)
+    broken = store.broken(stage.name, identity) if known is None else None
+    if broken and not found:
+        _say(work, f"{stage.name} of {key} is damaged ({broken[1]}) and is built again")
+    left = known if known and not known.complete else broken[0] if broken else None
+    if left and not stage.crawls:
+        seed(folder, store.place(stage.name, identity), left)
+    return known
+
+
+def _say(work: Work, sentence: str) -> None:
+    log.warning("%s", sentence)
+    work.progress(sentence, 0, 0)
 
 
 def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -> Artifact | None:
@@ -258,7 +353,10 @@ def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStor
 
 def checks_of(artifact: Artifact) -> tuple[Check, ...]:
     """Return the checks that were stored with an artifact."""
-    return tuple(Check(**check) for check in artifact.meta.get("checks", ()))
+    try:
+        return tuple(Check(**check) for check in artifact.meta.get("checks", ()))
+    except TypeError:  # the record of an earlier version, which has no seal, was damaged
+        return ()
 
 
 def build_keys(stage: Stage, keys: Sequence[str], work: Work) -> Iterable[Outcome]:

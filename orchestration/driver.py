@@ -86,6 +86,7 @@ class Driver:
         self.progress = progress
         self.stages = stages_of(Grid([study]))
         self.options = RunOptions(progress=progress)
+        self._reports: dict[str, StageReport] = {}
         self._gone: dict[
             tuple[str, str], str
         ] = {}  # (stage, key) that failed or was left out -> the root of it
@@ -97,6 +98,7 @@ class Driver:
         begin = time.perf_counter()
         report = RunReport()
         self.options.purses = Purses()  # a budget is what one run may spend
+        self.options.sound = set()  # what is damaged between two runs is found by the second
         with (
             noted_interrupts() as interrupted,
             alone(self.home, self.progress),
@@ -120,7 +122,7 @@ class Driver:
         self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, *, again: bool
     ) -> StageReport:
         begin = time.perf_counter()
-        report = StageReport(stage.name, len(keys))
+        report = self._reports[stage.name] = StageReport(stage.name, len(keys))
         known = _known_to_dagster(stage, instance)
         stale = []
         store = Work(self.home).store
@@ -147,19 +149,36 @@ class Driver:
         self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, report: StageReport, *, again: bool
     ) -> None:
         outcomes: dict[str, Outcome] = {}
-        self.options.again = again
-        self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
         runs = [[key] for key in keys] if stage.crawls else [keys]
         for number, part in enumerate(runs):
             if stage.crawls:
                 self.progress(stage.name, number, len(runs))
-            why = self._run(stage, part, instance)
+            self.options.again = again
+            why = self._run(stage, part, instance, outcomes)
+            why = self._mended(stage, outcomes, instance) or why
             for key in part:
                 self._record(stage, key, outcomes.get(key), report, why)
         self.progress(stage.name, len(runs), len(runs))
 
-    def _run(self, stage: Stage, keys: list[str], instance: dg.DagsterInstance) -> str:
-        """Execute one Dagster run over just these keys; return why it failed, if it did."""
+    def _mended(self, stage: Stage, outcomes: dict[str, Outcome], instance: dg.DagsterInstance) -> str:
+        """Build again what is damaged, and then the keys that need it; return why their run failed, if so."""
+        waiting = [key for key, outcome in outcomes.items() if outcome.damaged]
+        if not waiting:
+            return ""
+        damaged = {need for key in waiting for need in outcomes[key].damaged}
+        for name, upstream in self.stages.items():
+            keys = sorted(need.key for need in damaged if need.stage == name)
+            if keys:
+                report = self._reports.setdefault(name, StageReport(name, len(upstream.keys())))
+                report.fresh = max(0, report.fresh - len(keys))
+                self._execute(upstream, keys, instance, report, again=False)
+        return self._run(stage, waiting, instance, outcomes)
+
+    def _run(
+        self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, outcomes: dict[str, Outcome]
+    ) -> str:
+        """Execute one Dagster run over just these keys, noting how each ended; return why it failed."""
+        self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
         wanted = dg.Definitions(assets=[as_asset(stage, None, keys)], resources={"options": self.options})
         partitions = (
             {"dagster/partition": keys[0]}

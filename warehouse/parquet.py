@@ -14,6 +14,19 @@ import polars as pl
 from warehouse.errors import CorruptFileError
 from warehouse.redaction import encodable
 
+TEMPORARY = ".*.tmp"  # what `temporary_beside` names its files
+
+
+@contextmanager
+def temporary_beside(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; what is there when the block ends is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -22,15 +35,11 @@ def replacing(path: Path) -> Iterator[Path]:
     The bytes are flushed to disk before the rename, so that after a kill or a power cut ``path`` holds
     either the old or the new content, never a part of it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
+    with temporary_beside(path) as temporary:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_page_whose_bytes_were_damaged_is_looked_at_again(town: Town, cleaned:
 def test_a_torn_file_of_the_last_build_is_not_used(town: Town) -> None:
     town.crawl(TEXTS, MONDAY)
     town.build()
-    (path,) = town.work.home.stage("documents").glob("*/documents.parquet")
+    (path,) = town.work.home.stage("documents").rglob("documents.parquet")
     path.write_bytes(path.read_bytes()[:4] + b"\0" * (path.stat().st_size - 4))
     town.crawl({**TEXTS, "new": STORY.format("new")}, TUESDAY)
     assert town.meta()["documents"] == 21

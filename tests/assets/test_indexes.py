@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +37,9 @@ def stage(index: dict[str, object] | None = None) -> Indexes:
     }
     indexes = {KEY: ("town", "t16", "minilm"), OTHER: ("village", "t16", "minilm")}
     return Indexes(Build(corpora=corpora, indexes=indexes))
+
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def give(work: Work, texts: list[str], key: str = KEY) -> None:
@@ -106,18 +113,21 @@ def test_building_again_and_a_torn_index_start_anew(tmp_path: Path) -> None:
     again = build_key(stage(), KEY, work, again=True).artifact
     assert again is not None
     assert (again.identity, again.meta["made"]) == (first.identity, "whole")
+    told: list[str] = []
+    work.progress = lambda label, _done, _of: told.append(label)
     (work.store.folder("indexes", first.identity) / "facts.json").unlink()
     assert work.store.current("indexes", KEY) is None
     mended = built(stage(), work)
     assert mended.computed
+    reason = "facts.json cannot be read (No such file or directory)"
+    assert told == [f"indexes of {KEY} is damaged ({reason}) and is built again"]
     assert texts(work, mended.artifact) == ["one", "three", "two"]
 
 
 @pytest.mark.parametrize("step", ["_write", "_index_columns", "write_lexical", "write_facts"])
-def test_what_is_killed_while_it_is_made_again_is_readable_or_not_there(
+def test_what_is_killed_while_it_is_made_again_stays_as_it_was(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its folder holds the `artifact.json` of before, which must not speak for half an index."""
     work = Work(Home(tmp_path))
     give(work, ["one", "two", "three"])
     built(stage(), work)
@@ -132,9 +142,9 @@ def test_what_is_killed_while_it_is_made_again_is_readable_or_not_there(
         with pytest.raises(KeyboardInterrupt):
             build_key(stage(), KEY, work, again=True)
     left = work.store.current("indexes", KEY)
-    assert (left is None) == (step != "write_facts")
-    if left is not None:
-        assert texts(work, left) == ["one", "three", "two"]
+    assert texts(work, left) == ["one", "three", "two"]
+    assert left is not None
+    assert work.store.damage(left) is None
     assert texts(work, built(stage(), work).artifact) == ["one", "three", "two"]
 
 
@@ -185,3 +195,52 @@ def test_a_corpus_says_how_its_indexes_are_searched() -> None:
     assert corpus.index == IndexRecipe()
     with pytest.raises(ValidationError, match=r"index\.exact"):
         Corpus.model_validate({"name": "town", "sources": ["docs"], "index": {"exact": True}})
+
+
+BUILD = """
+import json, sys
+from pathlib import Path
+from assets.stage import Work, build_key
+from tests.assets.test_indexes import KEY, stage
+from warehouse.paths import Home
+import lancedb  # loaded before the race begins
+print("ready", flush=True)
+for line in sys.stdin:
+    work = Work(Home(Path(line.strip())))
+    outcome = build_key(stage(), KEY, work, again=True)
+    print(json.dumps([outcome.error, outcome.artifact and outcome.artifact.folder]), flush=True)
+"""
+
+
+@pytest.mark.parametrize("locks", [True, False], ids=["with locks", "without"])
+def test_two_builders_of_one_index_leave_a_whole_one(tmp_path: Path, locks: bool) -> None:
+    """Where the file system knows no locks, both build at once; nobody removes files of the other."""
+    without = "import fcntl\n\ndef flock(*_): raise OSError\nfcntl.flock = flock\n"
+    command = [sys.executable, "-c", BUILD if locks else without + BUILD]
+    with ExitStack() as stack:
+        builders = [
+            stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+            )
+            for _ in range(2)
+        ]
+        for builder in builders:
+            assert builder.stdout is not None
+            assert builder.stdout.readline() == "ready\n"
+        for number in range(4):
+            work = Work(Home(tmp_path / str(number)))
+            give(work, [f"text {number} {n}" for n in range(40)])
+            for builder in builders:
+                assert builder.stdin is not None
+                builder.stdin.write(f"{work.home.root}\n")
+                builder.stdin.flush()
+            ended = [json.loads(builder.stdout.readline()) for builder in builders if builder.stdout]
+            assert [error for error, _ in ended] == [None, None]
+            artifact = work.store.current("indexes", KEY)
+            assert artifact is not None
+            assert artifact.folder in {folder for _, folder in ended}
+            assert work.store.damage(artifact) is None
+            assert len(texts(work, artifact)) == 40
+        for builder in builders:
+            assert builder.stdin is not None
+            builder.stdin.close()

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import pytest
 
-from assets.stage import Outcome, Stage, Work, build_key, build_keys, checks_of
+from assets.stage import Built, Need, Outcome, Stage, Work, build_key, build_keys, checks_of
 from tests.fakes.stages import Letters, Words
+from warehouse.artifacts import ArtifactStore
 from warehouse.errors import AssayError
 from warehouse.paths import Home
 
@@ -213,3 +214,82 @@ def test_what_is_made_once_a_run_is_closed_at_its_end(work: Work) -> None:
     work.close()
     assert server.closed == 1
     assert work.once("server", Server) is not server
+
+
+def flip(stage: Stage, key: str, work: Work) -> None:
+    """Change a byte of a key's file; its size stays."""
+    artifact = work.store.current(stage.name, key)
+    assert artifact is not None
+    file = work.store.folder(stage.name, artifact.identity) / "text.txt"
+    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+
+
+def test_a_damaged_input_is_set_aside_said_and_built_again(letters: Letters, tmp_path: Path) -> None:
+    told: list[str] = []
+    words = Words({"ab": ["one", "two"]})
+    run(letters, Work(Home(tmp_path)))
+    flip(letters, "two", Work(Home(tmp_path)))
+    work = Work(Home(tmp_path), lambda label, _done, _of: told.append(label))
+    (outcome,) = run(words, work).values()
+    assert outcome.damaged == (Need("letters", "two"),)
+    why = "letters of two is damaged (text.txt has other bytes than were written)"
+    assert outcome.error == f"words of ab: {why}; it is built again by the next run"
+    assert f"{why} and is built again" in told
+    assert fresh(letters, work) == {"one", "three"}
+    run(letters, work)
+    assert letters.built.count("two") == 2
+    assert text(letters, "two", work) == "b"
+    (outcome,) = run(words, work).values()
+    assert outcome.ok
+    assert text(words, "ab", work) == "a-b"
+
+
+def test_an_input_is_read_and_checked_once_a_run(
+    letters: Letters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(letters, Work(Home(tmp_path)))
+    read: list[str] = []
+    real = ArtifactStore.damage
+    monkeypatch.setattr(
+        ArtifactStore, "damage", lambda store, found: (read.append(found.key), real(store, found))[1]
+    )
+    run(Words({"ab": ["one", "two"], "ba": ["two", "one"]}), Work(Home(tmp_path)))
+    assert sorted(read) == ["one", "two"]
+
+
+def test_what_changes_while_it_is_read_is_not_stored_under_the_old_name(letters: Letters, work: Work) -> None:
+    """Another process gives the key of an input another meaning during the build."""
+
+    class Slow(Words):
+        def build(self, key: str, folder: Path, work: Work) -> Built:
+            letters.texts["two"] = "z"
+            run(letters, work)
+            return super().build(key, folder, work)
+
+    run(letters, work)
+    (outcome,) = run(Slow({"ab": ["one", "two"]}), work).values()
+    changed = "another process changed what it is built from meanwhile"
+    assert outcome.error == f"words of ab: {changed}; it is built again by the next run"
+    (outcome,) = run(Words({"ab": ["one", "two"]}), work).values()
+    assert outcome.ok
+    assert text(Words({}), "ab", work) == "a-z"
+
+
+def test_good_rows_of_an_incomplete_artifact_are_there_when_it_is_built_again(
+    letters: Letters, work: Work
+) -> None:
+    found: list[str] = []
+
+    class Carried(Letters):
+        def build(self, key: str, folder: Path, work: Work) -> Built:
+            found.extend(path.name for path in folder.iterdir())
+            return super().build(key, folder, work)
+
+    stage = Carried({"one": "a"}, incomplete={"one"})
+    run(stage, work)
+    run(stage, work)
+    assert found == ["text.txt"]
+    flip(stage, "one", work)
+    found.clear()
+    run(stage, Work(work.home))
+    assert found == [], "damaged ones are not"

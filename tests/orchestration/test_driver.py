@@ -155,22 +155,37 @@ def test_empty_source_is_a_sentence(assay_home: Home, study_path: Path) -> None:
 def test_torn_parquet_is_made_again(assay_home: Home, study_path: Path) -> None:
     study = read_study(study_path)
     Driver(study, assay_home).run(("pages", "documents"))
-    (path,) = (assay_home.root / "documents").glob("*/documents.parquet")
+    (path,) = (assay_home.root / "documents").rglob("documents.parquet")
     path.write_bytes(path.read_bytes()[:100])
     report = Driver(study, assay_home).run(("pages", "documents", "chunks"))
     assert report.ok
     assert built(report) == {"documents": 1, "chunks": 1}
 
 
-def test_corrupt_parquet_is_named(assay_home: Home, study_path: Path) -> None:
+def flip(path: Path) -> None:
+    """Change a byte in the middle of a file; its size stays."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_what_is_damaged_is_built_again_before_it_is_read(assay_home: Home, study_path: Path) -> None:
     study = read_study(study_path)
-    Driver(study, assay_home).run(("pages", "documents"))
-    (path,) = (assay_home.root / "documents").glob("*/documents.parquet")
-    path.write_bytes(b"?" * path.stat().st_size)
-    report = Driver(study, assay_home).run()
-    reason = next(stage for stage in report.stages if stage.stage == "chunks").failed["town.t16"]
-    assert str(path) in reason
-    assert "Delete it" in reason
+    Driver(study, assay_home).run(("pages", "documents", "chunks"))
+    for name in ("documents", "chunks"):
+        (path,) = (assay_home.root / name).rglob(f"{name}.parquet")
+        flip(path)
+    told: list[str] = []
+    report = Driver(study, assay_home, lambda label, _done, of: told.append(label) if not of else None).run()
+    assert report.ok
+    reports = {stage.stage: stage for stage in report.stages}
+    assert (reports["chunks"].built, reports["chunks"].fresh, reports["embeddings"].built) == (1, 0, 1)
+    assert (reports["documents"].built, reports["documents"].fresh) == (1, 0), "chunks need them"
+    assert not reports["embeddings"].failed
+    for name in ("documents of texts", "chunks of town.t16"):
+        why = f"{name} is damaged ({name.split()[0]}.parquet has other bytes than were written)"
+        assert f"{why} and is built again" in told
+    assert Driver(study, assay_home).run().unchanged
 
 
 def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, study_path: Path) -> None:
