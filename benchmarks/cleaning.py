@@ -2,8 +2,9 @@
 
     python -m benchmarks.cleaning FOLDER
 
-FOLDER holds `eurlex-energy` (index.jsonl, html/*.html.gz), `eurlex-served-pages` and `fundus-de`
-(`NAME.json` with the expected extraction of `NAME_DATE.html.gz`, one version a page, in their order).
+FOLDER holds `eurlex-energy` (index.jsonl, html/*.html.gz), `eurlex-served-pages`, `fundus-de`
+(`NAME.json` with the expected extraction of `NAME_DATE.html.gz`, one version a page, in their order) and
+`blog-18f` (posts.jsonl.gz). Of news and posts it counts what is lost, and what is added, by kind.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from assets.cleaning.article import clean_article
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.eurlex import clean_eurlex
+from assets.cleaning.tree import parsed
+from benchmarks.losses import Losses, blocks_of, blog_losses
+from warehouse.pages import decode
 
 # ------------------------------------------------------------------------------------------- news
 
@@ -37,6 +42,7 @@ class NewsFigures:
     f1: float
     precision: float
     recall: float
+    authors: float
     keywords_missed: tuple[str, ...]
 
 
@@ -61,12 +67,27 @@ def measure_news(folder: Path) -> NewsFigures:
                 float(_visible(draft.title) == _visible(expected.get("title"))),
                 float((draft.published_at or "")[:10] == str(expected.get("publishing_date") or "")[:10]),
                 *overlap(draft.text, _body(expected["body"])),
+                float(list(draft.authors) == (expected.get("authors") or [])),
             )
         )
         if re.search(rb"name=[\"']?news_keywords", page) and not draft.metadata.get("news_keywords"):
             missed.append(path.name)
-    title, date, f1, precision, recall = (sum(column) / len(rows) for column in zip(*rows, strict=True))
-    return NewsFigures(len(rows), title, date, f1, precision, recall, tuple(missed))
+    means = (sum(column) / len(rows) for column in zip(*rows, strict=True))
+    return NewsFigures(len(rows), *means, keywords_missed=tuple(missed))
+
+
+def news_losses(folder: Path) -> Losses:
+    """Compare news pages with their expected extraction; what came from elsewhere counts by kind."""
+    losses = Losses()
+    for path, expected in news_pages(folder):
+        page, body = gzip.decompress(path.read_bytes()), expected["body"]
+        blocks = [("summary", text) for text in body.get("summary") or []]
+        for section in body["sections"]:
+            blocks += [("heading", text) for text in section["headline"]]
+            blocks += [("paragraph", text) for text in section["paragraphs"]]
+        others = list(blocks_of(parsed(decode(page, "text/html")[0])))
+        losses.take(path.name, blocks, others, partial(clean_article, page, "text/html", ""))
+    return losses
 
 
 def overlap(found: str, expected: str) -> tuple[float, float, float]:
@@ -186,9 +207,13 @@ def main(folder: Path) -> None:
         news = measure_news(folder / "fundus-de")
         print(
             f"News: {news.pages} pages, title {news.title:.1%}, date {news.date:.1%}, body F1 {news.f1:.3f} "
-            f"(precision {news.precision:.3f}, recall {news.recall:.3f}), news_keywords missed: "
-            f"{len(news.keywords_missed)}"
+            f"(precision {news.precision:.3f}, recall {news.recall:.3f}), authors {news.authors:.1%}, "
+            f"news_keywords missed: {len(news.keywords_missed)}"
         )
+        print("  Words of news pages:", news_losses(folder / "fundus-de").table(), sep="\n")
+    if (folder / "blog-18f" / "posts.jsonl.gz").exists():
+        for what, losses in blog_losses(folder / "blog-18f").items():
+            print(f"Words of {what}:", losses.table(), sep="\n")
 
 
 if __name__ == "__main__":

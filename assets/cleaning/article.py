@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from datetime import date
 from typing import Any
 
 from assets.cleaning.chrome import refuse_chrome
+from assets.cleaning.code_blocks import Marks, marked
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.outline import Heading, sections_in
-from assets.cleaning.page_facts import PageFacts, page_facts, squeezed
+from assets.cleaning.page_authors import NAME
+from assets.cleaning.page_facts import PageFacts, page_facts
+from assets.cleaning.standfirst import key_of, shown_standfirst
 from assets.cleaning.tree import Element, parsed
-from assets.cleaning.unicode import repaired, tidy
+from assets.cleaning.unicode import repaired, squeezed, tidy
 from warehouse.iso_dates import iso
 from warehouse.pages import decode
 
 SHORT_PAGE = 100  # words of main text below which a page is looked at twice
+# Above a list of other articles, or in front of the title of one; not a sentence that begins alike.
 _RELATED = re.compile(
-    r"(?:auch interessant|mehr zum thema|lesen sie auch|das könnte sie auch interessieren|weitere themen"
-    r"|passend dazu|mehr dazu|zum thema|related(?: posts| articles| stories)?|read more|read also|see also"
-    r"|more on this(?: story)?)\b.{0,60}",
+    r"(?:auch interessant|mehr (?:dazu|zum thema)|lesen sie auch|das könnte sie auch interessieren"
+    r"|weitere themen|passend dazu|zum thema|related (?:posts|articles|stories)|you may also like"
+    r"|read also|more on this(?: story)?)(?:\W*|\b[^.!?]{0,60}:|: [^.!?]{0,80})",
     re.I,
 )
 _STAMP = re.compile(
-    r"(?:stand|veröffentlicht|aktualisiert|published|updated|von|by)\b[^.!?]{0,80}"
+    r"(?:stand|veröffentlicht|aktualisiert|published|updated)\b[^.!?\d]{0,20}\d[^!?]{0,40}(?<!\.)"
     r"|(?:\w{2,12}, )?\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}[^.!?]{0,30}",
     re.I,
 )
+_BYLINE = re.compile(rf"(?:[Vv]on|VON|[Bb]y|BY):? {NAME}(?:(?:,| und| and| &) {NAME}){{0,5}}")
 _NEW_YEAR = (  # the first of January of a year, as pages write it
     r"{year}\D?0?1\D?0?1(?!\d)|(?<!\d)0?1\D{{1,3}}0?1\D{{1,3}}{year}"
     r"|(?<!\d)0?1\D{{0,4}}\bj[aä]n|\bj[aä]n\w*\W{{1,3}}0?1(?!\d)"
 )
+_STAMP_LENGTH = 90  # characters
 _TOP = 6  # lines in which a repeated title, a byline or a time stamp may stand
-_LONG = 60  # characters from which a line that comes twice is a copy
 
 
 def clean_article(body: bytes, content_type: str | None, url: str, fetched: date | None = None) -> Draft:
@@ -55,10 +61,12 @@ def clean_article(body: bytes, content_type: str | None, url: str, fetched: date
     """
     html, _encoding = decode(body, content_type)
     root = parsed(html)
-    facts = page_facts(root)
-    found = _extracted(html, url, fetched)
-    text, teaser = _main_text(found.text or "", facts, root)
-    text = tidy(repaired(text))
+    facts = page_facts(root, url)
+    page, marks = marked(html)
+    found = _extracted(page, url, fetched)
+    text, teaser = _main_text(found.text or "", facts, root, marks)
+    text = tidy(text)
+    text = repaired(marks.restored(text) if marks else text).strip()
     if not text:
         raise Unusable("no main text found")
     if len(text.split()) < SHORT_PAGE:
@@ -117,8 +125,11 @@ def guessing(fetched: date | None) -> dict[str, Any]:
     return {"original_date": True, "extensive_search": True, **latest}
 
 
-def _extracted(html: str, url: str, fetched: date | None) -> Any:
-    """Return trafilatura's document: as precise as it can be, unless that leaves too little of the text."""
+def _extracted(page: Any, url: str, fetched: date | None) -> Any:
+    """Return trafilatura's document: as precise as it can be, unless that leaves too little of the text.
+
+    page: HTML, or what trafilatura parsed of it
+    """
     from trafilatura import bare_extraction
 
     options: dict[str, Any] = {
@@ -128,8 +139,8 @@ def _extracted(html: str, url: str, fetched: date | None) -> Any:
         "with_metadata": True,
         "date_extraction_params": guessing(fetched),
     }
-    precise: Any = bare_extraction(html, favor_precision=True, **options)
-    whole: Any = bare_extraction(html, favor_recall=True, **options) if _is_thin(precise) else None
+    precise: Any = bare_extraction(deepcopy(page), favor_precision=True, **options)
+    whole: Any = bare_extraction(page, favor_recall=True, **options) if _is_thin(precise) else None
     found = whole if whole is not None and len(whole.text or "") > 2 * _length(precise) else precise
     if found is None:
         raise Unusable("no main text found")
@@ -147,14 +158,14 @@ def _length(found: Any) -> int:
 # ------------------------------------------------------------------------------------------- text
 
 
-def _main_text(text: str, facts: PageFacts, root: Element) -> tuple[str, str | None]:
+def _main_text(text: str, facts: PageFacts, root: Element, marks: Marks | None) -> tuple[str, str | None]:
     """Take out what is not the article's own, put in its teaser; return the text and the teaser."""
-    lines = _without_related(_without_copies(_without_top(text.strip().splitlines(), facts)))
-    teaser = facts.description
-    whole = "\n".join(lines)
-    if teaser and lines and _is_shown(teaser, root) and _key(teaser)[:80] not in _key(whole):
+    lines = _without_related(_without_top(text.strip().splitlines(), facts))
+    whole = "\n".join(lines).strip()
+    teaser = shown_standfirst(root, facts.descriptions, whole)
+    if teaser and lines and key_of(teaser)[:80] not in key_of(whole):
         whole = f"{teaser}\n{whole}"
-    return whole.strip(), teaser
+    return whole, teaser or facts.description
 
 
 def _headings(text: str, body: Element) -> Iterator[Heading]:
@@ -174,37 +185,28 @@ def _headings(text: str, body: Element) -> Iterator[Heading]:
             last = place
 
 
-def _key(text: str) -> str:
-    return re.sub(r"\W+", "", text).casefold()
-
-
 def _without_top(lines: list[str], facts: PageFacts) -> list[str]:
     """Leave out the title, bylines and time stamps that stand above the text."""
     heads = {re.sub(r"\W+", "", heading) for heading in facts.headings}
-    names = {_key(name) for name in facts.authors}
+    names = {key_of(name) for name in facts.authors}
     kept = []
     for number, line in enumerate(lines):
-        key = _key(line)
-        if number < _TOP and (
-            key in heads or key in names or (len(line) < 90 and _STAMP.fullmatch(line.strip()))
-        ):
+        key = key_of(line)
+        if number < _TOP and (key in heads or key in names or _is_stamp(line.strip(), facts.authors)):
             continue
         kept.append(line)
     return kept
 
 
-def _without_copies(lines: list[str]) -> list[str]:
-    """Leave out the second of two equal paragraphs; short lines and rows of tables may come again."""
-    seen: set[str] = set()
-    kept = []
-    for line in lines:
-        key = _key(line)
-        if len(line) >= _LONG and not line.startswith("|"):
-            if key in seen:
-                continue
-            seen.add(key)
-        kept.append(line)
-    return kept
+def _is_stamp(line: str, authors: tuple[str, ...]) -> bool:
+    """Tell whether a line is a time stamp, or a byline: that names an author, or else somebody in full."""
+    if len(line) >= _STAMP_LENGTH or _STAMP.fullmatch(line):
+        return len(line) < _STAMP_LENGTH
+    if not _BYLINE.fullmatch(line):  # as "By the numbers" is none
+        return False
+    words = set(re.findall(r"\w+", line.casefold())[1:])
+    known = {word for name in authors for word in re.findall(r"\w+", name.casefold())}
+    return bool(words & known) if known else len(words) > 1
 
 
 def _without_related(lines: list[str]) -> list[str]:
@@ -219,18 +221,3 @@ def _without_related(lines: list[str]) -> list[str]:
         if not dropping:
             kept.append(line)
     return kept
-
-
-def _is_shown(teaser: str, root: Element) -> bool:
-    """Tell whether a reader of the page sees this teaser, whole, in one place."""
-    key = _key(teaser)
-    if len(key) < 50:
-        return False
-    for node in root.iter("p", "div", "span", "h2", "h3", "strong", "li"):
-        if (
-            len(node) <= 4
-            and node.text
-            and key[:40] in _key(squeezed("".join(node.itertext()))[: 3 * len(teaser)])
-        ):
-            return True
-    return False

@@ -10,6 +10,7 @@ BYLINE = 20  # words: what a header says beyond its headline is a byline below t
 _FURNITURE = frozenset(
     "address aside button footer h1 nav noscript script style template time".split()  # noqa: SIM905 -- readable
 )
+_FACTS = frozenset({"link", "meta"})
 
 
 def refuse_chrome(html: str) -> None:
@@ -17,7 +18,7 @@ def refuse_chrome(html: str) -> None:
 
     From such a page trafilatura takes what stands around the content (site title, cookie notice, footer). A
     page says where its content is by one `<main>`, and an article by one `<article>`; where there are several
-    or none, nothing is concluded.
+    or none, or where it holds `<meta>` alone, nothing is concluded.
 
     Raises:
         Unusable: that element has fewer than `MIN_WORDS` words.
@@ -27,9 +28,16 @@ def refuse_chrome(html: str) -> None:
     tree: Any = load_html(html)
     if tree is None:
         return
-    counts = [_words(found[0]) for tag in ("main", "article") if len(found := tree.findall(f".//{tag}")) == 1]
+    places = (tree.findall(f".//{tag}") for tag in ("main", "article"))
+    counts = [_words(found[0]) for found in places if len(found) == 1 and not _holds_facts(found[0])]
     if counts and max(counts) < MIN_WORDS:
         raise Unusable(f"too short: {max(counts)} words in the page's own content")
+
+
+def _holds_facts(element: Any) -> bool:
+    """Tell whether an element holds statements for machines alone: what they are about is elsewhere."""
+    inside = [child.tag for child in element.iter() if child is not element and isinstance(child.tag, str)]
+    return bool(inside) and _FACTS.issuperset(inside) and not element.text_content().strip()
 
 
 def _words(element: Any) -> int:

@@ -8,11 +8,12 @@ from datetime import date
 from typing import Any
 
 from assets.cleaning.article import dated, guessing, said_by_page
+from assets.cleaning.code_blocks import code_of, without_numbers
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.outline import Outline
-from assets.cleaning.page_facts import page_facts, squeezed
+from assets.cleaning.page_facts import page_facts
 from assets.cleaning.tree import Element, parsed
-from assets.cleaning.unicode import repaired, tidy
+from assets.cleaning.unicode import repaired, squeezed, tidy
 from warehouse.pages import decode
 
 _SKIPPED = frozenset(
@@ -47,6 +48,9 @@ def clean_content(
     named = _named(root, selector)
     if not named:
         raise Unusable(f"`content` names nothing in this page: {selector!r}")
+    for element in named:
+        if not isinstance(element, str):
+            without_numbers(element)
     blocks = [
         (level, text)
         for element in named
@@ -55,6 +59,7 @@ def clean_content(
     ]
     if not blocks:
         raise Unusable(f"what `content` names in this page has no text: {selector!r}")
+    blocks[0] = (blocks[0][0], blocks[0][1].lstrip())  # a document's text begins with a word
     levels = sorted({level for level, _ in blocks if level is not None})
     outline = Outline()
     for level, text in blocks:
@@ -62,7 +67,7 @@ def clean_content(
             outline.add(text)
         else:
             outline.begin(text, levels.index(level) + 1)
-    facts = page_facts(root)
+    facts = page_facts(root, url)
     guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
     published, source = dated(facts, guessed.date if guessed else None, url, html)
     metadata = said_by_page(facts) | {"teaser": facts.description, "date_source": source}
@@ -100,7 +105,8 @@ def _named(root: Element, selector: str) -> list[Element | str]:
 
 
 def _clean(text: str) -> str:
-    return tidy(repaired(text))
+    """Repair a block; blanks at its beginning, which only code has, are kept."""
+    return text[: len(text) - len(text.lstrip(" \t"))] + tidy(repaired(text))
 
 
 class _Walker:
@@ -132,7 +138,7 @@ class _Walker:
         elif tag == "tr":
             self._row(node, depth)
         elif tag == "pre":
-            self._take(None, "".join(node.itertext()).strip("\n").rstrip())
+            self._take(None, code_of(node))
         elif tag == "br":
             self._gathered.append(_BREAK)
         elif tag in _BLOCKS:
@@ -147,7 +153,7 @@ class _Walker:
 
     def _row(self, row: Element, depth: int) -> None:
         """Take a row of data as one line; one that lays out the page as what it holds."""
-        if len(row) < 2 or row.xpath("boolean(.//table | .//h1 | .//h2 | .//h3 | .//h4)"):
+        if len(row) < 2 or row.xpath("boolean(.//table | .//pre | .//h1 | .//h2 | .//h3 | .//h4)"):
             self._flush()
             self._inside(row, depth)
             self._flush()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+from assets.cleaning.page_authors import authors_of
+from assets.cleaning.page_titles import SEPARATOR, plain, titles_of
 from assets.cleaning.tree import Element
+from assets.cleaning.unicode import squeezed
 from warehouse.iso_dates import first_iso
 from warehouse.json_ld import Node, nodes_in, strings
 
 _ARTICLE = re.compile(r"(?:\w*Article|BlogPosting|LiveBlogPosting|SocialMediaPosting|Report)")
-_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
-_SEPARATOR = re.compile(r"\s+(?:[|·•»]|[-–—])\s+")
+_SITE = 40  # characters that the name of a site has at most; some pages write their title in its place
 _DAY = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{4}")
 _PUBLISHED = (
     "article:published_time", "date", "datepublished", "dc.date", "dc.date.issued", "sailthru.date",
@@ -36,30 +38,38 @@ class PageFacts:
     news_keywords: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     description: str | None = None
+    descriptions: tuple[str, ...] = ()  # all of the statements
     section: str | None = None
     sitename: str | None = None
     language: str | None = None
 
 
-def page_facts(root: Element) -> PageFacts:
+def page_facts(root: Element, url: str = "") -> PageFacts:
     """Read the facts from a parsed page: JSON-LD first, then OpenGraph, then plain meta tags."""
-    article = article_of(json_ld(root))
+    nodes = json_ld(root)
+    article = article_of(nodes)
     said = _meta(root)
-    sitename = _first(said, "og:site_name")
-    titles = _titles(root, article, said, sitename)
+    sites = _sites(root, nodes, said, url)
+    titles = titles_of(
+        root,
+        _text(article.get("headline")),
+        _text(article.get("alternativeHeadline")),
+        _first(said, "og:title", "twitter:title"),
+        sites,
+    )
     news = _split(said.get("news_keywords", []))
     published, source = _published(article, said, root)
     return PageFacts(
-        title=_title(titles),
+        title=titles.chosen(),
         headline=_text(article.get("headline")),
-        headings=frozenset(_plain(text) for text in titles.all()),
+        headings=frozenset(plain(text) for text in titles.all()),
         published_at=published,
         date_source=source,
         modified_at=first_iso(
             article.get("dateModified"),
             *_all(said, "article:modified_time", "og:updated_time", "datemodified", "last-modified"),
         ),
-        authors=_authors(article, said),
+        authors=authors_of(root, article, said, sites),
         news_keywords=news,
         keywords=news
         or _keywords(article.get("keywords"))
@@ -67,8 +77,17 @@ def page_facts(root: Element) -> PageFacts:
         or _distinct(said.get("article:tag", [])),
         description=_text(article.get("description"))
         or _first(said, "og:description", "description", "twitter:description"),
+        descriptions=_distinct(
+            filter(
+                None,
+                (
+                    _text(article.get("description")),
+                    *_all(said, "og:description", "description", "twitter:description"),
+                ),
+            )
+        ),
         section=_text(article.get("articleSection")) or _first(said, "article:section"),
-        sitename=sitename,
+        sitename=_first(said, "og:site_name"),
         language=_language(root, article, said),
     )
 
@@ -94,12 +113,6 @@ def article_of(nodes: list[Node]) -> Node:
 
 def _text(value: Any) -> str | None:
     return next((clean for text in strings(value) if (clean := squeezed(text))), None)
-
-
-def squeezed(text: str) -> str:
-    """Return a text without entities, soft hyphens and runs of white space."""
-    plain = html.unescape(text) if "&" in text else text
-    return " ".join(_INVISIBLE.sub("", plain).split())
 
 
 # ------------------------------------------------------------------------------------------- meta tags
@@ -130,92 +143,30 @@ def _language(root: Element, article: Node, said: dict[str, list[str]]) -> str |
     return None
 
 
-# ------------------------------------------------------------------------------------------- title
-
-
-@dataclass(frozen=True)
-class _Titles:
-    """What the page calls the article, in each of the places where it does, without the names of the site."""
-
-    headline: str | None
-    shared: str | None  # OpenGraph's, for whoever links the page
-    heading: str | None  # the first h1
-    window: str | None  # the title element
-    alternative: str | None
-
-    def all(self) -> list[str]:
-        return [
-            text for text in (self.headline, self.shared, self.heading, self.window, self.alternative) if text
-        ]
-
-
-def _titles(root: Element, article: Node, said: dict[str, list[str]], sitename: str | None) -> _Titles:
-    headline = _text(article.get("headline"))
-    headings = [squeezed(" ".join(node.itertext())) for node in root.iter("h1")]
-    heading = next(filter(None, headings), None)
-    known = [text for text in (headline, heading) if text]
-    shared, window = (
-        _without_site(text, sitename, known) if text else None
-        for text in (
-            _first(said, "og:title", "twitter:title"),
-            next((squeezed("".join(node.itertext())) for node in root.iter("title")), None),
-        )
-    )
-    return _Titles(headline, shared, heading, window, _text(article.get("alternativeHeadline")))
-
-
-def _without_site(title: str, sitename: str | None, known: list[str]) -> str:
-    """Cut the parts of a title that name the site or its section: `Headline | Politics | DW | 28.04.2023`."""
-    for text in known:
-        if title != text and title.startswith(text) and _SEPARATOR.match(title[len(text) :]):
-            return text
-    cuts = [cut.start() for cut in _SEPARATOR.finditer(title)]
-    for cut in cuts:
-        rest = _SEPARATOR.sub("", title[cut:], count=1)
-        if sitename and _plain(rest) == _plain(sitename):
-            return title[:cut]
-    pipes = [cut for cut in cuts if title[cut:].lstrip()[0] == "|"]
-    return title[: pipes[0]] if pipes and pipes[0] > 15 else title
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\W+", " ", text).casefold().strip()
-
-
-def _title(titles: _Titles) -> str | None:
-    """Choose among the page's titles: JSON-LD's headline, with two exceptions.
-
-    OpenGraph's title wins where it is the headline without a kicker before it, or with better typography; and
-    where heading, window and OpenGraph agree on another title than the headline, theirs wins, unless the page
-    names an alternative headline and so has two titles on purpose.
-    """
-    headline, shared = titles.headline, titles.shared
-    if not headline:
-        return shared or titles.heading or titles.window
-    if shared and (_plain(shared) == _plain(headline) or _ends_with(headline, shared)):
-        return shared
-    others = {_plain(text or "") for text in (shared, titles.heading, titles.window)}
-    if shared and len(others) == 1 and not titles.alternative:
-        return shared
-    return headline
-
-
-def _ends_with(long: str, short: str) -> bool:
-    return len(short) >= 20 and long.endswith(short) and not long[: -len(short)][-1:].isalnum()
-
-
 # ------------------------------------------------------------------------------------------- the rest
 
 
-def _authors(article: Node, said: dict[str, list[str]]) -> tuple[str, ...]:
-    people = strings(article.get("author") or article.get("creator"))
-    for names in (people, said.get("author", []), said.get("article:author", []), said.get("dc.creator", [])):
-        found = _distinct(
-            squeezed(name).removeprefix("Von ").removeprefix("By ") for name in names if "://" not in name
-        )
-        if found:
-            return found
-    return ()
+def _sites(root: Element, nodes: list[Node], said: dict[str, list[str]], url: str) -> tuple[str, ...]:
+    """Return the names by which the page calls its site, and its host's."""
+    publishers = (strings(node.get("publisher")) for node in nodes)
+    named = (strings(node.get("name")) for node in nodes if "WebSite" in strings(node.get("@type")))
+    canonical = root.xpath("string(//link[@rel='canonical']/@href)")
+    hosts = [_host(address) for address in (url, canonical, _first(said, "og:url") or "")]
+    tags = _all(said, "og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site")
+    return _distinct(
+        [
+            *(name for names in (*publishers, *named) for name in names),
+            *(tag.removeprefix("@") for tag in tags if len(tag) <= _SITE),
+            *(part for host in hosts for part in (host, host.rpartition(".")[0].rpartition(".")[2])),
+        ]
+    )
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""
 
 
 def _keywords(value: Any) -> tuple[str, ...]:
@@ -247,5 +198,5 @@ def _published(article: Node, said: dict[str, list[str]], root: Element) -> tupl
 def _ends_of_titles(root: Element, said: dict[str, list[str]]) -> list[str]:
     """Return what stands last in the page's titles, where that is a day: `Headline | DW | 28.04.2023`."""
     titles = [*said.get("og:title", []), *(squeezed("".join(node.itertext())) for node in root.iter("title"))]
-    ends = [parts[-1] for title in titles if len(parts := _SEPARATOR.split(title)) > 1]
+    ends = [parts[-1] for title in titles if len(parts := SEPARATOR.split(title)) > 1]
     return [end for end in ends if _DAY.fullmatch(end)]

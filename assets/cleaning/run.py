@@ -104,7 +104,7 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
         "text": text,
         "language": said,
         "published_at": published,
-        "authors": _strings(fields.get("authors") or fields.get("author")) or list(draft.authors),
+        "authors": _authors(fields, draft),
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
         "sections": list(draft.sections) if text == draft.text else [],
         "metadata": json.dumps(metadata, sort_keys=True, ensure_ascii=False),
@@ -124,10 +124,19 @@ def version_of(document: dict[str, Any]) -> str:
 
 
 def _title(fields: dict[str, Any], draft: Draft) -> str | None:
-    """Return the title; beside a headline, a spider's title is the window's, with the name of the site."""
-    if "headline" in fields and draft.title:
-        return draft.title
-    return fields.get("title") or fields.get("headline") or draft.title
+    """Return the title; that of a web page as its cleaner chose it, without the name of the site."""
+    said = fields.get("title") or fields.get("headline")
+    return said or draft.title if _is_told(fields) else draft.title or said
+
+
+def _authors(fields: dict[str, Any], draft: Draft) -> list[str]:
+    said = _strings(fields.get("authors") or fields.get("author"))
+    return said or list(draft.authors) if _is_told(fields) else list(draft.authors) or said
+
+
+def _is_told(fields: dict[str, Any]) -> bool:
+    """Tell whether a source knows more of a document than its own page says: a table, a list of acts."""
+    return not fields.keys().isdisjoint({"id", "celex"})
 
 
 def _published_at(page: dict[str, Any], fields: dict[str, Any], draft: Draft) -> tuple[str | None, str]:

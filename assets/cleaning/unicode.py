@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 
 # What UTF-8 becomes that is read by another charset: signs beyond ASCII side by side, control characters, or
 # (where a no-break space was made a plain one) a lead byte before a space.
 _SUSPECT = re.compile("[^\x00-\x7f]{2}|[\x80-\x9f]|[\xc2-\xf4] ")
+
+_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
+
+
+def squeezed(text: str) -> str:
+    """Return a text without entities, soft hyphens and runs of white space."""
+    plain = html.unescape(text) if "&" in text else text
+    return " ".join(_INVISIBLE.sub("", plain).split())
 
 
 def repaired(text: str) -> str:
