@@ -46,6 +46,10 @@ class _Reader:
         self.marked = marked
         self.open: _Open | None = None
         self.last = 0  # number of the act's own article that was read last, without its letter
+        self.next = [0]  # for each place, number of the first article that a line there or below names
+        for line in reversed(lines):
+            self.next.append(self._number(line) or self.next[-1])
+        self.next.reverse()
 
     def read(self) -> list[bool]:
         found = []
@@ -66,7 +70,8 @@ class _Reader:
         opening = _opening(line)
         if opening:
             mark, names_part = opening
-            closed = self._is_closed(place, mark, line.depth)
+            end = self._end_of(place, mark, line.depth)
+            closed = end is not None and not self._holds_own(place, end)
             self.open = _Open(mark, line.depth, closed) if closed or names_part else None
         is_quoted = own is False or (own is None and line.text[:1] in OPENING and bool(opening))
         if not is_quoted:
@@ -82,19 +87,25 @@ class _Reader:
             return False
         return self._number(line) == self.last + 1 or words.is_final(line.text) or self._is_annex(line)
 
-    def _is_closed(self, place: int, mark: str, depth: int) -> bool:
-        """Tell whether a line closes the quotation before another one opens, or its cell ends."""
-        for line in self.lines[place + 1 :]:
+    def _end_of(self, place: int, mark: str, depth: int) -> int | None:
+        """Return which line closes a quotation before another one opens, or its cell ends."""
+        for at, line in enumerate(self.lines[place + 1 :], place + 1):
             if line.deleted:
                 continue
             if line.depth < depth:
-                return False
+                return None
             if _closes(line.text, mark):
-                return True
+                return at
             opening = _opening(line)
             if opening and opening[0] == mark:
-                return False
-        return False
+                return None
+        return None
+
+    def _holds_own(self, place: int, end: int) -> bool:
+        """Tell whether the act's numbering goes on between two lines, and not where it did below them."""
+        within = {self._number(line) for line in self.lines[place + 1 : end + 1]}
+        own, below = self.last + 1, self.next[end + 1]
+        return own in within and below != own and (below > own or own + 1 in within)
 
     def _is_annex(self, line: Line) -> bool:
         return not line.depth and bool(words.annex(line.text)) and (not self.marked or bool(line.classes))
@@ -174,6 +185,8 @@ def _closes(text: str, mark: str) -> bool:
     for found in _MARK.finditer(text):
         if found[0] == mark:
             level += 1
+        elif found[0] == "“" and text[: found.start()][-1:] in ("", " ", "("):
+            continue  # it opens another one
         elif found[0] in closing and level:
             level -= 1 if not text[found.end() : found.end() + 1].isalnum() else 0
         elif found[0] in closing and (closing != "’" or _AFTER.match(text, found.end())):

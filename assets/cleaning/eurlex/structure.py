@@ -30,7 +30,9 @@ _STATEMENT = frozenset({"Exposdesmotifstitre", "Fichefinanciretitre"})
 _NOTE = frozenset({"note", "footnote"})
 _GROUP = re.compile(r"(?:ti-grseq|title-gr-seq-level)-(\d)")
 
-_RECITAL = re.compile(r"\((\d{1,3})\)\s")
+_RECITAL = re.compile(
+    r"\((\d{1,3})\)\s(?!(?:OJ|JO|ABl|GU|DO|PB|EFT|EGT|Official Journal)\b)"
+)  # nor a footnote
 _HEADING_LENGTH = 250
 _NUMBERED = re.compile(r"(?:[IVX]+|\d+(?:\.\d+)*|[B-HJ-Z])[.)]?\s|[A-Z][.)]\s|\(\w{1,3}\)")
 _DOTTED = re.compile(r"\d+(?:\.\d+)+")

@@ -45,6 +45,8 @@ _MARKED_NUMBER = re.compile(
 )
 _PREAMBLE = re.compile(
     r"(?:THE|DER|DIE|DAS|LE|LA|LES|L['’]|EL|IL|DE|HET|O)\s+[^a-z]{4,}$"
+    r"|(?:The|Der|Die|Das|Le|La|Il)\s(?:Council|Commission|European Parliament|Rat|Kommission|Conseil"
+    r"|Parlement|Consiglio|Commissione)\b[^.;:]*[,–—-]$"
     r"|Having regard|gestützt auf|auf Vorschlag|vu le|visto|Whereas|in Erwägung|HAS ADOPTED|HAVE ADOPTED",
 )
 _FINAL = re.compile(r"(?:Done at|Geschehen zu|Fait à|Fatto a|Hecho en|Brüssel, den|Gedaan te)\s")

@@ -245,6 +245,22 @@ def test_plain_markup_in_german_is_read_by_its_words() -> None:
     assert (draft.metadata["document_date"], draft.published_at) == ("2003-03-03", "2003-03-05")
 
 
+def test_footnotes_in_a_plain_preamble_are_no_recitals() -> None:
+    note = "<p>(1) OJ No C 55, 13.5.1974, p. 43.</p>"
+    preamble = "<p>The Council of the European Communities,</p><p>Having regard to the Treaty;</p>"
+    draft = clean(
+        f"<div id='TexteOnly'><p>DIRECTIVE</p>{preamble}{note}<p>Article 1</p><p>Pay is equal.</p></div>"
+    )
+    assert [part["kind"] for part in draft.metadata["structure"]] == ["preamble", "article"]
+    assert draft.text[: draft.sections[0]["start"]].strip() == "DIRECTIVE"
+
+
+def test_a_consolidated_page_that_names_only_who_repealed_its_act_has_no_text() -> None:
+    head = CONSOLIDATED[: CONSOLIDATED.index('<p class="title-doc-first">DIRECTIVE 2011/5/EU</p><p')]
+    with pytest.raises(Unusable, match="none of its text"):
+        clean(head.replace("Amended by:", "repealed by:"))
+
+
 def test_a_missing_date_has_a_reason() -> None:
     draft = clean(
         '<p class="oj-doc-ti">DECISION ON NOTHING AT ALL</p><p class="oj-normal">THE COUNCIL, asleep</p>'

@@ -35,7 +35,8 @@ def older(lines: list[str]) -> str:
     body = '<p class="doc-ti">REGULATION (EC) No 5/2005</p>'
     for line in lines:
         title = line.replace("# ", "Article ").removeprefix("> ")
-        body += f'<p class="{"ti-art" if line[:2] in ("# ", "> ") else "normal"}">{title}</p>'
+        kind = "ti-art" if line[:2] in ("# ", "> ") else "doc-ti" if line == "ANNEX" else "normal"
+        body += f'<p class="{kind}">{title}</p>'
     return f"<html><body>{body}</body></html>"
 
 
@@ -104,6 +105,19 @@ def test_the_close_of_a_later_quotation_is_not_that_of_an_earlier_one(render: Re
     act = (
         "# 1", "Replace:", f"> {marks[0]}Article 7", "Light.", "# 2", "Insert:",
         f"> {marks[0]}Article 9", f"Dim.{marks[1]}", "# 3", "It ends.",
+    )  # fmt: skip
+    assert own(render, *act) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("ends", [[], ["ANNEX", "# 1", "It is void."]])
+@pytest.mark.parametrize("render", [older, plain])
+@MARKS
+def test_a_close_beyond_the_acts_own_articles_is_not_believed(
+    render: Render, marks: str, ends: list[str]
+) -> None:
+    act = (
+        "# 1", "Replace:", f"> {marks[0]}Article 7", "Light.", "# 2", "It applies.", "# 3",
+        f"It ends{marks[1]}.", *ends,
     )  # fmt: skip
     assert own(render, *act) == ["1", "2", "3"]
 
