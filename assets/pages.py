@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -88,5 +91,15 @@ def fingerprint(path: Path) -> str:
     """Digest the names, sizes and times of a file or of all files under a folder."""
     if not path.exists():
         raise AssayError(f"there is no {path}")
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-    return digest([[str(p.relative_to(path.parent)), p.stat().st_size, p.stat().st_mtime_ns] for p in files])
+    files = (
+        [path]
+        if path.is_file()
+        else sorted(Path(at, name) for at, _, names in os.walk(path) for name in names)
+    )
+    facts = []
+    for file in files:
+        with suppress(OSError):  # a circle of links, or a file that has just been removed
+            found = file.stat()
+            if stat.S_ISREG(found.st_mode):
+                facts.append([str(file.relative_to(path.parent)), found.st_size, found.st_mtime_ns])
+    return digest(facts)

@@ -6,19 +6,21 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import IO, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from evals.findings import in_words, lines_of
 from warehouse.errors import InputError
+from warehouse.files import bounded_lines, check_regular
 from warehouse.marked_yaml import load
 from warehouse.recipe import Strict
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
+MAX_LINE, MAX_LINES = 1_000_000, 20_000_000  # of a BEIR folder's queries and qrels: bytes, lines
 UNANSWERED = {"en": "The documents do not say.", "de": "Die Dokumente sagen dazu nichts."}
 
 
@@ -182,7 +184,7 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
 def _graded(qrels: Path) -> dict[str, list[dict[str, Any]]]:
     """Return query -> its evidence, from rows (query, document, grade) or (query, 0, document, grade)."""
     evidence: dict[str, list[dict[str, Any]]] = {}
-    for number, line in enumerate(_lines(qrels, qrels.read_bytes()), 1):
+    for number, line in _lines(qrels):
         row = line.split("\t")
         grade = _grade(row[-1])
         if not line.strip() or (number == 1 and grade is None):
@@ -205,12 +207,8 @@ def _queries(folder: Path) -> dict[str, str]:
     path = next((p for p in (folder / "queries.jsonl", folder / "queries.jsonl.gz") if p.is_file()), None)
     if path is None:
         raise InputError(f"{folder}: there is no queries.jsonl (nor queries.jsonl.gz): not a BEIR folder?")
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: not a whole gzip file ({error})") from error
     texts: dict[str, str] = {}
-    for number, line in enumerate(_lines(path, data), 1):
+    for number, line in _lines(path):
         if not line.strip():
             continue
         try:
@@ -230,12 +228,33 @@ def _query(line: str) -> tuple[str, str]:
     return str(row["_id"]), row["text"]
 
 
-def _lines(path: Path, data: bytes) -> list[str]:
-    # Not `splitlines`: a JSON string may hold U+2028 and its like, which are no ends of lines here.
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file, unpacked where its name ends in `.gz`, with their numbers from 1.
+
+    A line feed alone ends a line: a JSON string may hold U+2028 and its like, which do not.
+
+    Raises:
+        InputError: it cannot be read to its end, or a line or their number is beyond all measure.
+    """
     try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+        with _opened(path) as file:
+            for number, line in bounded_lines(file, MAX_LINE, b"\r\n"):
+                if line is None or number > MAX_LINES:
+                    what = (
+                        f"has more than {MAX_LINES:,} lines" if line else f"is longer than {MAX_LINE:,} bytes"
+                    )
+                    raise InputError(f"{path}:{number}: {'the file' if line else 'this line'} {what}")
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text ({error})") from error
+    except (OSError, EOFError, zlib.error) as error:
+        told = "not a whole gzip file" if path.suffix == ".gz" else "cannot be read"
+        raise InputError(f"{path}: {told} ({error})") from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    check_regular(path)
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
 def read_sets(sets: Iterable[tuple[Path, str | None, str]]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from evals.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, instead, 
 from evals.grid import question_sets
 from evals.study import Study, absolute, misfits, set_name
 from warehouse.errors import InputError
+from warehouse.files import check_regular
 from warehouse.identity import canonical
 from warehouse.marked_yaml import Place, load
 
@@ -53,7 +54,7 @@ def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
         found += _not_there(_mapping(source).get("path"), ("sources", name, "path"), base)
     for number, item in enumerate(_list(data.get("questions"))):
         place: Place = ("questions", number)
-        found += _not_there(_mapping(item).get("file"), (*place, "file"), base)
+        found += _no_file(_mapping(item).get("file"), (*place, "file"), base)
         found += _not_there(_mapping(_mapping(item).get("beir")).get("path"), (*place, "beir", "path"), base)
     return found
 
@@ -67,6 +68,18 @@ def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
         return [(place, str(error))]
     told = f"there is no {given}; relative paths start from the folder of this file"
     return [] if given.exists() else [(place, told)]
+
+
+def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
+    """Find a question file that is missing, or none: a folder, a pipe, a device that never ends."""
+    if found := _not_there(path, place, base):
+        return found
+    try:
+        if isinstance(path, str):
+            check_regular(absolute(path, base))
+    except InputError as error:
+        return [(place, str(error))]
+    return []
 
 
 def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:

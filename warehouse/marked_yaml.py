@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml._yaml import CParser
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
 
 from warehouse.errors import InputError
+from warehouse.files import read_bounded
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-MAX_DEPTH, MAX_NODES = 40, 200_000
+MAX_BYTES, MAX_DEPTH, MAX_NODES = 10_000_000, 40, 500_000
 Place = tuple[str | int, ...]
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
@@ -46,8 +51,38 @@ class MarkedYaml:
         return f"{self.path}:{self.line(place)}"
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe loading that leaves dates as text: they are checked where they are used."""
+class _Loader(Composer, CParser, SafeConstructor, Resolver):
+    """Safe loading that leaves dates as text: they are checked where they are used.
+
+    libyaml reads, many times faster than Python does; nodes are put together here, so that a file which is
+    nested too deeply, or has too many of them, is refused at once.
+    """
+
+    def __init__(self, text: str) -> None:
+        CParser.__init__(self, text)
+        Composer.__init__(self)
+        SafeConstructor.__init__(self)
+        Resolver.__init__(self)
+        self._depth = self._nodes = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node with all that it holds."""
+        self._depth += 1
+        self._nodes += 1
+        if self._depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            event: Any = self.peek_event()
+            raise _TooMuchError(event.start_mark.line + 1)
+        node = Composer.compose_node(self, parent, index)
+        self._depth -= 1
+        return node
+
+
+class _TooMuchError(Exception):
+    """A file is nested too deeply, or has too many nodes; from this line on."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -60,15 +95,10 @@ def load(path: Path) -> MarkedYaml:
     """Read a YAML file.
 
     Raises:
-        InputError: the file is missing, no YAML, repeats a key, or names an environment variable that is not
-            set; with file and line.
+        InputError: the file is missing, no regular one, larger than `MAX_BYTES`, no YAML, repeats a key, or
+            names an environment variable that is not set; with file and line.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from error
+    text = _text(path)
     marked = MarkedYaml(path, None)
     findings: list[str] = []
     try:
@@ -77,32 +107,44 @@ def load(path: Path) -> MarkedYaml:
         if node is not None:
             marked.data = _convert(node, (), marked, findings, loader)
         loader.dispose()
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise InputError(
-            f"{path}:{line}: not valid YAML: the control character U+{error.character:04X} stands there"
-        ) from error
+    except _TooMuchError as error:
+        raise _too_much(path, error.line) from error
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        mark = error.problem_mark or error.context_mark
+        line = min(mark.line, text.rstrip("\n").count("\n")) + 1 if mark else 1  # not below the last line
         raise InputError(f"{path}:{line}: not valid YAML: {error.problem or error.context}") from error
     except (
         yaml.YAMLError,
         ValueError,
     ) as error:  # ValueError: a tag that its value does not fit, as in `!!int x`
         raise InputError(f"{path}: not valid YAML: {error}") from error
-    except RecursionError as error:
-        raise InputError(f"{path}: the file is nested too deeply") from error
     if findings:
         raise InputError(*findings)
     return marked
 
 
+def _text(path: Path) -> str:
+    try:
+        text = read_bounded(path, MAX_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from error
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    if found:
+        line = text.count("\n", 0, found.start()) + 1
+        raise InputError(
+            f"{path}:{line}: not valid YAML: the control character U+{ord(found[0]):04X} stands there"
+        )
+    return text
+
+
+def _too_much(path: Path, line: int) -> InputError:
+    return InputError(f"{path}:{line}: the file is nested too deeply or is too large")
+
+
 def _convert(node: yaml.Node, place: Place, marked: MarkedYaml, findings: list[str], loader: _Loader) -> Any:
     if len(place) > MAX_DEPTH or len(marked.lines) > MAX_NODES:
         # Aliases can nest a small file into an endless one.
-        raise InputError(
-            f"{marked.path}:{node.start_mark.line + 1}: the file is nested too deeply or is too large"
-        )
+        raise _too_much(marked.path, node.start_mark.line + 1)
     marked.lines.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
         findings.append(f"{marked.path}:{node.start_mark.line + 1}: the tag {node.tag} is not allowed here")

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crawlers.items import Page
-from crawlers.reading.files import failed, lines_of, opened, root_of
+from crawlers.reading.files import failed, opened, root_of
 from crawlers.reading.passages import CONTENT_TYPE, text_of
 from warehouse.errors import InputError
+from warehouse.files import bounded_lines
 from warehouse.identity import canonical
 from warehouse.source import Source
 
@@ -53,7 +54,7 @@ def corpus_file(path: Path) -> Path:
 def _lines(path: Path, source: Source) -> Iterator[tuple[int, bytes | None]]:
     try:
         with opened(path, source) as file:
-            yield from lines_of(file, source.limits.page_bytes, b"\r\n")
+            yield from bounded_lines(file, source.limits.page_bytes, b"\r\n")
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"path: {path} cannot be read to its end ({error}). Is the file whole?") from error
 

@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, AnyStr
+from typing import IO
 
 from crawlers.items import Page
 from warehouse.errors import InputError
@@ -72,13 +72,20 @@ def check_file(path: Path, source: Source) -> None:
 
     Raises:
         ValueError: it is no regular file (reading a pipe would wait for ever), or a symbolic link that leads
-            out of the source's folder, as one may in an archive of somebody else's.
+            out of the source's folder, as one may in an archive of somebody else's, or round in a circle.
     """
     if path.exists() and not path.is_file():
         raise ValueError("not a regular file")
     root = root_of(source)
-    if path != root and path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+    if path != root and path.is_symlink() and not _end_of(path).is_relative_to(root.resolve()):
         raise ValueError("a symbolic link that leads out of the source's folder")
+
+
+def _end_of(link: Path) -> Path:
+    try:
+        return link.resolve()
+    except (OSError, RuntimeError) as error:  # which of them, hangs on the version of Python
+        raise ValueError("a symbolic link that leads round in a circle") from error
 
 
 def opened(path: Path, source: Source) -> IO[bytes]:
@@ -130,27 +137,6 @@ def _as_western(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_WESTERN, _as_western)
-
-
-def lines_of(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[int, AnyStr | None]]:
-    """Yield the lines of a file with their numbers, from 1; None for one that is longer than ``limit``.
-
-    No more than ``limit`` is in memory at once.
-
-    Args:
-        file: of bytes, or of text.
-        limit: of a line without its end: bytes, or characters.
-        ends: what may stand at the end of a line, the line feed last.
-    """
-    number = 0
-    while line := file.readline(limit + 2):  # two more for the end of the line
-        number += 1
-        if len(line.rstrip(ends)) <= limit:
-            yield number, line.rstrip(ends)
-            continue
-        while line and not line.endswith(ends[-1:]):
-            line = file.readline(limit)
-        yield number, None
 
 
 def failed(url: str, reason: str, content_type: str | None = None) -> Page:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from crawlers.items import Page
-from crawlers.reading.files import UNREADABLE, files_of, lines_of, opened, unreadable
+from crawlers.reading.files import UNREADABLE, files_of, opened, unreadable
 from crawlers.reading.passages import Passages
+from warehouse.files import bounded_lines
 from warehouse.source import Source
 
 LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -42,7 +43,7 @@ def read(source: Source) -> Iterator[Page]:
 
 
 def _lines(file: IO[bytes], name: str, passages: Passages, limit: int) -> Iterator[Page]:
-    for number, line in lines_of(file, limit, b"\r\n"):
+    for number, line in bounded_lines(file, limit, b"\r\n"):
         if line is None:
             yield passages.too_long(name, number)
         elif line.strip():

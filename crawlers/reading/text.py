@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from crawlers.items import Page
 from crawlers.reading import folder
-from crawlers.reading.files import UNREADABLE, as_text, files_of, lines_of, opened, unreadable
+from crawlers.reading.files import UNREADABLE, as_text, files_of, opened, unreadable
 from crawlers.reading.passages import Passages
+from warehouse.files import bounded_lines
 from warehouse.source import Source
 
 SUFFIXES = (".txt", ".md")
@@ -26,7 +27,7 @@ def read(source: Source) -> Iterator[Page]:
     for name, path in files_of(source, SUFFIXES):
         try:
             with opened(path, source) as file, as_text(file) as lines:
-                for number, line in lines_of(lines, source.limits.page_bytes, "\n"):
+                for number, line in bounded_lines(lines, source.limits.page_bytes, "\n"):
                     if line is None:
                         yield passages.too_long(name, number)
                     elif text := line.strip():

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from assets.pages import fingerprint
 from crawlers.crawl import crawl
 from crawlers.reading import READERS
 from crawlers.reading.jsonl import values
@@ -230,3 +231,21 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
         }
     named = Source(reader="text", path=str(folder / "out.txt"))
     assert [page.body for page in READERS["text"](named)] == [b"not yours"], "who names it means it"
+
+
+@pytest.mark.parametrize("kind", ["folder", "text", "html", "jsonl", "table", "pdf", "warc"])
+def test_links_that_lead_round_in_a_circle_end_nothing(tmp_path, kind):
+    end = {"folder": "txt", "text": "txt", "table": "csv"}.get(kind, kind)
+    root = tmp_path / "docs"
+    root.mkdir()
+    (root / f"self.{end}").symlink_to(f"self.{end}")
+    (root / f"there.{end}").symlink_to(f"back.{end}")
+    (root / f"back.{end}").symlink_to(f"there.{end}")
+    (root / "loop").symlink_to(".")
+    before = fingerprint(root)
+    (root / f"z.{end}").write_text("words")
+    assert fingerprint(root) != before
+    pages = {page.url: page.reason for page in READERS[kind](Source(reader=kind, path=str(root)))}
+    wrong = {url for url, reason in pages.items() if reason and "in a circle" in reason}
+    assert wrong == {f"self.{end}", f"there.{end}", f"back.{end}"}
+    assert any(url.startswith("z.") for url in pages), "what comes after them is read"

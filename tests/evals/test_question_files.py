@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -278,4 +279,20 @@ def test_what_a_beir_folder_lacks(tmp_path: Path) -> None:
         read_beir(folder, "test", "small")
     (folder / "queries.jsonl").write_bytes(b"\xff\xfe{}")
     with pytest.raises(InputError, match=r"queries\.jsonl: not UTF-8 text"):
+        read_beir(folder, "test", "small")
+
+
+@pytest.mark.parametrize("name", ["queries.jsonl", "queries.jsonl.gz", "qrels/test.tsv"])
+def test_a_beir_file_that_never_ends_is_refused(tmp_path: Path, name: str) -> None:
+    folder = beir(tmp_path, "q1\td1\t1\n")
+    (folder / "queries.jsonl").rename(folder / "kept.jsonl") if name.endswith(".gz") else None
+    path = folder / name
+    path.unlink(missing_ok=True)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(bytes(5_000_000)))  # one line that would be gigabytes as easily
+        told = "longer than"
+    else:
+        os.mkfifo(path)
+        told = "no such split|no regular file|there is no queries"
+    with pytest.raises(InputError, match=told):
         read_beir(folder, "test", "small")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -458,3 +459,13 @@ def test_the_bundled_studies_are_good(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.delenv("ASSAY_STUDIES", raising=False)
     there = {path.stem for path in BUNDLED.glob("*.yaml") if not path.name.endswith(".questions.yaml")}
     assert there == set(read_book().studies) >= {"demo", "beir"}
+
+
+@pytest.mark.parametrize(
+    ("file", "told"), [("/dev/zero", "no regular file"), ("pipe.yaml", "no regular file"), ("docs", "folder")]
+)
+def test_a_question_file_that_is_none_is_told_with_its_line(tmp_path: Path, file: str, told: str) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    found = findings(tmp_path, {"- file: ferry.questions.yaml": f"- file: {file}"})
+    line = line_of("- file:")
+    assert any(one.startswith(f"tiny.yaml:{line}: ") and told in one for one in found), found

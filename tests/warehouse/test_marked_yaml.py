@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 import pytest
+from yaml._yaml import CParser
 
 from warehouse.errors import InputError
-from warehouse.marked_yaml import MarkedYaml, load
+from warehouse.marked_yaml import MAX_BYTES, MAX_NODES, MarkedYaml, _Loader, load
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -152,3 +154,44 @@ def test_a_control_character_is_told_with_its_line(tmp_path: Path, character: st
         f"{tmp_path / 'study.yaml'}:2: not valid YAML: "
         f"the control character U+{ord(character):04X} stands there",
     )
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "circle.yaml").symlink_to("circle.yaml")
+    told = {
+        Path("/dev/zero"): "no regular file",
+        tmp_path / "pipe.yaml": "no regular file",
+        tmp_path: "is a folder",
+        tmp_path / "circle.yaml": "cannot be read",
+    }
+    for path, why in told.items():
+        with pytest.raises(InputError, match=why):
+            load(path)
+
+
+def test_a_huge_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "huge.yaml"
+    with path.open("wb") as file:
+        file.truncate(50_000_000_000)  # of holes: it takes no place on the disk
+    with pytest.raises(InputError, match=f"larger than {MAX_BYTES // 1_000_000} MB"):
+        load(path)
+
+
+def test_many_nodes_are_refused_when_the_first_too_many_is_met(tmp_path: Path) -> None:
+    (finding,) = refused(tmp_path, "a:\n" + "- x\n" * (MAX_NODES + 5))
+    assert "too large" in finding
+    line = int(finding.split(":")[1])
+    assert MAX_NODES - 5 < line < MAX_NODES + 5, "where it becomes too much, not where the file ends"
+
+
+def test_thousands_of_questions_know_their_lines(tmp_path: Path) -> None:
+    text = "questions:\n" + "- {id: q, quote: 'words, “other” words'}\n" * 5000
+    marked = read(tmp_path, text.replace("\n", "\r\n"))
+    assert marked.line(("questions", 4999, "quote")) == 5001
+    assert len(marked.data["questions"]) == 5000
+
+
+def test_libyaml_reads(tmp_path: Path) -> None:
+    """The parser in Python takes some ten times as long: 26 s for 5 MB were measured."""
+    assert issubclass(_Loader, CParser)

@@ -1,0 +1,66 @@
+"""Files that people hand over: read only as far as they may go, and only where they are files."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, AnyStr
+
+from warehouse.errors import InputError
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is no regular file: reading a pipe or a device may never end.
+
+    Raises:
+        InputError: there is no such file, it cannot be looked at, or it is none.
+    """
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except OSError as error:  # a circle of symbolic links, a folder that may not be entered
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if stat.S_ISDIR(kind):
+        raise InputError(f"{path}: is a folder; a file is needed here")
+    if not stat.S_ISREG(kind):
+        raise InputError(f"{path}: is no regular file; reading a pipe or a device may never end")
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises:
+        InputError: it is none, cannot be read, or holds more than ``most`` bytes.
+    """
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if len(data) > most:
+        raise InputError(f"{path}: larger than {most // 1_000_000} MB; split it into several files")
+    return data
+
+
+def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[int, AnyStr | None]]:
+    """Yield the lines of a file with their numbers, from 1; None for one that is longer than ``limit``.
+
+    No more than ``limit`` is in memory at once.
+
+    Args:
+        file: of bytes, or of text.
+        limit: of a line without its end: bytes, or characters.
+        ends: what may stand at the end of a line, the line feed last.
+    """
+    number = 0
+    while line := file.readline(limit + 2):  # two more for the end of the line
+        number += 1
+        if len(line.rstrip(ends)) <= limit:
+            yield number, line.rstrip(ends)
+            continue
+        while line and not line.endswith(ends[-1:]):
+            line = file.readline(limit)
+        yield number, None
