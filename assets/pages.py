@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections import Counter
 from contextlib import suppress
@@ -13,6 +12,7 @@ from assets.crawler import run_crawler
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
 from warehouse.errors import AssayError
+from warehouse.files import walk
 from warehouse.identity import digest
 from warehouse.pages import manifest_digest, read_manifest
 
@@ -88,14 +88,10 @@ class Pages(Stage):
 
 
 def fingerprint(path: Path) -> str:
-    """Digest the names, sizes and times of a file or of all files under a folder."""
+    """Digest the names, sizes and times of a file, or of all files under a folder that a reader looks at."""
     if not path.exists():
         raise AssayError(f"there is no {path}")
-    files = (
-        [path]
-        if path.is_file()
-        else sorted(Path(at, name) for at, _, names in os.walk(path) for name in names)
-    )
+    files = [path] if path.is_file() else list(walk(path))
     facts = []
     for file in files:
         with suppress(OSError):  # a circle of links, or a file that has just been removed

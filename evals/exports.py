@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,6 +48,7 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
         InputError: none of the study's rankings has been run.
     """
     grid = Grid([study])
+    prefix = _beir_prefix(study)
     written, missing = [], []
     stage, store = Rankings(grid), ArtifactStore(home)
     with connect(home.database) as connection:
@@ -59,21 +61,27 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
                 continue
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{ranking}.trec"
-            lines = _run(connection, known[ranking], grid.rankings[ranking].retriever)
+            lines = _run(connection, known[ranking], grid.rankings[ranking].retriever, prefix)
             path.write_text("".join(lines), encoding="utf-8")
             written.append(path)
         if not written:
             raise InputError(
                 f"the study {study.study} has no rankings yet; run `assay run {study.path}` first"
             )
-        gold = _gold(connection, grid.set_keys(study.study))
+        gold = _gold(connection, grid.set_keys(study.study), prefix)
     qrels = folder / f"{study.study}.qrels"
     lines = [line for question, one in gold.items() for line in qrels_lines(question, one)]
     qrels.write_text("".join(lines), encoding="utf-8")
     return TrecRuns(written, missing, qrels, [name for name, one in gold.items() if not counts_alike(one)])
 
 
-def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str) -> list[str]:
+def _beir_prefix(study: Study) -> str:
+    """Return what stands before the ids of a corpus that is one BEIR folder: its own qrels know them bare."""
+    names = study.corpus.sources
+    return f"{names[0]}:" if len(names) == 1 and study.sources[names[0]].reader == "beir" else ""
+
+
+def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str, prefix: str) -> list[str]:
     asked = connection.execute(
         "SELECT question_id FROM ranked WHERE artifact_id = ? AND status = 'ok' ORDER BY question_id",
         [artifact_id],
@@ -85,11 +93,11 @@ def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str) -> l
     ).fetchall()
     for question, doc, score in hits:
         if question in found:
-            found[question].append((doc, score))
+            found[question].append((doc.removeprefix(prefix), score))
     return [line for question, docs in found.items() for line in run_lines(question, docs, tag)]
 
 
-def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> dict[str, Gold]:
+def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -> dict[str, Gold]:
     """Return question id -> gold, of the questions that have any."""
     rows = connection.execute(
         "SELECT q.question_id, q.evidence, q.needs FROM questions q JOIN pointers p "
@@ -97,7 +105,11 @@ def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> dict[str, G
         "WHERE list_contains(?, p.key) AND q.gold != 'none' ORDER BY q.question_id",
         [sets],
     ).fetchall()
-    return {name: gold_of({"evidence": evidence, "needs": needs}) for name, evidence, needs in rows}
+    found = {name: gold_of({"evidence": evidence, "needs": needs}) for name, evidence, needs in rows}
+    return {
+        name: replace(gold, documents={doc.removeprefix(prefix): n for doc, n in gold.documents.items()})
+        for name, gold in found.items()
+    }
 
 
 def json_rows(study: Study, home: Home) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evals.measuring.contract import Gold, Span
@@ -68,8 +68,11 @@ def _compatible(text: str) -> Folded:
     return "".join(parts), [at for at, part in enumerate(parts) for _ in part]
 
 
-def resolve(evidence: dict[str, Any], documents: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def resolve(evidence: dict[str, Any], documents: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
     """Find one piece of evidence (`url`, and `quote` or a whole document) among documents by URL.
+
+    Several sources may have the same URL: `source` says which is meant; where nothing does, it is the first
+    one whose document holds the quote.
 
     Returns a row of `schemas.EVIDENCE`; where it is not found, `reason` says at which stage it was lost.
     """
@@ -82,22 +85,18 @@ def resolve(evidence: dict[str, Any], documents: dict[str, dict[str, Any]]) -> d
         "grade": int(evidence.get("grade", 1)),
         "reason": None,
     }
-    document = documents.get(evidence["url"])
-    if document is None:
-        return {
-            **row,
-            "reason": "no document has this URL: the page was not fetched, or was dropped in cleaning",
-        }
-    row["doc_id"] = document["doc_id"]
+    source = evidence.get("source")
+    meant = [one for one in documents.get(evidence["url"], ()) if source in (None, one["source"])]
+    if not meant:
+        who = "no document" if source is None else f"no document of the source {source}"
+        return {**row, "reason": f"{who} has this URL: the page was not fetched, or was dropped in cleaning"}
+    row["doc_id"] = meant[0]["doc_id"]
     if not evidence.get("quote"):
         return row
-    span = find_quote(document["text"], evidence["quote"])
-    if span is None:
-        return {
-            **row,
-            "reason": "the quote is not in the document's text: the page changed, or cleaning lost it",
-        }
-    return {**row, "start": span[0], "end": span[1]}
+    for document in meant:
+        if span := find_quote(document["text"], evidence["quote"]):
+            return {**row, "doc_id": document["doc_id"], "start": span[0], "end": span[1]}
+    return {**row, "reason": "the quote is not in the document's text: the page changed, or cleaning lost it"}
 
 
 def in_first_copies(

@@ -25,9 +25,13 @@ UNANSWERED = {"en": "The documents do not say.", "de": "Die Dokumente sagen dazu
 
 
 class Evidence(Strict):
-    """Where an answer stands: a quote on a page."""
+    """Where an answer stands: a quote on a page.
+
+    source: which source's page it is, where several have the same URL
+    """
 
     url: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)] | None = None
     quote: Annotated[str, Field(min_length=3)] | None = None
     grade: Annotated[int, Field(ge=1, le=10)] = 1
 

@@ -28,7 +28,7 @@ class Questions(Stage):
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
     )
-    code_version = "4"
+    code_version = "5"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {
         "evidence_found": "Every piece of evidence stands in a document of the corpus.",
@@ -53,7 +53,11 @@ class Questions(Stage):
         corpus = self.grid.build.corpora[question_set.corpus].recipes()
         if question_set.beir is None:
             return {f"questions.{key}": sha256_file(question_set.path), **corpus}
-        facts = [question_set.beir.model_dump(exclude={"path"}), fingerprint(question_set.path)]
+        facts = [
+            question_set.beir.model_dump(exclude={"path"}),
+            fingerprint(question_set.path),
+            self._source_of(key),
+        ]
         return {f"questions.{key}": digest(facts), **corpus}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
@@ -61,10 +65,12 @@ class Questions(Stage):
         inputs = self.inputs(key, work.store)
         documents = corpus_documents(inputs, work)
         texts = {
-            row["doc_id"]: row for row in documents.select("doc_id", "url", "text").iter_rows(named=True)
+            row["doc_id"]: row
+            for row in documents.select("doc_id", "source", "url", "text").iter_rows(named=True)
         }
-        # Where sources share a page, a quote is looked for in what the first of them holds.
-        by_url = {row["url"]: row for row in reversed(texts.values())}
+        by_url: dict[str, list[dict[str, Any]]] = {}
+        for row in texts.values():
+            by_url.setdefault(row["url"], []).append(row)
         threshold = self.grid.build.corpora[self.grid.sets[key].corpus].near_duplicates
         copies: dict[str, dict[str, Any]] = {}
         if threshold is not None:
@@ -72,7 +78,7 @@ class Questions(Stage):
             copies = {doc: texts[first] for doc, first in links.select("doc_id", "duplicate_of").iter_rows()}
         rows = [
             {**row, "evidence": in_first_copies([resolve(item, by_url) for item in row["evidence"]], copies)}
-            for row in _read(self.grid.sets[key])
+            for row in _read(self.grid.sets[key], self._source_of(key))
         ]
         questions = frame(rows, QUESTIONS)
         write_parquet(questions, folder / "questions.parquet")
@@ -86,6 +92,19 @@ class Questions(Stage):
             **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
         return Built(digest(rows), meta, tuple(checks.values()))
+
+    def _source_of(self, key: str) -> str | None:
+        """Return the source that reads the corpus of a BEIR set's own folder: its qrels mean no other's."""
+        question_set = self.grid.sets[key]
+        if question_set.beir is None:
+            return None
+        for name in self.grid.build.corpora[question_set.corpus].sources:
+            source = self.grid.build.sources[name]
+            path = Path(source.path or "")
+            folder = path.parent if path.is_file() else path
+            if source.reader == "beir" and folder.resolve() == question_set.path.resolve():
+                return name
+        return None
 
 
 def _checks(rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]]) -> dict[str, Check]:
@@ -118,7 +137,9 @@ def _check(name: str, found: list[str], told: str) -> Check:
     return Check(name, not found, f"{len(found)} {told}{first}", metadata, severe=False)
 
 
-def _read(question_set: QuestionSet) -> list[dict[str, Any]]:
-    if question_set.beir:
-        return read_beir(question_set.path, question_set.beir.split, question_set.beir.name)
-    return read_yaml(question_set.path)
+def _read(question_set: QuestionSet, source: str | None) -> list[dict[str, Any]]:
+    """Read a set; ``source`` is where the documents are that the grades of a BEIR folder name."""
+    if question_set.beir is None:
+        return read_yaml(question_set.path)
+    rows = read_beir(question_set.path, question_set.beir.split, question_set.beir.name)
+    return [{**row, "evidence": [{**item, "source": source} for item in row["evidence"]]} for row in rows]

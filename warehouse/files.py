@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, AnyStr
 
 from warehouse.errors import InputError
+from warehouse.paths import home
 
 
 def check_regular(path: Path) -> None:
@@ -64,3 +66,18 @@ def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[
         while line and not line.endswith(ends[-1:]):
             line = file.readline(limit)
         yield number, None
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """Yield the files under a folder, sorted within each; hidden files and folders are passed over.
+
+    So is what assay stores, where its home lies within the folder: a crawl must not read its own journal.
+    """
+    own = os.path.realpath(home().root)
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = sorted(
+            name
+            for name in subfolders
+            if not name.startswith(".") and os.path.realpath(Path(folder, name)) != own
+        )
+        yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))

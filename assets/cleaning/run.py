@@ -60,11 +60,18 @@ def page_key(source: str, page: dict[str, Any], language: str | None, date_by: s
 
 
 def doc_id(source: str, page: dict[str, Any]) -> str:
-    """Return the id of a page's document: the passage's own, or a digest of source and URL."""
+    """Return the id of a page's document: a digest of source and URL, or the id that a passage has itself.
+
+    Such ids count within their source and file: `SOURCE:FILE#ID`, `SOURCE:ID` of the one corpus of a BEIR
+    folder.
+    """
     fields = page["fields"]
     # Most pages have no id of their own, and parsing the fields of every page costs seconds.
-    own = json.loads(fields).get("id") if fields and '"id"' in fields else None
-    return str(own) if own is not None else digest([source, page["url"]])
+    said = json.loads(fields) if fields and '"id"' in fields else {}
+    own, file = said.get("id"), said.get("file")
+    if own is None:
+        return digest([source, page["url"]])
+    return f"{source}:{file}#{own}" if file else f"{source}:{own}"
 
 
 def clean_page(

@@ -21,7 +21,7 @@ NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 def read(source: Source) -> Iterator[Page]:
     """Yield one page a passage: URL `beir:<_id>`, body the canonical JSON of title and text.
 
-    A line that is no passage, or repeats an id, is a failed page that names the line.
+    A line that is no passage, or repeats an id, is a failed page that names file and line.
 
     Raises:
         InputError: the folder has no corpus, or its corpus has no passage at all.
@@ -31,9 +31,10 @@ def read(source: Source) -> Iterator[Page]:
     for number, line in _lines(path, source):
         if line is not None and not line.strip():
             continue
-        page = _page(line, number, limit) if line is not None else _too_large(f"beir:line-{number}", limit)
+        place = f"{path.name}:{number}"  # no `_id` makes such a URL
+        page = _page(line, place, limit) if line is not None else _too_large(place, limit)
         if page.url in seen:
-            page = failed(f"{page.url}#line-{number}", "repeated _id", CONTENT_TYPE)
+            page = failed(place, "repeated _id", CONTENT_TYPE)
         seen.add(page.url)
         yield page
     if not seen:
@@ -59,15 +60,15 @@ def _lines(path: Path, source: Source) -> Iterator[tuple[int, bytes | None]]:
         raise InputError(f"path: {path} cannot be read to its end ({error}). Is the file whole?") from error
 
 
-def _page(line: bytes, number: int, limit: int) -> Page:
+def _page(line: bytes, place: str, limit: int) -> Page:
     try:
         entry = json.loads(line)
         key = text_of(entry["_id"])
         title, text = text_of(entry.get("title")), text_of(entry.get("text"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        return failed(f"beir:line-{number}", f"not a passage: {type(error).__name__}", CONTENT_TYPE)
+        return failed(place, f"not a passage: {type(error).__name__}", CONTENT_TYPE)
     if not key.strip():
-        return failed(f"beir:line-{number}", "not a passage: its '_id' is empty", CONTENT_TYPE)
+        return failed(place, "not a passage: its '_id' is empty", CONTENT_TYPE)
     url, body = f"beir:{key}", canonical({"title": title, "text": text}).encode()
     if not (title.strip() or text.strip()):
         return failed(url, "empty passage", CONTENT_TYPE)

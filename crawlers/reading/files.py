@@ -13,6 +13,7 @@ from typing import IO
 
 from crawlers.items import Page
 from warehouse.errors import InputError
+from warehouse.files import walk
 from warehouse.pages import decode
 from warehouse.source import Source
 
@@ -48,13 +49,6 @@ def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
             yield shown(path.relative_to(root).as_posix()), path
     if empty:
         raise InputError(f"path: the folder {root} holds no file that ends in {' or '.join(suffixes)}.")
-
-
-def walk(root: Path) -> Iterator[Path]:
-    """Yield the files under a folder, sorted within each; hidden files and folders are passed over."""
-    for folder, subfolders, files in os.walk(root):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
 
 
 def shown(name: str) -> str:

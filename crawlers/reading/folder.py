@@ -7,8 +7,9 @@ from email.utils import formatdate
 from pathlib import Path
 
 from crawlers.items import Page
-from crawlers.reading.files import check_file, files_of, root_of, shown, walk
+from crawlers.reading.files import check_file, files_of, root_of, shown
 from warehouse.errors import InputError
+from warehouse.files import walk
 from warehouse.pages import decode
 from warehouse.source import Source
 

@@ -19,9 +19,10 @@ CONTENT_TYPE = "application/x-beir+json"
 
 
 class Passages:
-    """Makes pages of the passages of one source; a URL comes once only, so does an id.
+    """Makes pages of the passages of one source; a URL comes once only, so does an id within its file.
 
     A passage without a URL is called `FILE#ID`, or `FILE#NUMBER`; so is one whose URL another one had.
+    What is none is called `FILE:NUMBER`, so that no passage takes its place.
     """
 
     def __init__(self, source: Source) -> None:
@@ -38,7 +39,7 @@ class Passages:
             number: of the passage in the file, from 1; ``value`` is what stands there.
             value: a string, or a mapping with the source's columns.
         """
-        place = f"{name}#{number}"
+        place = f"{name}:{number}"
         if isinstance(value, str):
             value = {self._source.column("text"): value}
         if not isinstance(value, Mapping):
@@ -49,10 +50,10 @@ class Passages:
             said = {key: self._said(value, key) for key in ("text", "title", "url", "id")}
         except TypeError as error:
             return self._failed(place, f"not a passage: {error}")
-        if said["id"] and said["id"] in self._ids:
+        if said["id"] and f"{name}#{said['id']}" in self._ids:
             return self._failed(place, "repeated id")
         day = value.get(self._source.column("date"))
-        return self._page(name, place, said, day)
+        return self._page(name, number, said, day)
 
     def _said(self, value: Mapping[str, Any], column: Column) -> str:
         """Return what a passage has in a column, as text; raise `TypeError` for what is none."""
@@ -62,32 +63,38 @@ class Passages:
         except TypeError as error:
             raise TypeError(f"its {name!r} is no text but {error}") from error
 
-    def _page(self, name: str, place: str, said: dict[str, str], day: object) -> Page:
-        own = f"{name}#{said['id']}" if said["id"] else place
-        url = said["url"] if said["url"] and said["url"] not in self._urls else own
-        if url in self._urls:
-            url = place
+    def _page(self, name: str, number: int, said: dict[str, str], day: object) -> Page:
+        own = f"{name}#{said['id'] or number}"
+        url = self._free(said["url"] if said["url"] and said["url"] not in self._urls else own)
         body = canonical({"title": said["title"], "text": said["text"]}).encode()
         if not said["text"].strip() and not said["title"].strip():
-            return self._failed(place, "empty passage")
+            return self._failed(f"{name}:{number}", "empty passage")
         if len(body) > self._limit:
-            return self._failed(place, f"larger than {self._limit} bytes")
+            return self.too_long(name, number)
         self._urls.add(url)
         fields: dict[str, Any] = _dated(day)
         if said["id"]:
-            self._ids.add(said["id"])
-            fields["id"] = said["id"]
+            self._ids.add(own)
+            fields |= {"id": said["id"], "file": name}
         if said["url"] and said["url"] != url:
             fields["url"] = said["url"]
         return Page(url, url, content_type=CONTENT_TYPE, body=body, fields=fields)
 
+    def _free(self, url: str) -> str:
+        """Return a URL that no passage has yet: this one, or else with a number of its own."""
+        free, number = url, 1
+        while free in self._urls:
+            number += 1
+            free = f"{url}~{number}"
+        return free
+
     def too_long(self, name: str, number: int) -> Page:
         """Return the failed page of a line that is longer than a page may be."""
-        return self._failed(f"{name}#{number}", f"larger than {self._limit} bytes")
+        return self._failed(f"{name}:{number}", f"larger than {self._limit} bytes")
 
     def broken(self, name: str, number: int, why: str) -> Page:
         """Return the failed page of a place where no passage can be read."""
-        return self._failed(f"{name}#{number}", f"not a passage: {why}")
+        return self._failed(f"{name}:{number}", f"not a passage: {why}")
 
     def _failed(self, place: str, reason: str) -> Page:
         return failed(place, reason, CONTENT_TYPE)

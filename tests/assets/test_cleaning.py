@@ -91,12 +91,12 @@ def test_text_and_beir_passages(home: Home) -> None:
     found, dropped = cleaned(
         home,
         page(home, "notes.txt", f"# Harbour notes\r\n\r\n{STORY}\r\n", "text/plain"),
-        page(home, "corpus.jsonl#7", passage, "application/x-beir+json", id="7"),
+        page(home, "corpus.jsonl#7", passage, "application/x-beir+json", id="7", file="corpus.jsonl"),
         page(home, "corpus.jsonl#8", b"[1]", "application/x-beir+json", id="8"),
     )
     assert found["notes.txt"]["title"] == "Harbour notes"
     assert found["notes.txt"]["text"] == f"# Harbour notes\n\n{STORY}"
-    assert found["corpus.jsonl#7"]["doc_id"] == "7"
+    assert found["corpus.jsonl#7"]["doc_id"] == "source:corpus.jsonl#7"
     assert found["corpus.jsonl#7"]["text"] == "Buoys\nShort.", "BEIR's passages count however short they are"
     assert "not a BEIR passage" in dropped["corpus.jsonl#8"]
 

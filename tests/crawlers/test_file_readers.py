@@ -143,10 +143,10 @@ WANTED = {
     "https://a.example/f": None,
     "{}#2": None,
     "{}#3": None,
-    "{}#4": "repeated id",
-    "{}#5": "not a passage: it has no 'text'",
-    "{}#6": "empty passage",
-    "{}#7": "not a passage: int",
+    "{}:4": "repeated id",
+    "{}:5": "not a passage: it has no 'text'",
+    "{}:6": "empty passage",
+    "{}:7": "not a passage: int",
 }
 
 
@@ -168,9 +168,47 @@ def test_json_passages(tmp_path, name, text):
     assert reasons(pages) == {url.format(name): reason for url, reason in WANTED.items()}
     first, second = pages["https://a.example/f"], pages[f"{name}#2"]
     assert first.body == b'{"text":"It runs.","title":"Ferry"}'
-    assert first.fields == {"id": "7", "published_at": "2024-05-06"}
+    assert first.fields == {"id": "7", "file": name, "published_at": "2024-05-06"}
     assert first.content_type == "application/x-beir+json"
     assert second.fields == {"url": "https://a.example/f", "date_text": "some day in May"}
+
+
+def test_ids_count_within_their_file(tmp_path):
+    for name in ("a.jsonl", "b.jsonl"):
+        rows = [{"id": 1, "text": f"one of {name}"}, {"id": 1, "text": "again"}, {"id": 2, "text": "two"}]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
+    pages = read("jsonl", tmp_path)
+    assert reasons(pages) == {
+        "a.jsonl#1": None,
+        "a.jsonl:2": "repeated id",
+        "a.jsonl#2": None,
+        "b.jsonl#1": None,
+        "b.jsonl:2": "repeated id",
+        "b.jsonl#2": None,
+    }
+    assert passage(pages["b.jsonl#1"])["text"] == "one of b.jsonl"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "table", "beir"])
+def test_no_passage_takes_the_place_of_one_that_failed(tmp_path, kind):
+    rows = [
+        {"id": "2", "text": "first"},
+        {"id": "x", "text": ""},
+        {"text": "third"},
+        {"id": "3", "text": "x"},
+    ]
+    name = {"jsonl": "good.jsonl", "table": "good.csv", "beir": "corpus.jsonl"}[kind]
+    home, tmp_path = Home(tmp_path / "home"), tmp_path / "docs"
+    tmp_path.mkdir()
+    if kind == "table":
+        (tmp_path / name).write_text('id,text\n1,"torn" cell\n1,first\n,third\n3,fourth\n')
+    else:
+        lines = ["{torn", *(json.dumps({"_id": "line-1", **row} if kind == "beir" else row) for row in rows)]
+        (tmp_path / name).write_text("\n".join(lines))
+    row = crawl(home, "s", Source(reader=kind, path=str(tmp_path)), print)
+    manifest = read_manifest(home, "s")
+    assert f"{name}:1" in manifest.filter(pl.col("reason").is_not_null())["url"].to_list()
+    assert manifest.height == row["requests"], "each line is there, those that failed too"
 
 
 def test_json_with_other_names_for_its_columns(tmp_path):
@@ -196,15 +234,15 @@ def test_json_that_breaks_and_what_follows(tmp_path):
     good = [passage(page)["text"] for page in pages.values() if page.body]
     assert [text for text in good if text != "h"] == ["a", "b", "c", "e", "f", "g", "j"]
     assert {url: reason for url, reason in reasons(pages).items() if reason} == {
-        "1.jsonl#2": "not a passage: JSONDecodeError",
-        "1.jsonl#3": "not a passage: UnicodeDecodeError",
-        "1.jsonl#4": "larger than 2048 bytes",
-        "2.json#2": "not a passage: JSONDecodeError",
-        "3.json#3": "not a passage: the list does not end",
-        "4.json#2": "larger than 2048 bytes",
+        "1.jsonl:2": "not a passage: JSONDecodeError",
+        "1.jsonl:3": "not a passage: UnicodeDecodeError",
+        "1.jsonl:4": "larger than 2048 bytes",
+        "2.json:2": "not a passage: JSONDecodeError",
+        "3.json:3": "not a passage: the list does not end",
+        "4.json:2": "larger than 2048 bytes",
         "5.jsonl.gz": "truncated: the file ends early",
         "6.json": "cannot be read: not UTF-8",
-        "7.jsonl#1": "larger than 2048 bytes",
+        "7.jsonl:1": "larger than 2048 bytes",
     }
 
 
@@ -224,7 +262,7 @@ def test_lines_of_text(tmp_path):
     assert reasons(pages) == {
         "a.txt#1": None,
         "a.txt#3": None,
-        "a.txt#4": "larger than 1024 bytes",
+        "a.txt:4": "larger than 1024 bytes",
         "a.txt#5": None,
     }
     assert [passage(page)["text"] for page in pages.values() if page.body] == ["One", "Zwölf", "Köln"]
@@ -250,10 +288,10 @@ def test_csv(tmp_path, delimiter, encoding):
     path = tmp_path / ("t.tsv" if delimiter == "\t" else "t.csv")
     path.write_bytes(pl.DataFrame(ROWS).write_csv(separator=delimiter).encode(encoding))
     pages = read("table", path, **COLUMNS)
-    assert list(pages) == [f"{path.name}#a", f"{path.name}#b", f"{path.name}#3"]
+    assert list(pages) == [f"{path.name}#a", f"{path.name}#b", f"{path.name}:3"]
     assert passage(pages[f"{path.name}#b"])["text"] == 'He said "ü"'
-    assert pages[f"{path.name}#a"].fields == {"id": "a", "published_at": "2024-01-02"}
-    assert pages[f"{path.name}#3"].reason == "empty passage"
+    assert pages[f"{path.name}#a"].fields == {"id": "a", "file": path.name, "published_at": "2024-01-02"}
+    assert pages[f"{path.name}:3"].reason == "empty passage"
 
 
 def test_parquet(tmp_path):
@@ -267,8 +305,8 @@ def test_parquet(tmp_path):
     )
     frame.write_parquet(tmp_path / "t.parquet")
     pages = read("table", tmp_path)
-    assert reasons(pages) == {"t.parquet#1": None, "t.parquet#2": "empty passage", "t.parquet#3": None}
-    assert pages["t.parquet#1"].fields == {"id": "1", "published_at": "2024-01-02"}
+    assert reasons(pages) == {"t.parquet#1": None, "t.parquet:2": "empty passage", "t.parquet#3": None}
+    assert pages["t.parquet#1"].fields == {"id": "1", "file": "t.parquet", "published_at": "2024-01-02"}
 
 
 def test_tables_that_cannot_be_read_do_not_keep_others_from_it(tmp_path):
@@ -284,7 +322,7 @@ def test_tables_that_cannot_be_read_do_not_keep_others_from_it(tmp_path):
     assert failed.pop("5.csv.gz") == "truncated: the file ends early"
     assert failed == {
         "1.csv": "no column 'text'; there are a, b",
-        "2.csv#1": "not a passage: field larger than field limit (1024)",
+        "2.csv:1": "not a passage: field larger than field limit (1024)",
         "3.csv": "no column 'text'; there are none",
     }
     assert passage(pages["6.csv#1"])["text"] == "good"
@@ -401,7 +439,7 @@ def test_passages_reach_the_documents(tmp_path):
     assert (row["new"], row["outcome"]) == (3, "finished")
     page = read_manifest(home, "s").row(by_predicate=pl.col("url") == "https://a.example/f", named=True)
     ferry = clean_page("s", page, home, None).document
-    assert ferry["doc_id"] == "7"
+    assert ferry["doc_id"] == "s:a.jsonl#7"
     assert (ferry["url"], ferry["title"], ferry["published_at"]) == (
         "https://a.example/f",
         "Ferry",

@@ -112,8 +112,8 @@ def test_parquet_of_odd_types(tmp_path):
     assert read("table", tmp_path) == {
         "a.parquet#a": "Größe",
         "a.parquet#b": "two",
-        "b.parquet#1": "not a passage: its 'text' is no text but list",
-        "b.parquet#2": "not a passage: its 'text' is no text but list",
+        "b.parquet:1": "not a passage: its 'text' is no text but list",
+        "b.parquet:2": "not a passage: its 'text' is no text but list",
     }
     (first, _, *_) = READERS["table"](Source(reader="table", path=str(tmp_path)))
     assert first.fields["published_at"] == "2024-05-03T02:00:00.123456+02:00"
@@ -142,10 +142,10 @@ def test_beir_lines_that_no_parser_takes(tmp_path):
     ]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
     assert read("beir", tmp_path, limits={"page_bytes": 200_000}) == {
-        "beir:line-1": "not a passage: RecursionError",
-        "beir:line-2": "not a passage: its '_id' is empty",
-        "beir:line-3": "not a passage: TypeError",
-        "beir:line-4": "larger than 200000 bytes",
+        "corpus.jsonl:1": "not a passage: RecursionError",
+        "corpus.jsonl:2": "not a passage: its '_id' is empty",
+        "corpus.jsonl:3": "not a passage: TypeError",
+        "corpus.jsonl:4": "larger than 200000 bytes",
         "beir:3": "z",
     }
 
@@ -249,3 +249,17 @@ def test_links_that_lead_round_in_a_circle_end_nothing(tmp_path, kind):
     wrong = {url for url, reason in pages.items() if reason and "in a circle" in reason}
     assert wrong == {f"self.{end}", f"there.{end}", f"back.{end}"}
     assert any(url.startswith("z.") for url in pages), "what comes after them is read"
+
+
+@pytest.mark.parametrize("kind", ["folder", "jsonl", "text"])
+def test_a_home_within_the_folder_is_not_read(tmp_path, monkeypatch, kind):
+    """A crawl that read its own journal would never end."""
+    (tmp_path / "a.jsonl").write_text('"words"')
+    (tmp_path / "a.txt").write_text("words and some more of them")
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "var"))
+    source = Source(reader=kind, path=str(tmp_path), limits={"pages": 50})
+    before = fingerprint(tmp_path)
+    for _ in range(2):
+        row = crawl(Home(tmp_path / "var"), "s", source, print)
+        assert (row["outcome"], row["requests"]) == ("finished", 2 if kind == "folder" else 1)
+    assert fingerprint(tmp_path) == before, "what assay writes there makes no source look changed"

@@ -46,11 +46,11 @@ def test_beir_lines_that_are_no_passages(tmp_path):
     lines = ["{broken", '"text"', {"text": "no id"}, LINES[0], LINES[0], {"_id": "9", "text": " "}, ""]
     pages = read("beir", corpus(tmp_path, *lines))
     assert {url: page.reason for url, page in pages.items()} == {
-        "beir:line-1": "not a passage: JSONDecodeError",
-        "beir:line-2": "not a passage: TypeError",
-        "beir:line-3": "not a passage: KeyError",
+        "corpus.jsonl:1": "not a passage: JSONDecodeError",
+        "corpus.jsonl:2": "not a passage: TypeError",
+        "corpus.jsonl:3": "not a passage: KeyError",
         "beir:1": None,
-        "beir:1#line-5": "repeated _id",
+        "corpus.jsonl:5": "repeated _id",
         "beir:9": "empty passage",
     }
 

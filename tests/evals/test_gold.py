@@ -56,8 +56,8 @@ def test_the_first_of_two_places_is_taken() -> None:
     assert find_quote("noon and noon", "noon") == (0, 4)
 
 
-DOCUMENTS: dict[str, dict[str, Any]] = {
-    "https://x": {"doc_id": "d1", "url": "https://x", "text": "At noon it goes."}
+DOCUMENTS: dict[str, list[dict[str, Any]]] = {
+    "https://x": [{"doc_id": "d1", "source": "one", "url": "https://x", "text": "At noon it goes."}]
 }
 
 
@@ -114,6 +114,18 @@ def test_what_is_lost_is_told_with_its_stage() -> None:
     changed = resolve({"url": "https://x", "quote": "at midnight"}, DOCUMENTS)
     assert (changed["doc_id"], changed["start"]) == ("d1", None)
     assert "the quote is not in the document's text" in changed["reason"]
+
+
+def test_of_several_sources_with_one_url_the_one_is_meant_that_is_named_or_holds_the_quote() -> None:
+    other = {"doc_id": "d2", "source": "two", "url": "https://x", "text": "It goes at dusk."}
+    both = {"https://x": [*DOCUMENTS["https://x"], other]}
+    assert resolve({"url": "https://x"}, both)["doc_id"] == "d1"
+    assert resolve({"url": "https://x", "source": "two"}, both)["doc_id"] == "d2"
+    assert resolve({"url": "https://x", "quote": "at dusk"}, both)["doc_id"] == "d2"
+    assert resolve({"url": "https://x", "quote": "goes"}, both)["doc_id"] == "d1"
+    lost = resolve({"url": "https://x", "quote": "noon", "source": "two"}, both)
+    assert "the quote is not in the document's text" in lost["reason"]
+    assert "source three" in resolve({"url": "https://x", "source": "three"}, both)["reason"]
 
 
 def asked(*evidence: dict[str, Any], needs: str = "all") -> dict[str, Any]:

@@ -56,8 +56,8 @@ def test_a_question_with_all_of_its_parts(tmp_path: Path) -> None:
         "asked_at": "2024-06-01",
         "conversation": ["Which one?", "The ferry."],
         "evidence": [
-            {"url": "https://x", "quote": "um zwölf", "grade": 3},
-            {"url": "https://y", "quote": None, "grade": 1},
+            {"url": "https://x", "source": None, "quote": "um zwölf", "grade": 3},
+            {"url": "https://y", "source": None, "quote": None, "grade": 1},
         ],
     }
 

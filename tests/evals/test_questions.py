@@ -11,9 +11,14 @@ from tests.fakes.tiny import TEXTS
 from warehouse.parquet import read_parquet
 
 QUOTE = "The ferry leaves at noon."
-FIRST = {"doc_id": "a", "url": "https://a", "text": f"Harbour news. {QUOTE} It returns before dusk."}
-COPY = {"doc_id": "b", "url": "https://b", "text": f"{QUOTE} It returns before dusk."}
-BY_URL = {document["url"]: document for document in (FIRST, COPY)}
+FIRST = {
+    "doc_id": "a",
+    "source": "s",
+    "url": "https://a",
+    "text": f"Harbour news. {QUOTE} It returns before dusk.",
+}
+COPY = {"doc_id": "b", "source": "s", "url": "https://b", "text": f"{QUOTE} It returns before dusk."}
+BY_URL = {document["url"]: [document] for document in (FIRST, COPY)}
 
 
 def found(*evidence: dict[str, Any]) -> list[dict[str, Any]]:
@@ -41,7 +46,7 @@ def test_whole_documents_move_with_their_grade() -> None:
 
 
 def test_a_quote_that_only_the_copy_has_is_lost_with_the_reason() -> None:
-    by_url = {**BY_URL, "https://b": {**COPY, "text": f"{COPY['text']} Dogs travel free."}}
+    by_url = {**BY_URL, "https://b": [{**COPY, "text": f"{COPY['text']} Dogs travel free."}]}
     evidence = resolve({"url": "https://b", "quote": "Dogs travel free."}, by_url)
     (item,) = in_first_copies([evidence], {"b": FIRST})
     assert item["doc_id"] is None
