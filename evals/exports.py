@@ -131,5 +131,12 @@ def json_rows(study: Study, home: Home) -> str:
         "worst",
         "best",
         "rank",
+        "leader",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p",
+        "tied",
+        "answered",
     ]
     return json.dumps(leaderboard_rows(study, home).select(columns).to_dicts(), indent=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,15 +10,19 @@ import numpy as np
 import polars as pl
 
 from assets.stage import Built, Check, Need, Stage, Work
+from evals.comparison import UNCOMPARED, Valued, answered, compared, leader_of, with_ranks
 from evals.grid import Grid
 from evals.measuring import get_metric
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES, bootstrap
 from evals.measuring.contract import Metric
-from evals.study import Cell, Study
+from evals.rankings import read_questions
+from evals.study import NO_GENERATOR, Cell, Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import LEADERBOARD, MIN_COVERAGE, SCORES, Status
+
+Answered = Callable[[Cell, Iterable[str]], float | None]
 
 
 class Leaderboard(Stage):
@@ -28,15 +32,16 @@ class Leaderboard(Stage):
     group = "grid"
     description = (
         "Value, number of questions, coverage and bootstrap interval of every cell and metric. Every "
-        "question counts in every cell; below 98 % coverage a cell has no rank, and its best and worst case "
-        "are shown. Cells that were asked a sample are compared with the others on that sample."
+        "question counts in every cell; below 98 % coverage, of values or of answers, a cell has no rank, "
+        "and its best and worst case are shown. A paired bootstrap with Holm's correction says which cells "
+        "cannot be told apart from the leader. Cells that were asked a sample are compared on that sample."
     )
-    code_version = "2"
-    upstream = ("scores",)
+    code_version = "3"
+    upstream = ("scores", "answers", "questions")
     tolerates_gaps = True
     checks: ClassVar[dict[str, str]] = {
         "equal_questions": "Every cell of a subset is measured on the same questions.",
-        "covered": "Every cell has a value for at least 98 % of the questions, in every metric.",
+        "covered": "Every cell has a value and an answer for at least 98 % of the questions, in each metric.",
     }
 
     def __init__(self, grid: Grid) -> None:
@@ -47,9 +52,14 @@ class Leaderboard(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[Need]:
-        """Return the scores of every cell of the study that could be run."""
-        needed = [Need("scores", cell.key) for cell in self.grid.studies[key].cells()]
-        return [need for need in needed if need not in self.without]
+        """Return scores and answers of every cell of the study that could be run, and the questions."""
+        run = [cell for cell in self.grid.studies[key].cells() if self._is_run(cell)]
+        answers = [Need("answers", cell.key) for cell in run if cell.generator != NO_GENERATOR]
+        sets = [Need("questions", name) for name in self.grid.set_keys(key)] if run else []
+        return [*(Need("scores", cell.key) for cell in run), *answers, *sets]
+
+    def _is_run(self, cell: Cell) -> bool:
+        return Need("scores", cell.key) not in self.without
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of what compares the cells, of their names, and of those that were not run.
@@ -73,18 +83,11 @@ class Leaderboard(Stage):
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Compare the cells of one study."""
         study = self.grid.studies[key]
-        there = set(self.needs(key))
-        run = {c: read_scores(c, work) for c in study.cells() if Need("scores", c.key) in there}
+        run = {cell: read_scores(cell, work) for cell in study.cells() if self._is_run(cell)}
         scores = {cell: run[cell] if cell in run else not_run(cell, run) for cell in study.cells()}
-        rows: list[dict[str, Any]] = []
-        uneven: list[str] = []
-        for subset, ids in subsets(study, scores).items():
-            for metric in (get_metric(name) for name in study.metrics):
-                found = _compare(study, metric, subset, ids, scores)
-                if len({row["n"] for row in found}) > 1:
-                    uneven.append(f"{metric.name} on {subset}")
-                rows += found
-        rows = _with_cell_ids(_with_ranks(rows, get_metric(study.metrics[0])), run, work)
+        rows = board_rows(study, scores, self._answered(key, run, work))
+        uneven = _uneven(rows)
+        rows = _with_cell_ids(rows, run, work)
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
         best = board.filter(
@@ -103,9 +106,51 @@ class Leaderboard(Stage):
             )
         return Built(digest([[*row.values()] for row in rows]), meta, _checks(board, uneven))
 
+    def _answered(self, key: str, run: Iterable[Cell], work: Work) -> Answered:
+        """Return the share of questions that a cell answered; None for cells without a generator."""
+        questions = read_questions(self.inputs(key, work.store), work)
+        answerable = dict(questions.select("question_id", "answerable").iter_rows())
+        answers = {cell: read_answers(cell, work) for cell in run if cell.generator != NO_GENERATOR}
+
+        def share(cell: Cell, ids: Iterable[str]) -> float | None:
+            if cell.generator == NO_GENERATOR:
+                return None
+            return answered(answers[cell], answerable, ids) if cell in answers else 0.0
+
+        return share
+
+
+def board_rows(study: Study, scores: dict[Cell, pl.DataFrame], share: Answered) -> list[dict[str, Any]]:
+    """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared.
+
+    Args:
+        scores: of each cell, schemas.SCORES.
+        share: (cell, question ids) -> the share of them that the cell answered; None without a generator.
+    """
+    metrics = [get_metric(name) for name in study.metrics]
+    rows: list[dict[str, Any]] = []
+    for subset, ids in subsets(study, scores).items():
+        dealt = {cell.key: share(cell, ids) for cell in scores if _is_of(cell, subset)}
+        valued = {metric.name: _compare(study, metric, subset, ids, scores, dealt) for metric in metrics}
+        ranked = with_ranks([row for found in valued.values() for row, _ in found], metrics[0])
+        ranks = {row["cell"]: row["rank"] for row in ranked}
+        leader = leader_of(ranked, metrics[0])
+        able = {cell for cell, rank in ranks.items() if rank is not None}
+        for metric in metrics:
+            with_rank = [({**row, "rank": ranks[row["cell"]]}, values) for row, values in valued[metric.name]]
+            rows += compared(with_rank, leader, able, study.seed)
+    return rows
+
+
+def _uneven(rows: list[dict[str, Any]]) -> list[str]:
+    counts: dict[str, set[int]] = {}
+    for row in rows:
+        counts.setdefault(f"{row['metric']} on {row['subset']}", set()).add(row["n"])
+    return [name for name, found in counts.items() if len(found) > 1]
+
 
 def _checks(board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
-    thin = board.filter(pl.col("coverage") < MIN_COVERAGE)
+    thin = board.filter((pl.col("coverage") < MIN_COVERAGE) | (pl.col("answered") < MIN_COVERAGE))
     cells = sorted(set(thin["cell"]))
     return (
         Check(
@@ -129,6 +174,13 @@ def read_scores(cell: Cell, work: Work) -> pl.DataFrame:
     artifact = work.store.current("scores", cell.key)
     assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
     return read_parquet(work.store.folder("scores", artifact.identity) / "scores.parquet")
+
+
+def read_answers(cell: Cell, work: Work) -> pl.DataFrame:
+    """Read the current answers of a cell (schemas.ANSWERS)."""
+    artifact = work.store.current("answers", cell.key)
+    assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
+    return read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
 
 
 def not_run(cell: Cell, run: dict[Cell, pl.DataFrame]) -> pl.DataFrame:
@@ -158,22 +210,29 @@ def subsets(study: Study, scores: dict[Cell, pl.DataFrame]) -> dict[str, list[st
     return ({"all": sorted(everything)} if everything else {}) | found
 
 
+def _is_of(cell: Cell, subset: str) -> bool:
+    return cell.sample is None or (subset != "all" and cell.subset == subset)
+
+
 def _compare(
-    study: Study, metric: Metric, subset: str, ids: list[str], scores: dict[Cell, pl.DataFrame]
-) -> list[dict[str, Any]]:
-    rows = []
+    study: Study,
+    metric: Metric,
+    subset: str,
+    ids: list[str],
+    scores: dict[Cell, pl.DataFrame],
+    dealt: Mapping[str, float | None],
+) -> Valued:
+    found: Valued = []
     for cell, frame_ in scores.items():
-        if subset == "all" and cell.sample is not None:
+        if not _is_of(cell, subset):
             continue
         mine = frame_.filter((pl.col("metric") == metric.name) & pl.col("question_id").is_in(ids)).sort(
             "question_id"
         )
-        if not len(mine):
-            continue
-        if subset != "all" and cell.sample is not None and cell.subset != subset:
-            continue
-        rows.append(_row(study, cell, metric, subset, mine))
-    return rows
+        if len(mine):
+            values = dict(mine.drop_nulls("value").select("question_id", "value").iter_rows())
+            found.append((_row(study, cell, metric, subset, mine) | {"answered": dealt[cell.key]}, values))
+    return found
 
 
 def _row(study: Study, cell: Cell, metric: Metric, subset: str, scores: pl.DataFrame) -> dict[str, Any]:
@@ -199,6 +258,8 @@ def _row(study: Study, cell: Cell, metric: Metric, subset: str, scores: pl.DataF
         "worst": lowest if metric.higher_is_better else highest,
         "best": highest if metric.higher_is_better else lowest,
         "rank": None,
+        **UNCOMPARED,
+        "answered": None,
     }
 
 
@@ -209,31 +270,6 @@ def _bounded(values: np.ndarray, missing: int, bound: float | None) -> float | N
     if not missing:
         return float(values.mean()) if len(values) else None
     return float((values.sum() + missing * float(bound or 0.0)) / (len(values) + missing))
-
-
-def _with_ranks(rows: list[dict[str, Any]], primary: Metric) -> list[dict[str, Any]]:
-    """Rank the cells of each subset by the primary metric, equal values alike (1, 1, 3).
-
-    Those with too little coverage get no rank.
-    """
-    sign = -1 if primary.higher_is_better else 1
-    ranks: dict[tuple[str, str], int] = {}
-    for subset in {row["subset"] for row in rows}:
-        able = {
-            row["cell"]: sign * row["value"]
-            for row in rows
-            if row["subset"] == subset
-            and row["metric"] == primary.name
-            and row["value"] is not None
-            and row["coverage"] >= MIN_COVERAGE
-        }
-        for cell, value in able.items():
-            # Sums of the same numbers in another order differ in the last digits.
-            better = sum(
-                other < value and not math.isclose(other, value, rel_tol=1e-12) for other in able.values()
-            )
-            ranks[subset, cell] = better + 1
-    return [{**row, "rank": ranks.get((row["subset"], row["cell"]))} for row in rows]
 
 
 def _with_cell_ids(

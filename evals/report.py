@@ -10,7 +10,7 @@ import polars as pl
 import yaml
 
 from evals.grid import Grid
-from evals.measuring import get_metric
+from evals.measuring import get_metric, significance
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
 from evals.retrieving.index import OpenIndex
@@ -108,9 +108,11 @@ def report_data(
         chunkings=tuple(_chunking_facts(study, store)),
         recipes=_recipes(study, grid, store),
         versions=_versions(study),
-        notes=(*_warnings(study, grid, store), *notes),
+        notes=(*_not_compared(board), *_warnings(study, grid, store), *notes),
         interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
         f"({RESAMPLES:,} resamples, seed {study.seed})",
+        comparison=f"studentised paired bootstrap over the questions ({significance.RESAMPLES:,} resamples, "
+        f"seed {study.seed}; told apart below p = {significance.ALPHA} by Holm's correction)",
         losses=losses,
     )
 
@@ -204,6 +206,7 @@ def _metric_info(name: str) -> MetricInfo:
         bounds=metric.bounds,
         unit=metric.unit,
         explanation=metric.explanation,
+        sees=metric.sees,
     )
 
 
@@ -281,6 +284,15 @@ def _versions(study: Study) -> dict[str, str]:
     generators = [g.recipe.model for g in study.generators.values() if isinstance(g.recipe, Llm)]
     names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
     return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
+
+
+def _not_compared(board: pl.DataFrame) -> list[str]:
+    """Say so where an earlier version has made the leaderboard, which compared no cell with another."""
+    if not len(board.drop_nulls("rank")) or len(board.drop_nulls("leader")):
+        return []
+    return [
+        "an earlier version of rag-assay made this leaderboard: run the study again to tell its cells apart"
+    ]
 
 
 def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:

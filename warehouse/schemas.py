@@ -253,6 +253,13 @@ LEADERBOARD: Schema = {
     "worst": pl.Float64,  # the mean if every missing value were the metric's worst …
     "best": pl.Float64,  # … or best possible one; NULL for metrics without bounds
     "rank": pl.Int64,  # by the study's first metric; NULL below MIN_COVERAGE
+    "leader": pl.String,  # the cell that leads the subset by the study's first metric; NULL if none is ranked
+    "difference": pl.Float64,  # mean of value - leader's value over the questions of both, if compared
+    "difference_low": pl.Float64,  # its interval (evals.measuring.significance)
+    "difference_high": pl.Float64,
+    "p": pl.Float64,  # of the difference, adjusted for the comparisons of this subset and metric (Holm)
+    "tied": pl.Boolean,  # cannot be told apart from the leader in this metric; NULL if not compared
+    "answered": pl.Float64,  # share of the questions that its generator answered or refused; NULL without one
 }
 
 CALLS: Schema = {

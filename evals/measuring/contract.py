@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from warehouse.schemas import Status
 
 Kind = Literal["retrieval", "answer", "cost"]
+Sees = Literal["documents", "passages", "answers", "costs"]
 
 
 class Span(NamedTuple):
@@ -60,6 +61,7 @@ class Metric(ABC):
     """A number for each question, and its mean for each cell.
 
     name: as written in a study; title: as shown
+    sees: the finest thing that it looks at: what differs in nothing coarser has equal values
     bounds: smallest and largest possible value, None where there is none
     needs_texts: whether texts are embedded for it
     """
@@ -67,6 +69,7 @@ class Metric(ABC):
     name: str
     title: str
     kind: ClassVar[Kind]
+    sees: ClassVar[Sees]
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     unit: ClassVar[str] = ""
@@ -90,6 +93,7 @@ class RetrievalMetric(Metric):
     """A metric of the ranking alone, at a depth k: what stands after the k-th document changes nothing."""
 
     kind = "retrieval"
+    sees: ClassVar[Sees] = "documents"
     stem: ClassVar[str]
     label: ClassVar[str]
 
@@ -121,6 +125,7 @@ class AnswerMetric(Metric):
     """A metric of the answer's text against the ground truth."""
 
     kind = "answer"
+    sees: ClassVar[Sees] = "answers"
 
     def applies(self, question: dict[str, Any]) -> bool:
         """Say whether there is a ground truth to compare with."""

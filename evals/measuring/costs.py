@@ -11,6 +11,7 @@ from warehouse.schemas import RETRYABLE, Status
 
 class _Cost(Metric):
     kind = "cost"
+    sees = "costs"
     higher_is_better = False
     bounds = (0.0, None)
 

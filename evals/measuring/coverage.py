@@ -16,6 +16,7 @@ class EvidenceCoverage(RetrievalMetric):
     """
 
     stem, label = "evidence_coverage", "Evidence coverage"
+    sees = "passages"
     explanation = "Share of the characters of the evidence quotes that the first k chunks hold together."
 
     def applies(self, question: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import Literal
 from evals.reporting import limits
 from evals.reporting.data import MetricInfo
 from evals.reporting.display import interval, number, trimmed
-from evals.reporting.entries import Entry, overlap
+from evals.reporting.entries import Entry
 from evals.reporting.standings import Result
 
 Place = Literal["leader", "tied", "apart", "unranked"]
@@ -72,12 +72,12 @@ class Chart:
 
 
 def place_of(entry: Entry, leader: Entry | None) -> Place:
-    """Say how an entry stands to the leader: tied when their intervals meet."""
+    """Say how an entry stands to the leader: tied when it cannot be told apart from it."""
     if entry.rank is None or leader is None:
         return "unranked"
     if entry is leader:
         return "leader"
-    return "tied" if overlap(leader.result, entry.result) else "apart"
+    return "tied" if entry.tied else "apart"
 
 
 def chart(entries: Sequence[Entry], metric: MetricInfo, *, stacked: bool) -> Chart | None:

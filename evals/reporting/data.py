@@ -21,6 +21,7 @@ class MetricInfo:
     bounds: lowest and highest possible value, None where there is none
     unit: "" | "s" | "tokens"
     explanation: one sentence with the formula
+    sees: the finest thing that it looks at; "" where that is not known
     """
 
     name: str
@@ -30,6 +31,7 @@ class MetricInfo:
     bounds: tuple[float | None, float | None]
     unit: str
     explanation: str
+    sees: str = ""
 
     @property
     def heading(self) -> str:
@@ -88,6 +90,7 @@ class ReportData:
     versions: library -> version, model -> digest
     notes: warnings that a reader must see, such as failed checks or cells that were not run
     interval: how `low` and `high` were found, as a noun phrase
+    comparison: how the cells were compared with the leader, as a noun phrase
 
     Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
     """
@@ -108,6 +111,7 @@ class ReportData:
     versions: Mapping[str, str] | None = None
     notes: tuple[str, ...] = ()
     interval: str = "bootstrap interval over the questions"
+    comparison: str = "paired bootstrap over the questions with Holm's correction"
     losses: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:

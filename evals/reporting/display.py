@@ -26,6 +26,25 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
+def signed(value: float | None, unit: str = "") -> str:
+    """Write a difference with its sign.
+
+    >>> signed(0.0514), signed(-0.2), signed(None)
+    ('+0.051', '−0.200', '–')
+    """
+    text = number(value, unit)
+    return f"+{text}" if value is not None and value > 0 and text != MISSING else text
+
+
+def p_value(p: float) -> str:
+    """Write a p-value; below 0.001 that it is.
+
+    >>> p_value(0.04321), p_value(5e-10), p_value(1.0)
+    ('p = 0.043', 'p < 0.001', 'p = 1.000')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 def quantity(value: float | None, unit: str = "") -> str:
     """Write a value with its unit.
 

@@ -14,12 +14,17 @@ from evals.reporting.standings import Result, Standing, Subset, varying_axes
 
 @dataclass(frozen=True)
 class Entry:
-    """One result of the primary metric and the keys of the cells that have it."""
+    """One result of the primary metric and the keys of the cells that have it, those with a rank first."""
 
     label: str
     rank: int | None
     result: Result
     cells: tuple[str, ...]
+
+    @property
+    def tied(self) -> bool:
+        """Whether it cannot be told apart from the leader: what was not compared cannot."""
+        return self.result.tied is not False
 
 
 def entries(data: ReportData, subset: Subset) -> tuple[Entry, ...]:
@@ -33,18 +38,6 @@ def entries(data: ReportData, subset: Subset) -> tuple[Entry, ...]:
     return tuple(_entry(group, data.primary, _named(axes, shared)) for group in groups.values())
 
 
-def overlap(one: Result, other: Result) -> bool:
-    """Tell whether the intervals of two results meet; a missing end could lie anywhere, so it meets all.
-
-    >>> a, b = Result(0.5, 9, 1.0, 0.4, 0.6, None, None), Result(0.7, 9, 1.0, 0.6, 0.8, None, None)
-    >>> overlap(a, b), overlap(a, Result(0.7, 9, 1.0, 0.61, 0.8, None, None))
-    (True, False)
-    """
-    if one.low is None or one.high is None or other.low is None or other.high is None:
-        return True
-    return other.high >= one.low and other.low <= one.high
-
-
 def could_reach(unranked: Result, leader: Result, metric: MetricInfo) -> bool:
     """Tell whether the best case of a cell without a rank reaches the interval of the leader."""
     if unranked.best is None or leader.low is None or leader.high is None:
@@ -56,14 +49,9 @@ def _group(standing: Standing, metric: MetricInfo) -> tuple[object, ...]:
     if metric.kind != "retrieval":
         return (standing.cell.key,)
     cell = standing.cell
-    # Ranks are not compared: equal values are ranked one after the other.
-    return (
-        cell.chunking,
-        cell.embedder,
-        cell.retriever,
-        standing.rank is None,
-        standing.results[metric.name],
-    )
+    result = standing.results[metric.name]
+    # Ranks do not count: of two generators on one ranking, one may have answered too little for a rank.
+    return (cell.chunking, cell.embedder, cell.retriever, result.value, result.n, result.coverage)
 
 
 def _named(axes: tuple[str, ...], shared: bool) -> tuple[str, ...]:

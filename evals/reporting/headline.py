@@ -1,4 +1,4 @@
-"""The answer of a study in one sentence that claims no more than the intervals show."""
+"""The answer of a study in one sentence that claims no more than the comparisons show."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import interval, number, percent, quantity, several
-from evals.reporting.entries import Entry, could_reach, entries, overlap
-from evals.reporting.standings import ALL, Result, main_subset
+from evals.reporting.entries import Entry, could_reach, entries
+from evals.reporting.standings import ALL, Result, Standing, main_subset
 
 NAMED = 2  # of the cells that cannot be told apart; the rest are counted
 
@@ -24,7 +24,7 @@ class Part:
 def headline(data: ReportData) -> str:
     """Name the leading cell with its interval, and all that cannot be told apart from it.
 
-    A cell is called the best only when its interval meets that of no other ranked cell.
+    A cell is called the best only when every other ranked cell can be told apart from it.
     """
     return "".join(part.text for part in headline_parts(data))
 
@@ -39,10 +39,10 @@ def headline_parts(data: ReportData) -> tuple[Part, ...]:
     questions = _questions(subset.n(metric), subset.name)
     ranked = [entry for entry in found if entry.rank is not None]
     if not ranked:
-        return (Part(_nothing_ranked(found, metric, len(subset.standings), questions)),)
+        return (Part(_nothing_ranked(subset.standings, metric, questions)),)
     leader, others = ranked[0], ranked[1:]
-    unranked = [entry for entry in found if entry.rank is None]
-    tied = [entry.label for entry in others if overlap(leader.result, entry.result)]
+    unranked = [one for one in subset.standings if one.rank is None and metric.name in one.results]
+    tied = [entry.label for entry in others if entry.tied]
     tail = Part(_caveat(unranked, leader, metric))
     return (Part(leader.label, is_name=True), *_claim(leader, tied, len(others), metric, questions), tail)
 
@@ -65,7 +65,7 @@ def _claim(
     return (
         Part(
             f" is the best by {metric.title} with {value} on {questions}: "
-            "no other ranked cell's interval meets its own"
+            "every other ranked cell can be told apart from it"
         ),
     )
 
@@ -88,22 +88,22 @@ def _value(result: Result, metric: MetricInfo) -> str:
     return f"{number(result.value, metric.unit)} [{ends}]" + (f" {metric.unit}" if metric.unit else "")
 
 
-def _caveat(unranked: Sequence[Entry], leader: Entry, metric: MetricInfo) -> str:
+def _caveat(unranked: Sequence[Standing], leader: Entry, metric: MetricInfo) -> str:
     if not unranked:
         return "."
-    cells = sum(len(entry.cells) for entry in unranked)
-    verb = "has" if cells == 1 else "have"
-    text = f"; {several(cells, 'cell')} below 98 % coverage {verb} no rank"
-    reaching = any(could_reach(entry.result, leader.result, metric) for entry in unranked)
+    verb = "has" if len(unranked) == 1 else "have"
+    text = f"; {several(len(unranked), 'cell')} below 98 % coverage {verb} no rank"
+    reaching = any(could_reach(one.results[metric.name], leader.result, metric) for one in unranked)
     return text + (", and might do as well." if reaching else ".")
 
 
-def _nothing_ranked(found: Sequence[Entry], metric: MetricInfo, cells: int, questions: str) -> str:
-    scored = [entry.result for entry in found if entry.result.value is not None]
-    ran = several(cells, "cell")
+def _nothing_ranked(standings: Sequence[Standing], metric: MetricInfo, questions: str) -> str:
+    found = [(one.results.get(metric.name), one.coverage(metric) or 0.0) for one in standings]
+    scored = [coverage for result, coverage in found if result and result.value is not None]
+    ran = several(len(standings), "cell")
     if not scored:
         return f"No cell has a value of {metric.title} on {questions}: {ran} ran without a usable result."
-    most = percent(max(result.coverage for result in scored))
+    most = percent(max(scored))
     return (
         f"No cell can be ranked by {metric.title} on {questions}: "
         f"none of {ran} has 98 % coverage (the most is {most})."

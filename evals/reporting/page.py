@@ -49,6 +49,8 @@ def _environment() -> Environment:
         number=display.number,
         quantity=display.quantity,
         interval=display.interval,
+        signed=display.signed,
+        p_value=display.p_value,
         percent=display.percent,
         count=display.count,
         several=display.several,

@@ -13,6 +13,7 @@ from warehouse.schemas import MIN_COVERAGE
 
 ALL = "all"
 AXES = ("chunking", "embedder", "retriever", "generator")
+COMPARED = ("difference", "difference_low", "difference_high", "p", "tied")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's mean of one metric, as in the schema LEADERBOARD."""
+    """A cell's mean of one metric, and how it differs from the leader's, as in the schema LEADERBOARD."""
 
     value: float | None
     n: int
@@ -45,6 +46,11 @@ class Result:
     high: float | None
     worst: float | None
     best: float | None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    p: float | None = None
+    tied: bool | None = None
 
     @property
     def covered(self) -> bool:
@@ -54,11 +60,24 @@ class Result:
 
 @dataclass(frozen=True)
 class Standing:
-    """One cell of a subset: its rank by the primary metric (None: not ranked) and its results by metric."""
+    """One cell of a subset.
+
+    rank: by the primary metric; None: not ranked
+    results: by metric
+    answered: share of the questions that its generator dealt with; None: it has none
+    """
 
     cell: Cell
     rank: int | None
     results: Mapping[str, Result]
+    answered: float | None = None
+
+    def coverage(self, metric: MetricInfo) -> float | None:
+        """Return the share of the questions with a value of ``metric`` and, from a generator, an answer."""
+        result = self.results.get(metric.name)
+        if result is None:
+            return None
+        return result.coverage if self.answered is None else min(result.coverage, self.answered)
 
 
 @dataclass(frozen=True)
@@ -105,15 +124,20 @@ def _subset(data: ReportData, name: str) -> Subset:
     cells: dict[str, Cell] = {}
     results: dict[str, dict[str, Result]] = {}
     ranks: dict[str, int | None] = {}
+    answered: dict[str, float | None] = {}
     for row in rows.iter_rows(named=True):
         key = row["cell"]
         cells[key] = Cell(key, *(row[axis] for axis in AXES))
         results.setdefault(key, {})[row["metric"]] = Result(
-            row["value"], row["n"], row["coverage"] or 0.0, row["low"], row["high"], row["worst"], row["best"]
+            row["value"],
+            row["n"],
+            row["coverage"] or 0.0,
+            *(row[column] for column in ("low", "high", "worst", "best", *COMPARED)),
         )
+        answered[key] = row["answered"]
         if row["metric"] == data.primary.name:
             ranks[key] = row["rank"]
-    standings = [Standing(cells[key], ranks.get(key), results[key]) for key in cells]
+    standings = [Standing(cells[key], ranks.get(key), results[key], answered[key]) for key in cells]
     return Subset(name, tuple(sorted(standings, key=lambda standing: _order(standing, data.primary))))
 
 

@@ -13,12 +13,14 @@ from rich.text import Text
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, interval, number, percent, plain, several
 from evals.reporting.headline import headline
-from evals.reporting.standings import ALL, Result, Standing, Subset, subsets, varying_axes
+from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
+from evals.reporting.unseen import unseen
 
 MOST_METRICS = 5
 ROWS = 30
 CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
 _GAP = 2  # between two columns
+TIED = "≈"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     ``rows`` cells of a subset are shown; what is left out is counted below the table.
     """
     parts: list[RenderableType] = [_text(headline(data))]
+    parts += [_text(text, "yellow") for text in unseen(data, main_subset(data))]
     parts += [_text(f"Note: {note}", "yellow") for note in data.notes]
     for subset in subsets(data):
         layout = _layout(data, subset.standings[:rows], width)
@@ -97,12 +100,17 @@ def _row(standing: Standing, layout: Layout) -> list[RenderableType]:
     parts = [getattr(cell, axis) or MISSING for axis in layout.axes]
     primary = standing.results.get(metrics[0].name)
     return [
-        _text(MISSING if standing.rank is None else str(standing.rank)),
+        _text(MISSING if standing.rank is None else f"{TIED if _is_tied(primary) else ''}{standing.rank}"),
         *(_text(name) for name in (parts if layout.split else [cell.label(layout.axes)])),
         _text(_primary(primary, metrics[0])),
         *(_text(_value(standing.results.get(metric.name), metric)) for metric in metrics[1:]),
-        _text(percent(primary.coverage) if primary else MISSING),
+        _text(percent(standing.coverage(metrics[0]))),
     ]
+
+
+def _is_tied(result: Result | None) -> bool:
+    """Say whether a cell was compared with the leader and cannot be told apart from it."""
+    return result is not None and result.tied is True and result.p is not None
 
 
 def _primary(result: Result | None, metric: MetricInfo) -> str:
@@ -127,6 +135,8 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
         lines.append(
             "† coverage below 98 %: no rank; {worst–best case} in place of the interval. – no value."
         )
+    if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
+        lines.append(f"{TIED} cannot be told apart from the leader ({data.comparison}).")
     left_out = len(subset.standings) - rows
     if left_out > 0:
         lines.append(f"{several(left_out, 'further cell')} in the report.")

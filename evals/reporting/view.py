@@ -18,6 +18,7 @@ from evals.reporting.headline import Part, headline_parts
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
+from evals.reporting.unseen import unseen
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class View:
     """All that the page shows, beside the data itself."""
 
     headline: tuple[Part, ...]
+    unseen: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     boards: tuple[Board, ...]
     several_embedders: bool
@@ -81,6 +83,7 @@ def view(data: ReportData) -> View:
     charts = (chart(found, data.primary, stacked=stacked) for stacked in (False, True))
     return View(
         headline=headline_parts(data),
+        unseen=unseen(data, main),
         facts=_facts(data, main, found, labels),
         boards=tuple(_board(data, subset) for subset in tables),
         several_embedders=data.leaderboard["embedder"].drop_nulls().n_unique() > 1,
@@ -131,7 +134,7 @@ def _facts(
     data: ReportData, main: Subset, found: Sequence[Entry], labels: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     ranked = sum(standing.rank is not None for standing in main.standings)
-    coverages = [entry.result.coverage for entry in found]
+    coverages = [share for one in main.standings if (share := one.coverage(data.primary)) is not None]
     coverage = "–"
     if coverages:
         low, high = percent(min(coverages)), percent(max(coverages))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 import pytest
 
-from evals import leaderboard
-from evals.leaderboard import subsets
-from evals.measuring import get_metric
+from evals.leaderboard import board_rows, subsets
 from evals.study import Cell
 from tests.fakes.tiny import partial_study
 from warehouse.parquet import frame
@@ -37,12 +35,12 @@ def scores(values: Sequence[float | None], metric: str = "ndcg@10", first: int =
     return frame(rows, SCORES)
 
 
-def board(found: dict[Cell, pl.DataFrame], metric: str = "ndcg@10") -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the rows of the leaderboard by subset and retriever."""
-    rows: list[dict[str, Any]] = []
-    for subset, ids in subsets(STUDY, found).items():
-        rows += leaderboard._compare(STUDY, get_metric(metric), subset, ids, found)
-    rows = leaderboard._with_ranks(rows, get_metric(metric))
+def board(
+    found: dict[Cell, pl.DataFrame], metric: str = "ndcg@10", shares: Mapping[str, float | None] | None = None
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the rows of the leaderboard by subset and retriever; shares: what its cell answered."""
+    study = partial_study(study="s", seed=7, metrics=(metric,))
+    rows = board_rows(study, found, lambda one, _ids: (shares or {}).get(one.retriever))
     assert frame(rows, LEADERBOARD).height == len(rows)
     return {(row["subset"], row["retriever"]): row for row in rows}
 
@@ -149,3 +147,83 @@ def test_equal_questions_give_equal_intervals() -> None:
     rows = board({cell("a"): scores([0.0, 1.0, 0.5] * 9), cell("b"): scores([0.0, 1.0, 0.5] * 9)})
     a, b = rows["all", "a"], rows["all", "b"]
     assert (a["low"], a["high"]) == (b["low"], b["high"])
+
+
+def test_cells_are_compared_in_pairs_and_not_by_their_intervals() -> None:
+    hard = [0.02 * number for number in range(50)]  # questions differ far more than cells do
+    rows = board(
+        {
+            cell("best"): scores([value + 0.02 for value in hard]),
+            cell("good"): scores([value + 0.01 + 0.001 * (number % 3) for number, value in enumerate(hard)]),
+            cell("same"): scores([value + 0.02 + 0.02 * (-1) ** number for number, value in enumerate(hard)]),
+        }
+    )
+    best, good, same = (rows["all", name] for name in ("best", "good", "same"))
+    assert good["high"] > best["low"], "the intervals meet"
+    assert (good["tied"], same["tied"], best["tied"]) == (False, True, True)
+    assert good["p"] < 0.001
+    assert same["p"] > 0.05
+    assert best["p"] is None
+    assert {row["leader"] for row in rows.values()} == {"s.t16.minilm.best.gen"}
+    assert good["difference"] == pytest.approx(good["value"] - best["value"])
+    assert good["difference_low"] < good["difference"] < good["difference_high"] < 0
+
+
+def test_pairs_are_made_by_question_and_not_by_place() -> None:
+    values = [0.1 * (number % 10) for number in range(40)]
+    shuffled = scores(values).sample(fraction=1, shuffle=True, seed=1)
+    rows = board({cell("a"): scores(values), cell("b"): shuffled})
+    assert (rows["all", "b"]["difference"], rows["all", "b"]["p"]) == (0, 1)
+
+
+def test_a_cell_with_gaps_is_compared_on_the_questions_of_both() -> None:
+    values: list[float | None] = [0.5] * 100
+    rows = board({cell("a"): scores([0.75] * 100), cell("b"): scores([None, *values[1:]])})
+    assert rows["all", "b"]["difference"] == pytest.approx(-0.25)
+    assert rows["all", "b"]["rank"] == 2
+    assert rows["all", "b"]["tied"] is False
+
+
+def test_what_has_no_rank_is_not_compared() -> None:
+    rows = board({cell("a"): scores([1.0, 1, 1, 1]), cell("b"): scores([0.0, None, None, None])})
+    b = rows["all", "b"]
+    assert (b["leader"], b["difference"], b["p"], b["tied"]) == ("s.t16.minilm.a.gen", None, None, None)
+    assert rows["all", "a"]["tied"] is True
+
+
+def test_three_questions_tell_nothing_apart() -> None:
+    rows = board({cell("a"): scores([1, 1, 1]), cell("b"): scores([0, 0, 0])})
+    assert rows["all", "b"]["tied"] is True
+    assert rows["all", "b"]["p"] == 0.25
+
+
+def test_sampled_cells_are_compared_on_the_sample() -> None:
+    found = {
+        cell("full"): scores([1.0] * 20 + [0.0] * 20),
+        cell("part", sample=20): scores([0.0] * 20),
+        cell("poor"): scores([0.5] * 40),
+    }
+    rows = board(found)
+    assert rows["sample of 20", "part"]["difference"] == -1
+    assert rows["sample of 20", "poor"]["difference"] == -0.5
+    assert rows["all", "poor"]["difference"] == 0
+    assert rows["all", "poor"]["tied"] is True
+    assert not rows["sample of 20", "part"]["tied"]
+
+
+@pytest.mark.parametrize(("share", "rank"), [(0.0, None), (0.5, None), (0.97, None), (0.98, 1), (1.0, 1)])
+def test_a_generator_without_answers_cannot_win_by_its_ranking(share: float, rank: int | None) -> None:
+    found = {cell("mute"): scores([1.0] * 100), cell("plain"): scores([0.5] * 100)}
+    rows = board(found, shares={"mute": share, "plain": 1.0})
+    mute, plain = rows["all", "mute"], rows["all", "plain"]
+    assert (mute["rank"], mute["answered"]) == (rank, share)
+    assert plain["rank"] == (2 if rank else 1)
+    assert (mute["value"], mute["coverage"]) == (1, 1), "its ranking is what it is"
+    assert (plain["leader"] == plain["cell"]) == (rank is None)
+
+
+def test_cells_that_only_retrieve_need_no_answers() -> None:
+    found = {cell("alone"): scores([1.0] * 9), cell("answering"): scores([0.5] * 9)}
+    rows = board(found, shares={"alone": None, "answering": 1.0})
+    assert rows["all", "alone"]["rank"] == 1
+    assert rows["all", "answering"]["rank"] == 2

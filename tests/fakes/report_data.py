@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from evals.comparison import compared
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
 from warehouse.parquet import frame
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
@@ -373,16 +374,25 @@ def _board(
     metrics: Sequence[MetricInfo],
 ) -> list[dict[str, Any]]:
     rows = []
+    values: dict[str, dict[str, float]] = {}
     for cell in cells:
         for metric in metrics:
-            given = scores.filter(
+            mine = scores.filter(
                 (pl.col("cell") == key_of(cell))
                 & (pl.col("metric") == metric.name)
                 & pl.col("question_id").is_in(ids)
-            )["value"].to_list()
-            rows.append(_row(cell, metric, given, subset))
-    _rank([row for row in rows if row["metric"] == metrics[0].name])
-    return rows
+            )
+            rows.append(_row(cell, metric, mine["value"].to_list(), subset))
+            if metric is metrics[0]:
+                values[key_of(cell)] = dict(
+                    mine.drop_nulls("value").select("question_id", "value").iter_rows()
+                )
+    first = [row for row in rows if row["metric"] == metrics[0].name]
+    _rank(first)
+    ranked = {row["cell"]: row["rank"] for row in first if row["rank"]}
+    pairs = [({**row, "answered": None}, values[row["cell"]]) for row in first]
+    told = {row["cell"]: row for row in compared(pairs, min(ranked, key=ranked.__getitem__), set(ranked), 7)}
+    return [told[row["cell"]] if row["metric"] == metrics[0].name else row for row in rows]
 
 
 def _row(

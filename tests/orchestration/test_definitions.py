@@ -25,7 +25,7 @@ ARROWS = {
     "rankings": {"indexes", "questions", "recipes"},
     "answers": {"rankings", "indexes", "questions", "recipes"},
     "scores": {"rankings", "answers", "questions", "recipes"},
-    "leaderboard": {"scores", "recipes"},
+    "leaderboard": {"answers", "questions", "recipes", "scores"},
 }
 GROUPS = {
     "studies": {"recipes"},
