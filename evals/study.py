@@ -279,7 +279,7 @@ def expanded(retrievers: Mapping[str, Any]) -> dict[str, Any]:
             except ValueError as error:
                 raise _wrong(name, str(error)) from error
             own = {key: StudyRetriever.model_validate(value) for key, value in written.items()}
-        taken = own.keys() & ({*found, *retrievers} - {name})
+        taken = [key for key in own if key in found or (key != name and key in retrievers)]
         if taken:
             raise _wrong(name, f"there is another retriever `{min(taken)}`; rename one of them")
         found |= own

@@ -19,6 +19,7 @@ from evals.study import Study
 from orchestration.definitions import stages_of
 from orchestration.event_log import opened_instance, plain_failures, shared_engines
 from orchestration.interrupts import noted_interrupts
+from orchestration.run_history import prune
 from warehouse.errors import LockedError
 from warehouse.paths import Home
 from warehouse.spending import Purses
@@ -115,6 +116,7 @@ class Driver:
                 if interrupted():
                     raise KeyboardInterrupt
             self._sync()
+            prune(instance)
         report.seconds = time.perf_counter() - begin
         return report
 

@@ -1,0 +1,84 @@
+"""Dagster's log of runs kept small: what the UI shows of today stays, what was superseded long ago goes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+KEPT = 100  # runs that stay whole: a study takes about ten
+SLACK = 25  # runs beyond them before anything is done, so that it is done seldom
+AT_ONCE = 500  # parameters of one query
+
+
+def prune(instance: dg.DagsterInstance, *, kept: int = KEPT, slack: int = SLACK) -> int:
+    """Forget the runs that are older than the newest ``kept``; return how many.
+
+    A run whose materializations were all superseded is deleted. One that an asset's partition still points at
+    stays, with its materializations and checks; only its step-by-step log goes. So the UI shows every
+    partition as before, and the next run finds what is up to date. Runs that have not ended are left alone.
+    """
+    if instance.get_runs_count() <= kept + slack:
+        return 0
+    ended = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+    runs = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=ended))]  # newest first
+    old = runs[kept:]
+    needed = _pointed_at(instance)
+    for run_id in old:
+        shard = _shard(instance.event_log_storage, run_id)
+        if run_id in needed:
+            _empty(shard)
+        else:
+            instance.delete_run(run_id)
+            _remove(shard)
+    return len(old)
+
+
+def _pointed_at(instance: dg.DagsterInstance) -> set[str]:
+    """Return the runs that hold the latest materialization of some partition."""
+    storage: Any = instance.event_log_storage
+    latest = [
+        number
+        for key in storage.all_asset_keys()
+        for number in storage.get_latest_storage_id_by_partition(
+            key, dg.DagsterEventType.ASSET_MATERIALIZATION
+        ).values()
+    ]
+    return set(_runs_of(storage, latest))
+
+
+def _runs_of(storage: Any, numbers: Sequence[int]) -> Iterable[str]:
+    """Yield the runs of events, by their numbers in the log of all assets."""
+    import sqlalchemy
+    from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as Events
+
+    with storage.index_connection() as connection:
+        for begin in range(0, len(numbers), AT_ONCE):
+            some = numbers[begin : begin + AT_ONCE]
+            found = sqlalchemy.select(Events.c.run_id).where(Events.c.id.in_(some)).distinct()
+            yield from (row[0] for row in connection.execute(found))
+
+
+def _shard(storage: Any, run_id: str) -> Path | None:
+    """Return the file with a run's step-by-step log, where the log is one SQLite file a run."""
+    place = getattr(storage, "path_for_shard", None)
+    return Path(place(run_id)) if place and run_id else None
+
+
+def _empty(shard: Path | None) -> None:
+    """Drop a run's steps and keep its file, which a web server may have open."""
+    if shard is None or not shard.exists():
+        return
+    with closing(sqlite3.connect(shard, isolation_level=None)) as connection:
+        if connection.execute("DELETE FROM event_logs").rowcount:
+            connection.execute("VACUUM")
+
+
+def _remove(shard: Path | None) -> None:
+    for ending in ("", "-wal", "-shm"):
+        if shard is not None:
+            Path(f"{shard}{ending}").unlink(missing_ok=True)
