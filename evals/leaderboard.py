@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -90,8 +90,9 @@ class Leaderboard(Stage):
         rows = _with_cell_ids(rows, run, work)
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
+        primary = primary_of(study.metrics, board["metric"])
         best = board.filter(
-            (pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == study.metrics[0])
+            (pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == primary)
         )
         meta: dict[str, Any] = {
             "cells": len(scores),
@@ -102,7 +103,7 @@ class Leaderboard(Stage):
         if len(best):
             top = best.row(0, named=True)
             meta["highest"] = (
-                f"{top['cell']}: {study.metrics[0]} {top['value']:.3f} [{top['low']:.3f}, {top['high']:.3f}]"
+                f"{top['cell']}: {primary} {top['value']:.3f} [{top['low']:.3f}, {top['high']:.3f}]"
             )
         return Built(digest([[*row.values()] for row in rows]), meta, _checks(board, uneven))
 
@@ -128,18 +129,29 @@ def board_rows(study: Study, scores: dict[Cell, pl.DataFrame], share: Answered) 
         share: (cell, question ids) -> the share of them that the cell answered; None without a generator.
     """
     metrics = [get_metric(name) for name in study.metrics]
+    primary = get_metric(primary_of(study.metrics, (n for rows in scores.values() for n in rows["metric"])))
     rows: list[dict[str, Any]] = []
     for subset, ids in subsets(study, scores).items():
         dealt = {cell.key: share(cell, ids) for cell in scores if _is_of(cell, subset)}
         valued = {metric.name: _compare(study, metric, subset, ids, scores, dealt) for metric in metrics}
-        ranked = with_ranks([row for found in valued.values() for row, _ in found], metrics[0])
+        ranked = with_ranks([row for found in valued.values() for row, _ in found], primary)
         ranks = {row["cell"]: row["rank"] for row in ranked}
-        leader = leader_of(ranked, metrics[0])
+        leader = leader_of(ranked, primary)
         able = {cell for cell, rank in ranks.items() if rank is not None}
         for metric in metrics:
             with_rank = [({**row, "rank": ranks[row["cell"]]}, values) for row, values in valued[metric.name]]
             rows += compared(with_rank, leader, able, study.seed)
     return rows
+
+
+def primary_of(metrics: Sequence[str], measured: Iterable[str]) -> str:
+    """Return the metric that ranks the cells: the first of a study's that applies to any question of it.
+
+    >>> primary_of(["evidence_coverage@5", "ndcg@10"], ["ndcg@10", "recall@10"])
+    'ndcg@10'
+    """
+    found = set(measured)
+    return next((name for name in metrics if name in found), metrics[0])
 
 
 def _uneven(rows: list[dict[str, Any]]) -> list[str]:

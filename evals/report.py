@@ -10,6 +10,7 @@ import polars as pl
 import yaml
 
 from evals.grid import Grid
+from evals.leaderboard import primary_of
 from evals.measuring import get_metric, significance
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
@@ -93,12 +94,13 @@ def report_data(
         )
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
+    primary = primary_of(study.metrics, board["metric"])
     return ReportData(
         study=study.study,
         description=study.description,
         seed=study.seed,
         created_at=datetime.now(UTC),
-        metrics=tuple(_metric_info(name) for name in study.metrics),
+        metrics=tuple(sorted(map(_metric_info, study.metrics), key=lambda metric: metric.name != primary)),
         leaderboard=board,
         questions=questions,
         scores=scores,
@@ -108,7 +110,7 @@ def report_data(
         chunkings=tuple(_chunking_facts(study, store)),
         recipes=_recipes(study, grid, store),
         versions=_versions(study),
-        notes=(*_not_compared(board), *_warnings(study, grid, store), *notes),
+        notes=(*_not_applied(study, primary), *_not_compared(board), *_warnings(study, grid, store), *notes),
         interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
         f"({RESAMPLES:,} resamples, seed {study.seed})",
         comparison=f"studentised paired bootstrap over the questions ({significance.RESAMPLES:,} resamples, "
@@ -284,6 +286,14 @@ def _versions(study: Study) -> dict[str, str]:
     generators = [g.recipe.model for g in study.generators.values() if isinstance(g.recipe, Llm)]
     names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
     return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
+
+
+def _not_applied(study: Study, primary: str) -> list[str]:
+    """Say so where the metric that was to rank the cells applies to no question, and another one does."""
+    if primary == study.metrics[0]:
+        return []
+    first, other = _metric_info(study.metrics[0]).title, _metric_info(primary).title
+    return [f"{first} applies to none of the questions: the cells are ranked by {other}"]
 
 
 def _not_compared(board: pl.DataFrame) -> list[str]:

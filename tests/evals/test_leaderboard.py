@@ -227,3 +227,14 @@ def test_cells_that_only_retrieve_need_no_answers() -> None:
     rows = board(found, shares={"alone": None, "answering": 1.0})
     assert rows["all", "alone"]["rank"] == 1
     assert rows["all", "answering"]["rank"] == 2
+
+
+def test_a_metric_that_applies_to_no_question_ranks_nothing() -> None:
+    study = partial_study(study="s", seed=7, metrics=("evidence_coverage@5", "ndcg@10"))
+    found = {cell("a"): scores([0.0] * 9), cell("b"): scores([1.0] * 9)}
+    rows = board_rows(study, found, lambda *_: None)
+    assert {(row["retriever"], row["metric"], row["rank"]) for row in rows} == {
+        ("a", "ndcg@10", 2),
+        ("b", "ndcg@10", 1),
+    }
+    assert {row["leader"] for row in rows} == {"s.t16.minilm.b.gen"}

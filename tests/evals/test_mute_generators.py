@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 
 from evals.report import report_data
 from evals.reporting.headline import headline
-from tests.fakes.tiny import Bench
+from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.connection import connect
 from warehouse.parquet import read_parquet
 from warehouse.tables import rebuild
@@ -99,3 +100,18 @@ def test_a_database_of_an_earlier_version_gets_the_columns(make_bench: MakeBench
     with connect(bench.home.database) as connection:
         rows = connection.execute("SELECT leader, tied, answered FROM current_leaderboard").fetchall()
     assert set(rows) == {(None, None, None)}
+
+
+def test_where_no_evidence_is_quoted_the_next_metric_ranks(make_bench: MakeBench) -> None:
+    quoted = re.compile(r', quote: "[^"]*"')
+    first = "metrics: [evidence_coverage@5, ndcg@10, abstention, retrieval_latency]"
+    bench = make_bench({METRICS: first}, quoted.sub("", QUESTIONS))
+    bench.build()
+    rebuild(bench.home)
+    data = report_data(bench.study, bench.home, with_hits=False)
+    assert data.primary.name == "ndcg@10"
+    assert "leads by nDCG @ 10" in headline(data)
+    assert data.notes[0] == (
+        "Evidence coverage @ 5 applies to none of the questions: the cells are ranked by nDCG @ 10"
+    )
+    assert "highest" in bench.artifact("leaderboard", "tiny").meta
