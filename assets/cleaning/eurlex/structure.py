@@ -107,7 +107,8 @@ class _Reader:
     def _front(self, line: Line) -> bool:
         """Take the act's title; the first line that is none begins the preamble, or what follows."""
         is_title = bool(line.classes & _TITLE) if self.classed else not words.begins_preamble(line.text)
-        if self.classed and not is_title and (not self.titles or line.text.startswith("{")):
+        before_title = self.classed and not is_title and not self.titles and not self._article(line)
+        if before_title or (self.classed and not is_title and line.text.startswith("{")):
             self.build.add(line.text)  # such as a proposal's cover, and its cross-references
             return True
         if is_title and not self._breaks_title(line):

@@ -245,6 +245,14 @@ def test_plain_markup_in_german_is_read_by_its_words() -> None:
     assert (draft.metadata["document_date"], draft.published_at) == ("2003-03-03", "2003-03-05")
 
 
+@pytest.mark.parametrize("html", [MODERN, CONSOLIDATED, OLDER])
+def test_a_part_of_an_act_without_its_title_keeps_its_articles(html: str) -> None:
+    whole = own_articles(clean(html))
+    kind = "title-article-norm" if html is CONSOLIDATED else "ti-art"
+    start = html.rindex("<", 0, html.index(f'{kind}">Article 1'))
+    assert own_articles(clean(f"<html><body>{html[start:]}")) == whole
+
+
 def test_footnotes_in_a_plain_preamble_are_no_recitals() -> None:
     note = "<p>(1) OJ No C 55, 13.5.1974, p. 43.</p>"
     preamble = "<p>The Council of the European Communities,</p><p>Having regard to the Treaty;</p>"

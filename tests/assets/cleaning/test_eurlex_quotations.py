@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from assets.cleaning.draft import Draft
 from assets.cleaning.eurlex import clean_eurlex
 from benchmarks.cleaning import own_articles
+
+ACTS = Path(__file__).resolve().parents[4] / "shared" / "data" / "eurlex-energy"
 
 # A line of a test act: "# 4" is the title of its own article 4, "> ‘Article 5" the title of one that it
 # quotes, anything else a paragraph.
@@ -212,3 +217,35 @@ def test_articles_of_other_names(title: str, number: str) -> None:
 def test_ten_thousand_open_quotations_take_no_time() -> None:
     lines = ["# 1", *["insert: ‘CHAPTER I", "insert: “CHAPTER I", "insert: \"Article 9"] * 3_000]  # fmt: skip
     assert own(plain, *lines) == ["1"]
+
+
+# How each generation begins an article, and the classes of its paragraphs and of the titles it quotes.
+BEGINNINGS = (
+    (r'<p[^>]*class="title-article-norm"', "norm", "title-article-quoted"),
+    (r'<div[^>]*id="art_\w+"', "oj-normal", "oj-ti-art"),
+    (r'<p[^>]*class="ti-art"', "normal", "ti-art"),
+    (r"<p>\s*Article \d+\w?\s*</p>", "", ""),
+)
+
+
+QUOTATIONS = (
+    ["The following is inserted:", "> ‘Article 200", "Light.", "> Article 201", "Dim."],  # never closed
+    ["The following is inserted: “Article 200", "Heading", "Light.", "> Article 201", "Dim.”"],
+    ["The following is inserted:", "> ‘Article 200", "Light.", "> Article 201", "Dim.’;"],
+)
+
+
+@pytest.mark.skipif(not ACTS.is_dir(), reason="shared/data/eurlex-energy is not there")
+@pytest.mark.parametrize("kind", ["oj", "consolidated", "old"])
+def test_real_acts_keep_their_articles_whatever_they_quote(kind: str) -> None:
+    for path in sorted((ACTS / "html").glob(f"*.{kind}.*.gz"))[::3]:
+        html = gzip.decompress(path.read_bytes()).decode()
+        begins, text, title = next(one for one in BEGINNINGS if re.search(one[0], html))
+        places = [found.start() for found in re.finditer(begins, html)]
+        changed = html
+        for part, lines in enumerate(reversed(QUOTATIONS), 1):  # from the end, so that the places stay
+            kinds = [(title if line.startswith("> ") else text, line.removeprefix("> ")) for line in lines]
+            quotation = "".join(f'<p class="{name}">{line}</p>' for name, line in kinds)
+            place = places[-part * len(places) // 4]
+            changed = changed[:place] + quotation + changed[place:]
+        assert own_articles(clean(changed)) == own_articles(clean(html)), path.name
