@@ -1,7 +1,7 @@
 """Stages as Dagster assets: partitioned, skippable, many keys a run, each recorded as it is committed."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,11 @@ from dagster import BetaWarning, PreviewWarning
 from assets.partitions import mapping, partitions
 from assets.stage import Check, Outcome, Progress, Stage, Work, build_key, build_keys
 from warehouse.artifacts import Artifact
-from warehouse.connection import connect
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 from warehouse.paths import home
 from warehouse.spending import Purses
-from warehouse.tables import FILES, sync, write_crawls, write_llm_calls
+from warehouse.tables import FILES, sync, using, write_crawls, write_llm_calls
 
 # Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody
 # needs to be told at every start.
@@ -242,16 +241,29 @@ def _provenance(stage: Stage, artifact: Artifact, work: Work, cursor: int | None
 
 def sync_tables(stage: Stage, work: Work, keys: Sequence[str]) -> None:
     """Bring the rows of these keys into DuckDB, those that it lacks."""
-    if stage.name in FILES and keys:
-        with connect(work.home.database, notify=lambda text: work.progress(text, 0, 0)) as connection:
-            sync(connection, work.store, stage.name, keys)
+    sync_all({stage.name: keys}, work)
+
+
+def sync_all(keys: Mapping[str, Sequence[str]], work: Work) -> None:
+    """Bring the rows of the keys of stages, by the stages' names, into DuckDB, those that it lacks."""
+    wanted = {name: found for name, found in keys.items() if name in FILES and found}
+
+    def bring(connection: Any) -> None:
+        for name, found in wanted.items():
+            sync(connection, work.store, name, found, work.say)
+
+    if wanted:
+        using(work.home, bring, work.say)
 
 
 def sync_records(work: Work) -> None:
     """Bring into DuckDB the crawls and model calls that it lacks: rows that belong to no artifact."""
-    with connect(work.home.database, notify=lambda text: work.progress(text, 0, 0)) as connection:
+
+    def bring(connection: Any) -> None:
         write_crawls(connection, work.home)
         write_llm_calls(connection, work.home)
+
+    using(work.home, bring, work.say)
 
 
 def _raise_failures(stage: Stage, outcomes: Sequence[Outcome]) -> None:

@@ -90,6 +90,12 @@ class Work:
             self.shared[key] = make()
         return self.shared[key]
 
+    def say(self, sentence: str) -> None:
+        """Tell a person something in a sentence: on the terminal, and in the log of the Dagster run."""
+        self.progress(sentence, 0, 0)
+        if self.dagster is not None:
+            self.dagster.log.warning(sentence)
+
     def damage(self, artifact: Artifact) -> str | None:
         """Say what is wrong with an artifact's files, which are read once in this run; None: nothing."""
         mark = (artifact.stage, artifact.identity, artifact.created_at)
@@ -238,7 +244,7 @@ def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Out
     try:
         identity = stage.identity(key, store)
         waiting = f"waiting for another process that builds {stage.name} of {key} …"
-        with turn(store.place(stage.name, identity), lambda: _say(work, waiting)) as alone:
+        with turn(store.place(stage.name, identity), lambda: work.say(waiting)) as alone:
             return _build(stage, key, identity, work, begin, again=again, alone=alone)
     except AssayError as error:
         reason = str(error)
@@ -291,7 +297,7 @@ def _refuse_damaged(stage: Stage, key: str, work: Work) -> None:
             store.set_aside(artifact)
             wrong[need] = f"{need.stage} of {need.key} is damaged ({found})"
     for sentence in wrong.values():
-        _say(work, f"{sentence} and is built again")
+        work.say(f"{sentence} and is built again")
     if wrong:
         told = "; ".join(wrong.values())
         raise _DamagedError(f"{stage.name} of {key}: {told}; it is built again by the next run", tuple(wrong))
@@ -308,20 +314,15 @@ def _earlier(stage: Stage, key: str, identity: str, folder: Path, work: Work) ->
     found = work.damage(before) if before else None
     if before and found:
         store.set_aside(before)
-        _say(work, f"{stage.name} of {key} is damaged ({found}) and is built again")
+        work.say(f"{stage.name} of {key} is damaged ({found}) and is built again")
     known = store.find(stage.name, identity)
     broken = store.broken(stage.name, identity) if known is None else None
     if broken and not found:
-        _say(work, f"{stage.name} of {key} is damaged ({broken[1]}) and is built again")
+        work.say(f"{stage.name} of {key} is damaged ({broken[1]}) and is built again")
     left = known if known and not known.complete else broken[0] if broken else None
     if left and not stage.crawls:
         seed(folder, store.place(stage.name, identity), left)
     return known
-
-
-def _say(work: Work, sentence: str) -> None:
-    log.warning("%s", sentence)
-    work.progress(sentence, 0, 0)
 
 
 def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -> Artifact | None:

@@ -19,6 +19,7 @@ from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.paths import Home
+from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,6 +40,7 @@ class TrecRuns(NamedTuple):
     differing: list[str]
 
 
+@on_whole_database
 def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
     """Write a TREC run file a ranking, documents at their best chunk, and a qrels file beside them.
 

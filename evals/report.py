@@ -24,6 +24,7 @@ from warehouse.errors import InputError
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema, Status
+from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,6 +45,7 @@ LIBRARIES = (
 )
 
 
+@on_whole_database
 def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
     """Return the current leaderboard of a study (schemas.LEADERBOARD).
 
@@ -56,6 +58,7 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
     return board
 
 
+@on_whole_database
 def report_data(
     study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
 ) -> ReportData:

@@ -247,7 +247,7 @@ def rebuild() -> None:
 
     where = _home()
     with alone(where, lambda text, _done, _of: say(text)):
-        counts = make_again(where)
+        counts = make_again(where, say=say)
     for table, count in counts.items():
         print(f"{table}: {count}")
     print(where.database)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_records, sync_tables
+from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_all, sync_records
 from assets.stage import Need, Outcome, Progress, Stage, Work
 from evals.grid import Grid
 from evals.study import Study
@@ -108,6 +108,7 @@ class Driver:
             opened_instance(self.home.dagster) as instance,
         ):
             close_dead_runs(instance)
+            self._sync()
             self._observe_recipes(instance)
             for stage in self.stages.values():
                 if (only is None or stage.name in only) and stage.keys():
@@ -115,7 +116,8 @@ class Driver:
                     report.stages.append(self._stage(stage, wanted, instance, again=again))
                 if interrupted():
                     raise KeyboardInterrupt
-            self._sync()
+            if not report.unchanged:
+                self._sync()
             prune(instance)
         report.seconds = time.perf_counter() - begin
         return report
@@ -235,10 +237,12 @@ class Driver:
                 )
 
     def _sync(self) -> None:
-        """Mend what a kill may have kept from the database: rows of all stages, crawls, model calls."""
+        """Mend what a kill may have kept from the database: rows of all stages, crawls, model calls.
+
+        What is damaged of it is set aside, so that the walk builds it again.
+        """
         work = Work(self.home, self.progress)
-        for stage in self.stages.values():
-            sync_tables(stage, work, stage.keys())
+        sync_all({name: stage.keys() for name, stage in self.stages.items()}, work)
         sync_records(work)
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ def connect(
     Raises:
         InputError: `ASSAY_LOCK_WAIT` is no number.
         LockedError: the file stayed locked; names the process that holds it.
-        CorruptFileError: the file is no DuckDB database; says how to have it made again.
+        DamagedDatabaseError: the file is no DuckDB database, or damaged; says how to have it made again.
         AssayError: the system refuses to open or to write it: rights, a full disk.
     """
     import duckdb
@@ -49,10 +49,46 @@ def connect(
         connection.execute("SET TimeZone = 'UTC'")
         migrate(connection)
         yield connection
-    except duckdb.IOException as error:
-        raise AssayError(f"{path}: {_first_line(error)}") from error
+    except duckdb.Error as error:
+        if _is_damage(error):
+            raise _damaged(path, error) from error
+        if isinstance(error, duckdb.IOException):
+            raise AssayError(f"{path}: {_first_line(error)}") from error
+        raise
     finally:
         connection.close()
+
+
+class DamagedDatabaseError(CorruptFileError):
+    """The DuckDB file cannot be read: no DuckDB file at all, torn, or with blocks of other bytes.
+
+    inode: of the file that was damaged; another one may stand in its place by now
+    """
+
+    inode: int | None = None
+
+
+# Every block has a checksum, so that a flipped bit is always said.
+_DAMAGE = re.compile(
+    r"Corrupt database file|Could not read enough bytes|not a valid DuckDB|[Ff]ailed to deserialize"
+)
+
+
+def _is_damage(error: duckdb.Error) -> bool:
+    import duckdb
+
+    kinds = (duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
+    return isinstance(error, kinds) or _DAMAGE.search(str(error)) is not None
+
+
+def _damaged(path: Path, error: Exception) -> DamagedDatabaseError:
+    damaged = DamagedDatabaseError(
+        f"{path}: DuckDB cannot read it ({_first_line(error)}). "
+        "`assay rebuild` sets it aside and makes it again from the Parquet files."
+    )
+    with suppress(FileNotFoundError):
+        damaged.inode = path.stat().st_ino
+    return damaged
 
 
 def _patience() -> float:
@@ -81,10 +117,7 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
             if "Cannot open file" in str(error):  # the system refuses it; nothing is wrong with its content
                 raise AssayError(f"{path}: {_first_line(error)}") from error
             if holder is None:
-                raise CorruptFileError(
-                    f"{path}: DuckDB cannot open it ({_first_line(error)}). "
-                    "Move it away; `assay rebuild` makes it again from the Parquet files."
-                ) from error
+                raise _damaged(path, error) from error
             if time.monotonic() >= deadline:
                 raise LockedError(
                     f"{path} is held by {holder}; waited {wait:.0f} s. End that process, or try again later."

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
 from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.attempts import turn
 from warehouse.cache import CallCache
-from warehouse.connection import connect
+from warehouse.connection import DamagedDatabaseError, connect
+from warehouse.errors import CorruptFileError
 from warehouse.pages import read_crawls
-from warehouse.parquet import frame, read_parquet
+from warehouse.parquet import frame, read_parquet, temporary_beside
 from warehouse.paths import Home
 from warehouse.schemas import CALLS, LOSSES, NOTES, Schema
 
 if TYPE_CHECKING:
     import duckdb
+
+T = TypeVar("T")
+P = ParamSpec("P")
+log = logging.getLogger(__name__)
+Say = Callable[[str], None]
 
 FILES: dict[str, tuple[str, ...]] = {
     "questions": ("questions",),
@@ -74,11 +85,17 @@ def point(connection: duckdb.DuckDBPyConnection, stage: str, identities: dict[st
         )
 
 
-def sync(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, stage: str, keys: Iterable[str]) -> int:
+def sync(
+    connection: duckdb.DuckDBPyConnection,
+    store: ArtifactStore,
+    stage: str,
+    keys: Iterable[str],
+    say: Say = lambda _sentence: None,
+) -> int:
     """Load the rows that the database lacks of these keys' artifacts, and point the keys at them.
 
-    After a kill between Parquet and database, the next call mends what is missing. Returns how many artifacts
-    were loaded.
+    After a kill between Parquet and database, the next call mends what is missing. A damaged artifact is set
+    aside, and told to ``say``. Returns how many artifacts were loaded.
     """
     rows = connection.execute(
         "SELECT artifact_id, data_version, created_at FROM artifacts WHERE stage = ?", [stage]
@@ -92,10 +109,12 @@ def sync(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, stage: str
     missing = {
         a.identity: a for a in current.values() if known.get(a.identity) != (a.data_version, a.created_at)
     }
-    load(connection, store, list(missing.values()))
+    loaded = readable(store, missing.values(), say)
+    load(connection, store, loaded)
+    bad = set(missing) - {artifact.identity for artifact in loaded}
     moved = {key: a.identity for key, a in current.items() if pointing.get(key) != a.identity}
-    point(connection, stage, moved)
-    return len(missing)
+    point(connection, stage, {key: identity for key, identity in moved.items() if identity not in bad})
+    return len(loaded)
 
 
 def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
@@ -118,35 +137,121 @@ def _add(connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame) 
     return len(rows)
 
 
-def rebuild(home: Home, path: Path | None = None) -> dict[str, int]:
+def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> list[Artifact]:
+    """Return the artifacts whose files are as they were written; the others are set aside and told."""
+    found = []
+    for artifact in artifacts:
+        wrong = store.damage(artifact) or (None if artifact.sums else _unreadable(store, artifact))
+        if wrong is None:
+            found.append(artifact)
+        else:
+            store.set_aside(artifact)
+            say(f"{artifact.stage} of {artifact.key} is damaged ({wrong}); `assay run STUDY` builds it again")
+    return found
+
+
+def _unreadable(store: ArtifactStore, artifact: Artifact) -> str | None:
+    """Say why the tables of an artifact of an earlier version, which has no checksums, cannot be read."""
+    try:
+        for table in FILES[artifact.stage]:
+            _rows(store, artifact, table)
+    except CorruptFileError as error:
+        return str(error)
+    return None
+
+
+def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: None) -> dict[str, int]:
     """Make the database again from the Parquet files and records under ``home``.
 
-    The new file is written beside the old one and takes its place at the end. Returns the number of
-    artifacts, calls and crawls, by stage or table.
+    The new file is written beside the old one and takes its place at the end; one that cannot be read is set
+    aside. Damaged artifacts are set aside, too, and told to ``say``. Returns the number of artifacts, calls
+    and crawls, by stage or table.
     """
     target = path or home.database
-    fresh = target.with_suffix(".rebuild")
-    _remove(fresh)  # what a killed rebuild left
     store = ArtifactStore(home)
     counts: dict[str, int] = {}
-    with connect(fresh) as connection:
-        for stage in FILES:
-            artifacts = store.all(stage)
-            for at in range(0, len(artifacts), BATCH):
-                load(connection, store, artifacts[at : at + BATCH])
-            current = {key: artifact for key in store.keys(stage) if (artifact := store.current(stage, key))}
-            point(connection, stage, {key: artifact.identity for key, artifact in current.items()})
-            counts[stage] = len(artifacts)
-        counts["llm_calls"] = write_llm_calls(connection, home)
-        counts["crawls"] = write_crawls(connection, home)
-    with connect(target):  # nobody else holds the old file at this moment
-        pass
-    _remove(target)
-    fresh.replace(target)
+    with temporary_beside(target) as fresh:
+        try:
+            with connect(fresh) as connection:
+                for stage in FILES:
+                    artifacts = readable(store, store.all(stage), say)
+                    for at in range(0, len(artifacts), BATCH):
+                        load(connection, store, artifacts[at : at + BATCH])
+                    there = {artifact.identity for artifact in artifacts}
+                    current = {
+                        key: artifact for key in store.keys(stage) if (artifact := store.current(stage, key))
+                    }
+                    named = {key: artifact.identity for key, artifact in current.items()}
+                    point(connection, stage, {key: name for key, name in named.items() if name in there})
+                    counts[stage] = len(artifacts)
+                counts["llm_calls"] = write_llm_calls(connection, home)
+                counts["crawls"] = write_crawls(connection, home)
+            _put(fresh, target, say)
+        finally:
+            _log_of(fresh).unlink(missing_ok=True)
     return counts
 
 
-def _remove(database: Path) -> None:
-    """Remove a database and its write-ahead log, which DuckDB would play into the next file of that name."""
-    database.unlink(missing_ok=True)
-    database.with_name(database.name + ".wal").unlink(missing_ok=True)
+def _put(fresh: Path, target: Path, say: Say) -> None:
+    """Let a new database take the place of the old one while nobody else holds that."""
+    try:
+        with connect(target, notify=say):
+            fresh.replace(target)
+    except DamagedDatabaseError as error:
+        set_aside(target, error, say)
+        fresh.replace(target)
+    _log_of(target).unlink(missing_ok=True)  # DuckDB would play the old one's into the next file of that name
+
+
+def set_aside(database: Path, error: DamagedDatabaseError, say: Say) -> None:
+    """Give a damaged database and its write-ahead log another name; nothing of anybody's is removed."""
+    if not database.exists() or database.stat().st_ino != error.inode:
+        return  # another process has done it
+    aside = database.with_name(f"{database.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    database.rename(aside)
+    reason = str(error.__cause__).partition("\n")[0]
+    say(f"{database} was damaged ({reason}): it is set aside as {aside.name} and made again")
+    with suppress(FileNotFoundError):
+        _log_of(database).rename(_log_of(aside))
+
+
+def _log_of(database: Path) -> Path:
+    return database.with_name(database.name + ".wal")
+
+
+def using(home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None) -> T:
+    """Return what ``use`` returns of the home's database; one that is lost or damaged is made again before.
+
+    Found to be damaged while it is used, it is made again too, and ``use`` is called a second time.
+    """
+    try:
+        return _used(home, use, say)
+    except DamagedDatabaseError as error:
+        set_aside(home.database, error, say)
+        return _used(home, use, say)
+
+
+def _used(home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say) -> T:
+    if not home.database.exists():
+        with turn(home.root, lambda: say("waiting for another process that makes the database again …")):
+            if not home.database.exists():
+                rebuild(home, say=say)
+    with connect(home.database, notify=say) as connection:
+        return use(connection)
+
+
+def on_whole_database(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function that opens the database of a `Home` among its arguments find it there and whole."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        (home,) = (given for given in (*args, *kwargs.values()) if isinstance(given, Home))
+        using(home, lambda _: None, log.warning)
+        try:
+            return function(*args, **kwargs)
+        except DamagedDatabaseError as error:
+            set_aside(home.database, error, log.warning)
+            using(home, lambda _: None, log.warning)
+            return function(*args, **kwargs)
+
+    return called

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,12 @@ import polars as pl
 import pytest
 
 from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.connection import connect
+from warehouse.connection import DamagedDatabaseError, connect
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, HITS, LOSSES, QUESTIONS, RANKED, SCORES
-from warehouse.tables import load, rebuild, sync
+from warehouse.tables import load, rebuild, set_aside, sync, using
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "'); DROP TABLE scores; -- \" $1 ? {x} \x00 \U0001f3f4 ${HOME} %s"
@@ -298,3 +301,91 @@ def test_an_older_database_is_brought_up_to_date_with_its_rows(store: ArtifactSt
     with connect(store.home.database) as connection:
         assert sync(connection, store, "rankings", ["key"]) == 1
     assert query(store, LOST) == [("key", "q1", 0, "budget")]
+
+
+def torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flipped(path: Path, share: float) -> None:
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * share)] ^= 0x10
+    path.write_bytes(data)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "torn": torn,
+    "not ours": lambda path: path.write_bytes(b"this was a spreadsheet\n" * 1000),
+    "header": lambda path: flipped(path, 0.001),
+    **{f"block at {share}": partial(flipped, share=share) for share in (0.3, 0.5, 0.7, 0.9)},
+    "gone": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_database_is_set_aside_and_made_again(store: ArtifactStore, damage: str) -> None:
+    scored(store, "a", "aa", {"q1": 0.5, "q2": None})
+    synced(store, "a")
+    scored(store, "a", "bb", {f"q{n}": n / 7 for n in range(5000)})
+    synced(store, "a")
+    before = everything(store)
+    path = store.home.database
+    DAMAGE[damage](path)
+    left = path.read_bytes() if path.exists() else None
+    told: list[str] = []
+
+    def read(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
+        return {table: sorted(connection.table(table).fetchall(), key=repr) for table in before}
+
+    assert using(store.home, read, told.append) == before
+    aside = list(path.parent.glob("assay.duckdb.damaged-*"))
+    if told:
+        assert [one.read_bytes() for one in aside] == [left], "nobody's file is overwritten"
+        assert len(told) == 1
+        assert f"is set aside as {aside[0].name} and made again" in told[0]
+    else:
+        assert damage == "gone" or damage.startswith("block"), "a free block holds nothing"
+        assert not aside
+    rebuild(store.home)
+    assert everything(store) == before
+
+
+def test_a_rebuild_sets_a_damaged_database_aside(store: ArtifactStore) -> None:
+    scored(store, "a", "aa", {"q1": 0.5})
+    synced(store, "a")
+    before = everything(store)
+    store.home.database.write_bytes(b"")
+    told: list[str] = []
+    assert rebuild(store.home, say=told.append)["scores"] == 1
+    assert everything(store) == before
+    assert len(told) == 1
+
+
+def test_what_another_process_has_made_again_is_not_set_aside(store: ArtifactStore) -> None:
+    store.home.database.write_bytes(b"no database")
+    with pytest.raises(DamagedDatabaseError) as caught, connect(store.home.database):
+        pass
+    rebuild(store.home)
+    set_aside(store.home.database, caught.value, print)
+    assert store.home.database.exists()
+
+
+@pytest.mark.parametrize("sums", [True, False], ids=["with checksums", "of an earlier version"])
+def test_damaged_artifacts_are_set_aside_and_the_others_are_loaded(store: ArtifactStore, sums: bool) -> None:
+    scored(store, "a", "aa", {"q1": 0.5})
+    bad = scored(store, "b", "bb", {"q1": 1.0})
+    path = store.folder("scores", "bb") / "scores.parquet"
+    if not sums:
+        plain = {name: value for name, value in asdict(bad).items() if name not in {"sums", "folder"}}
+        (store.place("scores", "bb") / "artifact.json").write_text(json.dumps(plain))
+    path.write_bytes(b"?" * path.stat().st_size)
+    told: list[str] = []
+    assert rebuild(store.home, say=told.append)["scores"] == 1
+    assert query(store, CURRENT) == [("a", "q1", 0.5)]
+    assert len(told) == 1
+    assert told[0].startswith("scores of b is damaged (")
+    assert store.current("scores", "b") is None, "so that the next run builds it again"
+    scored(store, "b", "bb", {"q1": 1.0})
+    assert synced(store, "a", "b") == 1
+    assert query(store, CURRENT) == [("a", "q1", 0.5), ("b", "q1", 1.0)]
