@@ -15,7 +15,7 @@ import polars as pl
 from assets.cleaning.batches import Batch, Cleaning, Known
 from assets.cleaning.dating import Dating, identity_of
 from assets.cleaning.language import detector
-from assets.cleaning.run import CODE_VERSION
+from assets.cleaning.run import CODE_VERSION, DAMAGED
 from assets.cleaning.versions import carried_on, changes
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
@@ -95,10 +95,11 @@ class Documents(Stage):
             batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
             write_batches(tally.documents_of(batches), DOCUMENTS, folder / "documents.parquet")
         dropped = pl.concat([pl.DataFrame(schema=DROPPED), *tally.dropped]).sort("url")
+        manifest = read_manifest(work.home, key, gone=True)
         write_parquet(dropped, folder / "dropped.parquet")
         seen = pl.DataFrame(tally.seen, schema=_SEEN, orient="row")
         history = _history(self.name, key, folder, work)
-        versions = carried_on(history, seen, read_manifest(work.home, key, gone=True))
+        versions = carried_on(history, seen, manifest)
         write_parquet(versions, folder / "versions.parquet")
         shutil.rmtree(parts, ignore_errors=True)
         reasons = dict(Counter(dropped["reason"].to_list()).most_common(20))
@@ -106,6 +107,7 @@ class Documents(Stage):
             "documents": len(seen),
             "dropped": len(dropped),
             "dropped_by_reason": reasons,
+            "dropped_first": [list(row) for row in dropped.select("url", "reason").head(FIRST).rows()],
             "words": tally.words,
             "pages_cleaned": len(seen) + len(dropped) - tally.reused,
             "pages_reused": tally.reused,
@@ -115,7 +117,7 @@ class Documents(Stage):
             "changes": _changes(before, folder),
             "inputs": super().identity(key, work.store),
         }
-        meta |= dating.told() if dating else {}
+        meta |= _gaps(dropped, manifest, dating.told() if dating else {})
         checks = _checks(seen, dropped, reasons)
         return Built(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
 
@@ -130,6 +132,30 @@ class Documents(Stage):
         """Return the folder that is built again because calls failed: what it holds stays good."""
         artifact = work.store.current(self.name, key)
         return [folder] if artifact and not artifact.complete else []
+
+
+FIRST = 10  # dropped pages that are told by name
+
+
+def _gaps(dropped: pl.DataFrame, manifest: pl.DataFrame, told: dict[str, Any]) -> dict[str, Any]:
+    """Add to what is ``told`` of dates the drops that another build may mend: the documents are incomplete.
+
+    damaged: the SHA-256 of stored pages that are to be fetched again
+    """
+    passing = dropped.filter(pl.col("page_key").is_null())
+    if not len(passing):
+        return told
+    reasons = Counter(passing["reason"].to_list()).most_common()
+    first = ", ".join(passing["url"].head(FIRST))
+    said = "; ".join(f"{number} x {reason}" for reason, number in reasons)
+    why = f"{said} ({first}{' …' if len(passing) > FIRST else ''}); the next run tries again"
+    damaged = passing.filter(pl.col("reason") == DAMAGED).select("url")
+    bodies = manifest.filter(pl.col("gone_at").is_null()).join(damaged, on="url", how="semi")["sha256"]
+    return {
+        **told,
+        "incomplete": "; ".join([*filter(None, [told.get("incomplete")]), why]),
+        "damaged": sorted(set(bodies.drop_nulls())),
+    }
 
 
 _SEEN: Schema = dict.fromkeys(("doc_id", "version", "url", "title", "text_sha256"), pl.String)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -11,10 +12,12 @@ from typing import ClassVar
 from assets.crawler import run_crawler
 from assets.merging import Build
 from assets.stage import Built, Check, Need, Stage, Work
-from warehouse.errors import AssayError
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.errors import AssayError, CorruptFileError
 from warehouse.files import walk
-from warehouse.identity import digest
-from warehouse.pages import manifest_digest, read_manifest
+from warehouse.identity import digest, sha256_file
+from warehouse.pages import NOT_BEGUN, PASSING, is_whole, manifest_digest, manifest_file, read_manifest
+from warehouse.paths import Home
 
 
 class Pages(Stage):
@@ -51,8 +54,20 @@ class Pages(Stage):
         spec = source.model_dump(mode="json", exclude={"schedule", "delay", "contact", "language", "date_by"})
         return {f"source.{key}": digest([spec, fingerprint(Path(source.path)) if source.path else None])}
 
+    def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
+        """Return the artifact of a key, unless its pages are not (or not whole) what they were then.
+
+        They lie in one place, which a crawl changes that fails or is killed afterwards.
+        """
+        artifact = super().fresh(key, store)
+        if artifact is None or not _holds(artifact, store.home) or damaged_bodies(key, store):
+            return None
+        return artifact
+
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Crawl the source, and look at what there is now."""
+        if damaged := damaged_bodies(key, work.store):
+            work.progress(f"{key}: {len(damaged)} stored pages are damaged, and are fetched again", 0, 0)
         crawl = run_crawler(key, self.sources[key], work)
         manifest = read_manifest(work.home, key)
         stored = manifest.filter(manifest["sha256"].is_not_null())
@@ -63,6 +78,11 @@ class Pages(Stage):
                 or "nothing was found there"
             )
             raise AssayError(f"source {key}: not one page could be stored ({why})")
+        if str(crawl["outcome"]).startswith(NOT_BEGUN):
+            raise AssayError(
+                f"source {key}: nothing could be fetched ({crawl['outcome']}); "
+                f"the {len(stored)} pages that are stored stay as they were"
+            )
         failed = sum(reasons.values())
         check = Check(
             "has_pages",
@@ -82,20 +102,59 @@ class Pages(Stage):
             "pages": len(stored),
             "bytes": int(stored["size"].sum() or 0),
             "failed": dict(reasons),
-            "crawl": {name: crawl[name] for name in crawl if name != "failed"},
+            "crawl": crawl,
+            "manifest_sha256": sha256_file(manifest_file(work.home, key)),
+            "stored": manifest_digest(stored),
         }
-        return Built(manifest_digest(manifest), meta, (check, cut))
+        meta |= _passing(reasons)
+        complete = "incomplete" not in meta
+        return Built(manifest_digest(manifest), meta, (check, cut), complete=complete)
+
+
+def _holds(artifact: Artifact, home: Home) -> bool:
+    """Tell whether the manifest holds the stored pages that it held when the artifact was made."""
+    path = manifest_file(home, artifact.key)
+    if not path.exists():
+        return False
+    if "stored" not in artifact.meta or sha256_file(path) == artifact.meta["manifest_sha256"]:
+        return True
+    try:
+        manifest = read_manifest(home, artifact.key)
+    except CorruptFileError:
+        return False
+    return manifest_digest(manifest.filter(manifest["sha256"].is_not_null())) == artifact.meta["stored"]
+
+
+def damaged_bodies(key: str, store: ArtifactStore) -> list[str]:
+    """Return which bodies of a source's pages cleaning found damaged, and are so still."""
+    documents = store.current("documents", key)
+    found = documents.meta.get("damaged", ()) if documents else ()
+    return [sha256 for sha256 in found if not is_whole(store.home, sha256)]
+
+
+def _passing(reasons: Mapping[str, int]) -> dict[str, str]:
+    """Return why the pages are not complete: files that may be readable the next time."""
+    passing = {reason: number for reason, number in reasons.items() if reason.startswith(PASSING)}
+    if not passing:
+        return {}
+    said = "; ".join(f"{number} x {reason}" for reason, number in passing.items())
+    return {"incomplete": f"{said}; the next run reads again"}
 
 
 def fingerprint(path: Path) -> str:
-    """Digest the names, sizes and times of a file, or of all files under a folder that a reader looks at."""
+    """Digest where a path leads to, and the names, sizes and times of the files that a reader looks at there.
+
+    The time of the last change of a file's state is told as well: it changes too where a file is replaced by
+    one of the same size and date, or may be read again.
+    """
     if not path.exists():
         raise AssayError(f"there is no {path}")
     files = [path] if path.is_file() else list(walk(path))
-    facts = []
+    facts: list[object] = [str(path.resolve())]
     for file in files:
         with suppress(OSError):  # a circle of links, or a file that has just been removed
-            found = file.stat()
-            if stat.S_ISREG(found.st_mode):
-                facts.append([str(file.relative_to(path.parent)), found.st_size, found.st_mtime_ns])
+            at = file.stat()
+            if stat.S_ISREG(at.st_mode):
+                name = str(file.relative_to(path.parent))
+                facts.append([name, at.st_size, at.st_mtime_ns, at.st_ctime_ns])
     return digest(facts)

@@ -348,8 +348,8 @@ def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStor
     The pages of a source lie in one place, which each crawl changes. So an earlier crawl cannot be gone back
     to: after another one, by another recipe or of other files, the source is crawled again.
     """
-    current = store.current(stage.name, key)
-    return not stage.crawls or (current is not None and current.identity == known.identity)
+    current = stage.fresh(key, store) if stage.crawls else known
+    return current is not None and current.identity == known.identity
 
 
 def checks_of(artifact: Artifact) -> tuple[Check, ...]:

@@ -13,6 +13,7 @@ from urllib.request import getproxies
 from crawlers.journal import Row
 from crawlers.store import FINISHED, STOPPED, PageStore
 from warehouse.errors import AssayError
+from warehouse.pages import NOT_BEGUN
 from warehouse.paths import Home
 from warehouse.source import Source
 
@@ -61,11 +62,11 @@ def _read(home: Home, name: str, source: Source) -> Row:
     from crawlers.reading import Reading
 
     reading = Reading(source)
-    with PageStore(home, name) as store:
+    with PageStore(home, name, source.origin, from_files=True) as store:
         for page in reading.pages():
             store.add(page)
         outcome = reading.limit or FINISHED
-        return store.finish(outcome, reading.number, reading.size, complete=reading.limit is None)
+        return store.finish(outcome, reading.number, reading.size)
 
 
 def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: float) -> Row:
@@ -76,7 +77,7 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
 
     if source.mirror:
         check_mirrored(source.start)
-    with PageStore(home, name) as store, _mirror(source) as base:
+    with PageStore(home, name, source.origin) as store, _mirror(source) as base:
         settings = settings_for(source, name, home, timeout) | (settings_of(base) if base else {})
         process = AsyncCrawlerProcess(settings)
         _warnings_to_stderr()
@@ -98,10 +99,15 @@ def close(store: PageStore, crawler: Crawler, reason: str) -> Row:
     """Close the store of a crawl that Scrapy ended for ``reason``, and return the crawl's row."""
     spider, stats = crawler.spider, crawler.stats
     ending = _ending(reason, spider.source, spider.too_deep)
+    counts = store.counts()
+    nothing = not (counts["new"] or counts["changed"] or counts["unchanged"])
+    if ending == FINISHED and nothing and len(spider.missed_start) == len(set(spider.source.start)):
+        ending = f"{NOT_BEGUN}{', '.join(sorted(set(spider.missed_start.values())))}"
     return store.finish(
         ending if spider.broken is None else f"error: {type(spider.broken).__name__}",
         stats.get_value("downloader/request_count", 0),
         stats.get_value("downloader/response_bytes", 0),
+        followed=spider.followed,
     )
 
 
@@ -128,9 +134,10 @@ def summary(row: dict[str, Any]) -> str:
     failed: dict[str, int] = json.loads(row["failed"])
     reasons = ", ".join(f"{count} {reason}" for reason, count in failed.items())
     gone = f"{row['gone']} gone, " if row["gone"] else ""
+    followed = f"{row['followed']} read but not stored, " if row.get("followed") else ""
     return (
         f"{row['source']}: {row['outcome']}; {row['new']} new, {row['changed']} changed, "
-        f"{row['unchanged']} unchanged, {gone}"
+        f"{row['unchanged']} unchanged, {gone}{followed}"
         f"{sum(failed.values())} failed{f' ({reasons})' if failed else ''}; "
         f"{row['requests']} requests, {row['bytes']} bytes"
     )

@@ -36,7 +36,7 @@ class StorePipeline:
         """Open a store where the spider has none."""
         spider = spider_of(self.crawler)
         if spider is not None and spider.store is None:
-            spider.store = spider.own_store = PageStore(home(), spider.name)
+            spider.store = spider.own_store = PageStore(home(), spider.name, spider.source.origin)
 
     def process_item(self, item: Any) -> Any:
         """Store a page; return it without its body, as `scrapy crawl -O FILE` may write it."""

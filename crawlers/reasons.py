@@ -15,7 +15,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 _REASONS = (
     (DownloadTimeoutError, "timeout"),
-    (CannotResolveHostError, "dns"),
+    (CannotResolveHostError, "host not found"),
     (DownloadConnectionRefusedError, "connection refused"),
     (DownloadFailedError, "connection lost"),
     (ResponseDataLossError, "connection lost"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import re
 import uuid
@@ -19,19 +20,32 @@ import polars as pl
 from crawlers.followed import FollowedPages
 from crawlers.items import Page
 from crawlers.journal import KILLED, Row, killed, read_journal
-from warehouse.errors import LockedError
+from warehouse.errors import CorruptFileError, LockedError
 from warehouse.identity import canonical
-from warehouse.pages import read_crawls, read_manifest, write_body, write_manifest
-from warehouse.parquet import frame, replacing
+from warehouse.pages import (
+    NOT_BEGUN,
+    keep_manifest,
+    kept_manifest,
+    manifest_file,
+    origin_of,
+    read_crawls,
+    read_manifest,
+    write_body,
+    write_manifest,
+)
+from warehouse.parquet import frame, replacing, sweep
 from warehouse.paths import Home
 from warehouse.schemas import CRAWLS, PAGES
+
+logger = logging.getLogger(__name__)
 
 Added = Literal["new", "changed", "unchanged", "failed", "gone", "repeated"]
 
 GONE = {404, 410}
 FINISHED = "finished"
 STOPPED = "stopped by a signal"
-INTERRUPTED = re.compile(rf"{KILLED}|{STOPPED}|limit: \d+ seconds|error: .*")  # and to be carried on
+# What the next crawl carries on, or passes over.
+INTERRUPTED = re.compile(rf"{KILLED}|{STOPPED}|limit: \d+ seconds|error: .*|{NOT_BEGUN}.*")
 RESUMABLE = timedelta(hours=24)  # what an interrupted crawl fetched is not asked for again for so long
 
 
@@ -52,11 +66,18 @@ class PageStore:
     Where a process died in between, opening the store merges what it left, so no page that was stored is
     lost, and none is there twice. Merging twice does no harm: the newest row of a URL wins.
 
+    A source that has become another one (`origin`) starts from nothing: the manifest of what it was is kept
+    apart, and is its manifest again once the source is again what it was.
+
+    origin: `Source.origin`; an empty string leaves the question open
+    from_files: files say all that there is: a failed page is not the page that was there before, and what was
+        not read is gone, be it that a limit cut it off
     followed: the pages that held nothing to store, for the next crawl's conditional requests
     """
 
-    def __init__(self, home: Home, source: str) -> None:
+    def __init__(self, home: Home, source: str, origin: str = "", *, from_files: bool = False) -> None:
         self.home = home
+        self.from_files = from_files
         self.source = source
         self.folder = home.crawls / source
         self.started_at = datetime.now(UTC)
@@ -65,10 +86,14 @@ class PageStore:
         self._lock = _locked(self.folder / "lock", source)
         self._added: dict[str, Seen] = {}
         self._rows: dict[str, Row] = {}
+        self._others: dict[str, Row] = {}  # of what the source was before: to ask conditionally, and no more
         self._before: dict[str, str | None] = {}  # url -> sha256, as the last crawl left it
         self._changed = False
+        self._origin = ""
         self.followed = FollowedPages(self.folder / "followed")
+        self._sweep()
         self.merge_journal()
+        self._become(origin)
         self._before = {url: row["sha256"] for url, row in self._rows.items() if row["gone_at"] is None}
         self._fresh_from = self._resumed_from()
         self._journal = self._begun()
@@ -89,27 +114,58 @@ class PageStore:
 
         Of a crawl that died, the record is written here, with the outcome `killed`.
         """
-        known = read_manifest(self.home, self.source, gone=True)
-        self._rows = {row["url"]: row for row in known.iter_rows(named=True)}
+        self._rows = self._known()
+        self._origin = origin_of(self.home, self.source)
+        self._changed = False
         if not self._path.exists():
             return 0
         header, entries = read_journal(self._path)
+        self._become((header or {}).get("origin", ""))
         for entry in entries:
-            self._apply(entry)
-        if entries:
-            write_manifest(self.home, self.source, self.manifest())
+            self._apply(entry, from_files=bool(header and header.get("from_files")))
+        if entries or self._changed:
+            self._write()
         if header and not (self.folder / f"{header['crawl_id']}.json").exists():
             self._record(killed(header, entries))
         self._path.unlink()
         return len(entries)
+
+    def _known(self) -> dict[str, Row]:
+        try:
+            known = read_manifest(self.home, self.source, gone=True)
+        except CorruptFileError as error:
+            logger.warning("%s It is put aside, and all pages are fetched again.", error)
+            path = manifest_file(self.home, self.source)
+            path.replace(path.with_suffix(".damaged"))
+            return {}
+        return {row["url"]: row for row in known.iter_rows(named=True)}
+
+    def _become(self, origin: str) -> None:
+        """Go on with the pages of what the source is now; those of what it was are kept apart."""
+        if not origin or origin == self._origin:
+            return
+        if self._origin:  # else nobody knows what it was, and it is taken for the same
+            keep_manifest(self.home, self.source, self.manifest(), self._origin)
+            self._others |= self._rows
+            kept = kept_manifest(self.home, self.source, origin)
+            self._rows = {row["url"]: row for row in kept.iter_rows(named=True)}
+        self._origin = origin
+        self._changed = True
+
+    def _sweep(self) -> None:
+        """Remove what processes that were killed have left half written: nobody else writes here now."""
+        for folder in (self.folder, self.folder / "followed", self.home.pages(self.source)):
+            for path in folder.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+        sweep(self.home.root / "bodies", "??/.*.tmp")  # where earlier versions wrote them
 
     def manifest(self) -> pl.DataFrame:
         """Return the newest state of every page, this crawl's included (`schemas.PAGES`), sorted by URL."""
         return frame([self._rows[url] for url in sorted(self._rows)], PAGES)
 
     def row(self, url: str) -> Row | None:
-        """Return the manifest row of a URL, or None."""
-        return self._rows.get(url)
+        """Return the manifest row of a URL, be it of what the source was before; or None."""
+        return self._rows.get(url) or self._others.get(url)
 
     def fresh(self, url: str) -> Row | None:
         """Return the row of a page that an interrupted crawl, which this one carries on, has fetched."""
@@ -144,7 +200,7 @@ class PageStore:
         if page.status in GONE and self._before.get(page.url):
             self.leave(page.url)
             return "gone"
-        sha256 = write_body(self.home, page.body) if page.body is not None else None
+        sha256 = write_body(self.home, page.body, self.folder) if page.body is not None else None
         outcome = _outcome(sha256, self._before.get(page.url))
         self._note({"outcome": outcome, "page": _row(page, sha256)})
         self._added[page.url] = Seen(outcome, page.reason, page.alias, page.requested_url)
@@ -176,16 +232,19 @@ class PageStore:
         seen = Counter(one.outcome for one in self._added.values())
         return {name: seen[name] for name in ("new", "changed", "unchanged", "gone", "failed")}
 
-    def finish(self, outcome: str, requests: int, size: int, *, complete: bool = False) -> Row:
-        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings).
+    def finish(
+        self, outcome: str, requests: int, size: int, *, followed: int = 0, complete: bool = False
+    ) -> Row:
+        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings; `followed`).
 
         Args:
             outcome: `finished`, or the limit or signal that ended the crawl.
             requests: requests sent, or files read.
             size: bytes received.
+            followed: pages that were read and held nothing to store; not in the record.
             complete: everything that the source holds was seen, so what was not seen is gone from it.
         """
-        if complete:
+        if complete or self.from_files:
             self._leave_unseen()
         if outcome == FINISHED:
             self.followed.sweep(self.started_at)
@@ -193,7 +252,7 @@ class PageStore:
         row = self._row_of(outcome, requests, size)
         self._record(row)  # before the journal goes, without which nobody would know of this crawl
         self.close()
-        return row
+        return {**row, "followed": followed}
 
     def _interrupted(self, error: BaseException) -> Row:
         return self._row_of(
@@ -231,7 +290,13 @@ class PageStore:
 
     def _begun(self) -> TextIOWrapper:
         journal = self._path.open("w", encoding="utf-8")
-        header = {"crawl_id": self.crawl_id, "started_at": self.started_at.isoformat(), "source": self.source}
+        header = {
+            "crawl_id": self.crawl_id,
+            "started_at": self.started_at.isoformat(),
+            "source": self.source,
+            "origin": self._origin,
+            "from_files": self.from_files,
+        }
         journal.write(json.dumps({"crawl": header}) + "\n")
         journal.flush()
         return journal
@@ -241,16 +306,19 @@ class PageStore:
             return
         self._journal.flush()
         os.fsync(self._journal.fileno())
-        write_manifest(self.home, self.source, self.manifest())
+        self._write()
         self._changed = False
+
+    def _write(self) -> None:
+        write_manifest(self.home, self.source, self.manifest(), self._origin)
 
     def _note(self, entry: Row) -> None:
         self._changed = True
         self._journal.write(json.dumps(entry) + "\n")
         self._journal.flush()
-        self._apply(entry)
+        self._apply(entry, from_files=self.from_files)
 
-    def _apply(self, entry: Row) -> None:
+    def _apply(self, entry: Row, *, from_files: bool) -> None:
         if settled := entry.get("settled"):
             self._rows.pop(settled, None)
             return
@@ -261,7 +329,7 @@ class PageStore:
             return
         row = {**entry["page"], "fetched_at": datetime.fromisoformat(entry["page"]["fetched_at"])}
         known = self._rows.get(row["url"])
-        if row["sha256"] is None and known and known["sha256"]:
+        if row["sha256"] is None and known and known["sha256"] and not from_files:
             return
         self._rows[row["url"]] = row
 

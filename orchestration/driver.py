@@ -20,6 +20,7 @@ from orchestration.definitions import stages_of
 from orchestration.event_log import opened_instance, plain_failures, shared_engines
 from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
+from orchestration.telling import told
 from warehouse.errors import LockedError
 from warehouse.paths import Home
 from warehouse.spending import Purses
@@ -34,6 +35,7 @@ class StageReport:
 
     built: keys computed now; reused: stale for Dagster only, or found among older artifacts
     failed: key -> why; left_out: key -> which failed key it needs
+    told: sentences on what was computed
     """
 
     stage: str
@@ -43,6 +45,7 @@ class StageReport:
     reused: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
     build_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -216,6 +219,7 @@ class Driver:
             report.reused += 1
         if outcome is not None:
             report.build_seconds += outcome.seconds
+            report.told += told(stage.name, outcome)
         # A cell with some failed rows still has the others: what follows goes on, with less coverage.
         usable = (
             outcome is not None

@@ -42,6 +42,8 @@ def show_run(report: RunReport) -> None:
         )
     console.print(table)
     for stage in report.stages:
+        for sentence in stage.told:
+            console.print(sentence, markup=False)
         for key, reason in list(stage.failed.items())[:FAILURES]:
             console.print(f"[red]failed[/red] {stage.stage} of {key}: ", end="")
             console.print(reason, markup=False)

@@ -5,21 +5,41 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import logging
 import os
 import re
 import uuid
 import zlib
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest_strings, sha256_bytes
-from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.parquet import frame, read_parquet, replacing
 from warehouse.paths import Home
 from warehouse.schemas import CRAWLS, PAGES
 
+log = logging.getLogger(__name__)
+
 # ------------------------------------------------------------------------------------------- manifest
+
+
+_ORIGIN = "origin"
+
+NOT_BEGUN = "no start page: "
+"""Outcome of a crawl that got nothing of what it began with, and stored nothing; the reasons follow."""
+
+PASSING = "cannot be read now: "
+"""Reason of a page whose file may be readable the next time; the system's words follow."""
+
+
+def manifest_file(home: Home, source: str) -> Path:
+    """Return where the manifest of a source lies."""
+    return home.pages(source) / "manifest.parquet"
 
 
 def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFrame:
@@ -32,7 +52,7 @@ def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFram
         source: its name.
         gone: with the pages that the source has no longer, which are kept with their last bodies.
     """
-    path = home.pages(source) / "manifest.parquet"
+    path = manifest_file(home, source)
     if not path.exists():
         return pl.DataFrame(schema=PAGES)
     manifest = read_parquet(path)
@@ -41,9 +61,39 @@ def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFram
     return manifest if gone else manifest.filter(pl.col("gone_at").is_null())
 
 
-def write_manifest(home: Home, source: str, manifest: pl.DataFrame) -> None:
-    """Replace the manifest of a source by ``manifest`` (`schemas.PAGES`), whole or not at all."""
-    write_parquet(manifest.select(list(PAGES)).sort("url"), home.pages(source) / "manifest.parquet")
+def write_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str = "") -> None:
+    """Replace the manifest of a source by ``manifest`` (`schemas.PAGES`), whole or not at all.
+
+    origin: what the source is now (`Source.origin`); the pages of another one are no pages of it
+    """
+    _write(manifest, manifest_file(home, source), origin)
+
+
+def _write(manifest: pl.DataFrame, path: Path, origin: str) -> None:
+    rows = manifest.select(list(PAGES)).sort("url")
+    with replacing(path) as temporary:
+        rows.write_parquet(temporary, compression="zstd", metadata={_ORIGIN: origin})
+
+
+def origin_of(home: Home, source: str) -> str:
+    """Return what the source of a manifest was; an empty string where none is there, or it does not say."""
+    try:
+        return pl.read_parquet_metadata(manifest_file(home, source)).get(_ORIGIN, "")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return ""
+
+
+def keep_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str) -> None:
+    """Keep a manifest for the time when the source is again what it was."""
+    _write(manifest, home.pages(source) / f"{origin}.parquet", origin)
+
+
+def kept_manifest(home: Home, source: str, origin: str) -> pl.DataFrame:
+    """Return the manifest that was kept when the source became another one; empty where there is none."""
+    try:
+        return read_parquet(home.pages(source) / f"{origin}.parquet", list(PAGES))
+    except CorruptFileError:  # or none was kept
+        return pl.DataFrame(schema=PAGES)
 
 
 def manifest_digest(manifest: pl.DataFrame) -> str:
@@ -73,8 +123,8 @@ def media_type(content_type: str | None) -> str:
 # ------------------------------------------------------------------------------------------- bodies
 
 
-def write_body(home: Home, body: bytes) -> str:
-    """Store ``body`` once per content and return its SHA-256.
+def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
+    """Store ``body`` once per content and return its SHA-256; it is written under ``scratch`` first.
 
     A file that is there already is kept when it holds these bytes, and mended when it does not. There is no
     fsync: a body that a power cut tore is noticed when it is read, and written again by the next crawl.
@@ -84,7 +134,7 @@ def write_body(home: Home, body: bytes) -> str:
     if path.exists() and _unpacked(path.read_bytes()) == body:
         return sha256
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary = (scratch or path.parent) / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
     try:
         temporary.write_bytes(gzip.compress(body, compresslevel=6, mtime=0))
         temporary.replace(path)
@@ -112,6 +162,15 @@ def read_body(home: Home, sha256: str) -> bytes:
     return body
 
 
+def is_whole(home: Home, sha256: str) -> bool:
+    """Tell whether a body can be read."""
+    try:
+        read_body(home, sha256)
+    except CorruptFileError:
+        return False
+    return True
+
+
 def _unpacked(data: bytes) -> bytes | None:
     try:
         return gzip.decompress(data)
@@ -123,16 +182,31 @@ def _unpacked(data: bytes) -> bytes | None:
 
 
 def read_crawls(home: Home, source: str) -> pl.DataFrame:
-    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first; unreadable files raise."""
+    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first.
+
+    A record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none.
+    """
     rows = []
     for path in sorted((home.crawls / source).glob("*.json")):
         try:
-            row = json.loads(path.read_text(encoding="utf-8"))
-            times = {name: datetime.fromisoformat(row[name]) for name in ("started_at", "ended_at")}
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptFileError(f"{path}: not a crawl's record ({error}). Delete the file.") from error
-        rows.append({name: row.get(name) for name in CRAWLS} | times)
+            rows.append(_crawl(json.loads(path.read_bytes())))
+        except (ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
+            log.warning("%s is no record of a crawl (%s) and is put aside", path, error)
+            with suppress(OSError):  # it stays, and is passed over the next time too
+                path.replace(path.with_suffix(".damaged"))
     return frame(rows, CRAWLS).sort("started_at")
+
+
+def _crawl(record: Any) -> dict[str, Any]:
+    """Return a record as a row; raise for what fits in no row."""
+    times = {name: datetime.fromisoformat(record[name]) for name in ("started_at", "ended_at")}
+    row = {name: record.get(name) for name in CRAWLS} | times
+    if not all(isinstance(row[name], str) for name in ("crawl_id", "source", "outcome", "failed")):
+        raise TypeError("it does not say which crawl it was")
+    if not isinstance(json.loads(row["failed"]), dict):
+        raise TypeError("`failed` is no object")
+    frame([row], CRAWLS)
+    return row
 
 
 # ------------------------------------------------------------------------------------------- decoding

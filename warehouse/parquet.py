@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+
+
+ABANDONED = 24 * 3600.0  # seconds after which a file that was being written is one of a killed process
+
+
+def sweep(folder: Path, pattern: str = ".*.tmp") -> None:
+    """Remove what processes that were killed while they wrote have left in a folder that many write to."""
+    for path in folder.glob(pattern):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink()
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -25,7 +24,6 @@ log = logging.getLogger(__name__)
 
 GROUP = 1024  # vectors a row group: what is read for the sake of one
 UNKNOWN = -1  # tokens of a text that nobody has counted
-ABANDONED = 24 * 3600.0  # seconds after which a file that was being written is one of a killed process
 
 
 class GoneError(Exception):
@@ -103,14 +101,6 @@ def write(path: Path, parts: Iterator[pl.DataFrame]) -> None:
     ):
         for table in chain([first], groups):
             writer.write_table(table, row_group_size=GROUP)
-
-
-def sweep(folder: Path) -> None:
-    """Remove what processes that were killed while they wrote have left in a folder of segments."""
-    for path in folder.glob(".*.tmp"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > ABANDONED:
-                path.unlink()
 
 
 def segment(hashes: pl.Series, vectors: Matrix, tokens: npt.NDArray[Any]) -> pl.DataFrame:

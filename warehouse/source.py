@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from warehouse.cron import is_cron
+from warehouse.identity import digest
 from warehouse.recipe import Strict
 
 SPIDERS = ("eurlex", "news", "blog", "site")
@@ -18,6 +20,12 @@ CELEX = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"  # wi
 EURLEX = "eur-lex.europa.eu"
 
 Column = Literal["text", "title", "url", "id", "date"]
+
+# What of a source makes it another one, `start` and `path` aside.
+_ORIGIN = {
+    *("spider", "reader", "mirror", "content", "pdf", "lines", "columns"),
+    *("text_column", "title_column", "url_column", "id_column", "date_column"),
+}
 
 # What only some sources know, by the spiders and readers that do.
 _BELONGS: dict[str, tuple[str, ...]] = {
@@ -124,6 +132,17 @@ class Source(Strict):
     def hosts(self) -> tuple[str, ...]:
         """The hosts that are crawled, sorted: `domains`, or else the hosts of the start URLs."""
         return tuple(sorted(set(self.domains or (urlsplit(url).hostname or "" for url in self.start))))
+
+    @property
+    def origin(self) -> str:
+        """Digest of what the source is: kind, start or content root (symbolic links followed), what is read.
+
+        Two sources with one origin are crawls of the same thing, whatever their scope (`domains`, `allow`,
+        `deny`), limits and manners are.
+        """
+        told = self.model_dump(mode="json", include=_ORIGIN)
+        root = Path(self.path).expanduser().resolve() if self.path else None
+        return digest([told, sorted(self.start), str(root)])
 
     def column(self, name: Column) -> str:
         """Return what the passages of a file call their text, title, url, id or date."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warehouse.errors import AssayError
+from warehouse.parquet import sweep
 from warehouse.paths import Home
 from warehouse.segments import (
     UNKNOWN,
@@ -28,7 +29,6 @@ from warehouse.segments import (
     read_hashes,
     read_rows,
     segment,
-    sweep,
     width_of,
     write,
 )

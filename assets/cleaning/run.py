@@ -19,7 +19,7 @@ from assets.cleaning.unicode import repaired, tidy
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.iso_dates import iso
-from warehouse.pages import media_type, read_body
+from warehouse.pages import PASSING, media_type, read_body
 from warehouse.paths import Home
 
 CODE_VERSION = "9"
@@ -29,6 +29,9 @@ _SHOWN = (
     *("url", "title", "text", "language", "published_at"),
     *("authors", "keywords", "sections", "metadata"),
 )
+
+DAMAGED = "the stored page is damaged"
+"""Reason of a drop whose page is to be fetched again."""
 
 log = logging.getLogger(__name__)
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # its complaints are our recorded reasons
@@ -79,15 +82,34 @@ def clean_page(
 ) -> Cleaned:
     """Clean one stored page; what gives no document is a drop with its reason.
 
-    A drop because the stored bytes are damaged has no page key: they may be whole again at the next look.
+    A drop that another look may mend has no page key: the stored bytes are damaged, or the system was short
+    of something.
     """
     key = page_key(source, page, language, date_by)
+    row = {"source": source, "url": page["url"]}
     try:
         return Cleaned({**_document(source, page, home, language), "page_key": key}, None)
-    except (Unusable, CorruptFileError) as reason:
-        again = isinstance(reason, CorruptFileError)
-        row = {"source": source, "url": page["url"], "reason": str(reason)}
-        return Cleaned(None, {**row, "page_key": None if again else key})
+    except Unusable as reason:
+        return Cleaned(None, {**row, "reason": str(reason), "page_key": key})
+    except CorruptFileError as damage:
+        log.warning("%s", damage)
+        return Cleaned(None, {**row, "reason": DAMAGED, "page_key": None})
+    except Exception as error:
+        if not may_pass(error):
+            raise
+        return Cleaned(None, {**row, "reason": f"{PASSING}{_words(error)}", "page_key": None})
+
+
+def may_pass(error: BaseException) -> bool:
+    """Tell whether an error is one of the system, not of the page: too many open files, a disk, no memory.
+
+    Parsers raise `OSError` for bytes that they cannot read, too, but only the system gives it a number.
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None)
+
+
+def _words(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _document(source: str, page: dict[str, Any], home: Home, language: str | None) -> dict[str, Any]:
@@ -198,6 +220,8 @@ def _caught(kind: str, page: dict[str, Any], clean: Callable[[], Draft]) -> Draf
     except Unusable:
         raise
     except Exception as error:
+        if may_pass(error):
+            raise
         log.debug("%s breaks the %s parser", page["url"], kind, exc_info=True)
         raise Unusable(f"the {kind} cannot be parsed ({type(error).__name__}: {error})") from error
 

@@ -67,8 +67,9 @@ class SiteSpider(scrapy.Spider):
         self.broken: Exception | None = None  # why a page could not be stored
         self.too_deep = 0
         self.received_bytes = 0
+        self.missed_start: dict[str, str] = {}  # start URL -> why it brought nothing
         self._answered = 0  # pages that were stored or failed
-        self._followed = 0  # pages that held nothing to store
+        self.followed = 0  # pages that held nothing to store
         self._known: set[str] = set()
         self._hosts: set[str] = set()  # those that answered
         self._looked_back = False
@@ -86,8 +87,10 @@ class SiteSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         """Ask for the start URLs."""
+        self._leave_unwanted()
         for url in self.source.start:
-            yield self.request(clean_url(url, ""), hops=0)
+            request = self.request(clean_url(url, ""), hops=0)
+            yield request.replace(meta={**request.meta, "start": url})
 
     def request(self, url: str, hops: int, barren: int = 0, priority: int = 0, **listed: Any) -> Request:
         """Return a request for ``url``; ``listed`` is what the page that links it says of it.
@@ -103,8 +106,8 @@ class SiteSpider(scrapy.Spider):
     def look_back(self) -> None:
         """Once no link is left, ask for the stored pages that nothing links to any more.
 
-        So a page is known to be gone by its own answer, 404 or 410, and not by a missing link. Pages that the
-        source does not want any longer are marked as gone unasked, those of hosts that gave no answer stay.
+        So a page is known to be gone by its own answer, 404 or 410, and not by a missing link. Those of hosts
+        that gave no answer stay.
         """
         if self._looked_back or self.store is None or not self._hosts:
             return
@@ -112,13 +115,19 @@ class SiteSpider(scrapy.Spider):
         asked = 0
         for row in self.store.unseen():
             url = row["url"]
-            if self.bounds.why_not(url, start=row["requested_url"] in self.source.start):
-                self.store.leave(url)
-            elif url not in self._known and urlsplit(url).hostname in self._hosts:
+            if url not in self._known and urlsplit(url).hostname in self._hosts:
                 asked += 1
                 self.crawler.engine.crawl(self._again(url, row["requested_url"]))
         if asked:
             raise DontCloseSpider
+
+    def _leave_unwanted(self) -> None:
+        """Mark stored pages as gone that the source does not want any longer, whatever ends this crawl."""
+        if self.store is None:
+            return
+        for row in self.store.unseen():
+            if self.bounds.why_not(row["url"], start=row["requested_url"] in self.source.start):
+                self.store.leave(row["url"])
 
     def _again(self, url: str, requested_url: str | None) -> Request:
         request = self.request(url, hops=0)
@@ -249,9 +258,13 @@ class SiteSpider(scrapy.Spider):
     def failed(self, failure: Failure) -> Output:
         """Turn a request that brought no page into a failed page."""
         self._check_limit()
-        yield from self.missed(
-            failure.request, failure, reason_of(failure.value, self.source.limits.page_bytes)
-        )
+        reason = reason_of(failure.value, self.source.limits.page_bytes)
+        self._note_start(failure.request, reason)
+        yield from self.missed(failure.request, failure, reason)
+
+    def _note_start(self, of: Request | Response, reason: str) -> None:
+        if start := of.meta.get("start"):
+            self.missed_start[start] = reason
 
     def missed(self, request: Request, failure: Failure, reason: str) -> Output:
         """Yield the failed page of a request, and what may be tried in its stead."""
@@ -275,7 +288,7 @@ class SiteSpider(scrapy.Spider):
         if self._answered >= self.source.limits.pages:
             raise CloseSpider(f"limit: {self.source.limits.pages} pages")
         followed = max(FOLLOWED_AT_LEAST, FOLLOWED_A_PAGE * self.source.limits.pages)
-        if self._followed >= followed:
+        if self.followed >= followed:
             raise CloseSpider(f"limit: {followed} pages that hold nothing to store")
 
     # -------------------------------------------------------------------------------------- pages
@@ -294,11 +307,12 @@ class SiteSpider(scrapy.Spider):
     def failure(self, response: Response, reason: str) -> Page:
         """Return the failed page of a response that has nothing to store."""
         self._answered += 1
+        self._note_start(response, reason)
         return Page(reason=reason, **_facts(response, response.url))
 
     def settle(self, response: Response) -> None:
         """Note that a URL answered and holds nothing to store; keep it for the next crawl's question."""
-        self._followed += 1
+        self.followed += 1
         if self.store:
             self.store.settle(response.url)
             self._keep(response)

@@ -145,7 +145,7 @@ def test_what_gives_no_document_is_listed_with_the_reason(home: Home) -> None:
         "untyped": "no reader for an unknown type",
         "broken.pdf": "PDF: truncated: the file ends early",
         "scan.pdf": "PDF: no text: images only",
-        "torn": "these are not the bytes that were stored",
+        "torn": "the stored page is damaged",
     }
     assert set(dropped) == set(expected)
     assert all(expected[url] in dropped[url] for url in expected), dropped

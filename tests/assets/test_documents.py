@@ -162,12 +162,49 @@ def test_a_page_whose_bytes_were_damaged_is_looked_at_again(town: Town, cleaned:
     body = town.work.home.body(manifest.filter(pl.col("url") == "u00")["sha256"].item())
     whole = body.read_bytes()
     body.write_bytes(b"torn")
-    assert town.meta()["dropped"] == 2
+    torn = build_key(town.stage, "town", town.work)
+    assert not torn.ok, "a document that may come back is missing"
+    assert torn.error == "1 x the stored page is damaged (u00); the next run tries again"
+    assert torn.artifact is not None
+    assert torn.artifact.meta["dropped"] == 2
     body.write_bytes(whole)
+    cleaned.clear()
+    assert town.meta()["dropped"] == 1, "without another crawl, too"
+    assert cleaned == ["u00"]
+    body.write_bytes(b"torn")
     cleaned.clear()
     town.crawl({**TEXTS, "new": STORY.format("new")}, TUESDAY)
     assert town.meta()["dropped"] == 1
-    assert len(cleaned) == 2, "the new page and the one that was torn"
+    assert len(cleaned) == 1, "the new page; what was made of the other one is known"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(24, "Too many open files"), "Too many open files"),
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+@pytest.mark.parametrize(("kind", "cleaner"), [("text/plain", "clean_text"), ("text/html", "clean_html")])
+def test_what_the_system_was_short_of_once_is_tried_again(
+    town: Town, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str, kind: str, cleaner: str
+) -> None:
+    page = "<html><body><article>" + "".join(f"<p>{STORY.format(n)}</p>" for n in range(9)) + "</article>"
+    town.crawl({"a": page, "b": page.replace("harbour", "airport")}, MONDAY, kind)
+    sound = getattr(run, cleaner)
+
+    def short_of_it(body: bytes, *rest: Any) -> Any:
+        if b"airport" in body:
+            raise error
+        return sound(body, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, cleaner, short_of_it)
+        passing = build_key(town.stage, "town", town.work)
+    assert passing.error == f"1 x cannot be read now: {words} (b); the next run tries again"
+    assert town.meta()["dropped"] == 0
+    assert set(town.read("documents")["url"]) == {"a", "b"}
 
 
 def test_a_torn_file_of_the_last_build_is_not_used(town: Town) -> None:

@@ -144,13 +144,13 @@ def test_reading_again_sees_what_was_changed_and_removed(documents, tmp_path):
     assert read_body(home, changed) == b"changed"
 
 
-def test_a_limit_of_pages_says_so_and_drops_nothing(documents, tmp_path):
+def test_a_limit_of_pages_says_so_and_what_it_cuts_off_is_no_page_of_the_source(documents, tmp_path):
     home = Home(tmp_path / "home")
     crawl(home, "docs", Source(reader="folder", path=str(documents)), print)
     few = Source.model_validate({"reader": "folder", "path": str(documents), "limits": {"pages": 2}})
     row = crawl(home, "docs", few, print)
-    assert (row["outcome"], row["unchanged"]) == ("limit: 2 pages", 2)
-    assert read_manifest(home, "docs").height == 5
+    assert (row["outcome"], row["unchanged"], row["gone"]) == ("limit: 2 pages", 2, 3)
+    assert read_manifest(home, "docs").height == 2
 
 
 def test_as_a_command(tmp_path):

@@ -37,6 +37,27 @@ def test_a_host_whose_robots_txt_cannot_be_read_is_left_alone(site, tmp_path, re
 
 
 @pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply("oops", status=503), "robots.txt: status 503"),
+        (Reply("User-agent: *\nDisallow: /", "text/plain"), "robots.txt forbids it"),
+        (Reply("User-agent: *\nDisallow: /$", "text/plain"), "robots.txt forbids it"),
+    ],
+    ids=["503", "all forbidden", "the start forbidden"],
+)
+def test_a_crawl_again_that_may_not_begin_says_so_and_keeps_what_is_stored(site, tmp_path, reply, reason):
+    source = crawling(tmp_path, spider="news", start=[site.url("/")])
+    source.run()
+    site["/robots.txt"] = reply
+    row = source.run()
+    assert (row["outcome"], row["failed"]) == (f"no start page: {reason}", {reason: 1})
+    assert f"no start page: {reason}" in row["stdout"]
+    assert {url for url, page in source.pages().items() if page["sha256"]} == {site.url("/a"), site.url("/b")}
+    site.replies.pop("/robots.txt")
+    assert source.run()["outcome"] == "finished"
+
+
+@pytest.mark.parametrize(
     ("reply", "asked"),
     [
         (Reply("User-agent: *\nDisallow: /", status=404), ["/", "/a", "/b"]),  # a page of errors has no rules

@@ -99,10 +99,10 @@ def test_the_record_of_a_crawl(home):
     with PageStore(home, "s") as store:
         store.add(GOOD)
         store.add(replace(BAD, url="x"))
-        store.add(replace(BAD, url="y", reason="dns"))
+        store.add(replace(BAD, url="y", reason="timeout"))
         row = store.finish("finished", requests=3, size=99)
     assert (row["new"], row["requests"], row["bytes"]) == (1, 3, 99)
-    assert json.loads(row["failed"]) == {"dns": 1, "status 404": 1}
+    assert json.loads(row["failed"]) == {"status 404": 1, "timeout": 1}
     crawls = read_crawls(home, "s")
     assert crawls.schema == pl.Schema(CRAWLS)
     assert crawls["crawl_id"].to_list() == [row["crawl_id"]]
@@ -212,6 +212,107 @@ def test_pages_that_are_followed_only_are_kept_with_their_validators(home):
         os.utime(store.followed._path("b"), (1, 1))  # not met by the crawl that ends now
         store.finish("finished", 0, 0)
         assert store.followed.get("b") is None
+
+
+BROKEN_RECORDS = [
+    b"",
+    b"no JSON",
+    b"\xff\xfe\x00",
+    b"[]",
+    b"5",
+    b"{}",
+    b'{"crawl_id": "x", "source": "s", "started_at": "soon", "ended_at": "later"}',
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("damage", [*BROKEN_RECORDS, "requests", "failed", "crawl_id"])
+def test_a_record_that_cannot_be_read_is_put_aside_and_stops_nothing(home, damage, caplog):
+    add(home, GOOD)
+    with PageStore(home, "s") as store:
+        store.finish("finished", 1, 3)
+    (path,) = home.crawls.glob("s/*.json")
+    if isinstance(damage, str):
+        damage = json.dumps({**json.loads(path.read_text()), damage: ["flipped"]}).encode()
+    (path.parent / "20200101T000000-flipped.json").write_bytes(damage)
+    assert read_crawls(home, "s").height == 1
+    assert "20200101T000000-flipped.json is no record of a crawl" in caplog.text
+    assert (path.parent / "20200101T000000-flipped.damaged").read_bytes() == damage
+    assert add(home, GOOD) == ["unchanged"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            b"5",
+            b"[]",
+            b"{}",
+            b'"crawl"',
+            b'{"page": {}, "outcome": "new"}',
+            b'{"gone": 5, "at": "x"}',
+            b"\xff",
+        ),
+        b'{"outcome": "new", "page": {"url": "x", "fetched_at": "soon", "sha256": null, "reason": null}}',
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_line_of_a_journal_that_no_store_wrote_is_left_out(home, line, place):
+    store = PageStore(home, "s")
+    store.add(GOOD)
+    store._lock.close()
+    store._journal.close()
+    journal = home.crawls / "s" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines()
+    journal.write_bytes(b"\n".join([*lines[:place], line, *lines[place:]]) + b"\n")
+    with PageStore(home, "s") as again:
+        assert [row["url"] for row in again.unseen()] == [URL]
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1 and nothing more"])
+def test_a_manifest_that_cannot_be_read_is_put_aside_and_fetched_anew(home, damage, caplog):
+    add(home, GOOD)
+    path = home.pages("s") / "manifest.parquet"
+    path.write_bytes(damage)
+    assert add(home, GOOD) == ["new"]
+    assert read_manifest(home, "s").height == 1
+    assert "It is put aside" in caplog.text
+
+
+def test_what_killed_processes_left_half_written_is_removed(home):
+    add(home, GOOD)
+    places = [home.crawls / "s", home.crawls / "s" / "followed", home.pages("s")]
+    left = [place / ".x.gz.99999.abcdef01.tmp" for place in places]
+    old = home.root / "bodies" / "ab" / ".abcd.gz.99999.abcdef01.tmp"
+    for path in [*left, old]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+    os.utime(old, (1, 1))
+    young = old.with_name(".another.tmp")  # of another source's crawl, maybe, of an earlier version
+    young.write_bytes(b"half")
+    add(home, GOOD)
+    assert not [path for path in [*left, old] if path.exists()]
+    assert young.exists()
+
+
+def test_a_body_is_written_where_the_lock_of_its_source_holds(home, monkeypatch):
+    begun = []
+
+    def killed(path, target):
+        begun.append(path)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", lambda *_, **__: None)
+        patch.setattr("pathlib.Path.replace", killed)
+        store = PageStore(home, "s")
+        with pytest.raises(KeyboardInterrupt):
+            store.add(GOOD)
+        store._lock.close()
+        store._journal.close()
+    assert begun[0].exists()
+    add(home, GOOD)
+    assert not list(home.root.rglob("*.tmp"))
 
 
 def test_two_at_a_time_are_refused(home):
