@@ -47,12 +47,28 @@ def assemble(lines: list[Line]) -> Act:
     """
     marked = any(line.classes & ARTICLES for line in lines)
     reader = _Reader(marked or any(line.classes & _TITLE for line in lines), marked)
-    for line, following, is_quoted in zip(
-        lines, [*lines[1:], None], quoted(lines, marked=marked), strict=True
+    announced = set() if marked else _announced(lines)
+    for place, (line, following, is_quoted) in enumerate(
+        zip(lines, [*lines[1:], None], quoted(lines, marked=marked), strict=True)
     ):
-        reader.quoting = is_quoted
+        reader.quoting = is_quoted or place in announced
         reader.take(line, following)
     return reader.act()
+
+
+def _announced(lines: list[Line]) -> set[int]:
+    """Return which lines name an article whose title follows: a page of one article of a treaty has both.
+
+    Between the two stands only what the article was called in other treaties.
+    """
+    found = set()
+    for place, line in enumerate(lines):
+        below = lines[place + 1 : place + 6]
+        if words.article(line.text) and line in below:
+            between = below[: below.index(line)]
+            if all(words.begins_with_article(other.text) for other in between):
+                found.add(place)
+    return found
 
 
 class _Reader:

@@ -85,6 +85,15 @@ def article(text: str) -> str | None:
     return _joined(found[1] or found[2]) if found else None
 
 
+def begins_with_article(text: str) -> bool:
+    """Tell whether a line begins with the name of an article, whatever follows.
+
+    >>> begins_with_article("Article 87 - EEC Treaty"), begins_with_article("In Article 87")
+    (True, False)
+    """
+    return bool(_ARTICLE.match(text))
+
+
 def marked_number(text: str) -> str | None:
     """Return the number in a line that markup calls an article's title; its language does not matter.
 

@@ -253,6 +253,19 @@ def test_a_part_of_an_act_without_its_title_keeps_its_articles(html: str) -> Non
     assert own_articles(clean(f"<html><body>{html[start:]}")) == whole
 
 
+def test_the_page_of_one_article_of_a_treaty_has_it_once() -> None:
+    lines = [
+        "Treaty on Lamps (consolidated version)", "Title VI: Common rules", "Section 1: Rules for lamps",
+        "Article 83", "Article 87 - Treaty on Bulbs (consolidated version)", "Article 87 - Treaty on Bulbs",
+        "Article 83", "1. Lamps burn.",
+    ]  # fmt: skip
+    body = "".join(f"<p>{line}</p>" for line in lines)
+    draft = clean(f"<div id='TexteOnly'><TXT_TE>{body}</TXT_TE></div>")
+    assert own_articles(draft) == ["83"]
+    assert text_of(draft, "Article 83").endswith("1. Lamps burn.")
+    assert draft.text.count("Article 83") == 2
+
+
 def test_footnotes_in_a_plain_preamble_are_no_recitals() -> None:
     note = "<p>(1) OJ No C 55, 13.5.1974, p. 43.</p>"
     preamble = "<p>The Council of the European Communities,</p><p>Having regard to the Treaty;</p>"
