@@ -14,7 +14,23 @@ from warehouse.identity import digest
 from warehouse.recipe import Strict
 
 SPIDERS = ("eurlex", "news", "blog", "site")
-READERS = ("beir", "folder", "html", "jsonl", "pdf", "table", "text", "warc")
+READERS = (
+    *(
+        "beir",
+        "docx",
+        "epub",
+        "folder",
+        "html",
+        "jsonl",
+        "pdf",
+        "pptx",
+        "rst",
+        "table",
+        "text",
+        "warc",
+        "xlsx",
+    ),
+)
 
 CELEX = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"  # with its version's date
 EURLEX = "eur-lex.europa.eu"
@@ -104,7 +120,24 @@ class Source(Strict):
     """
 
     spider: Literal["eurlex", "news", "blog", "site"] | None = None
-    reader: Literal["beir", "folder", "html", "jsonl", "pdf", "table", "text", "warc"] | None = None
+    reader: (
+        Literal[
+            "beir",
+            "docx",
+            "epub",
+            "folder",
+            "html",
+            "jsonl",
+            "pdf",
+            "pptx",
+            "rst",
+            "table",
+            "text",
+            "warc",
+            "xlsx",
+        ]
+        | None
+    ) = None
     start: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()

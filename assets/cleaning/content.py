@@ -84,6 +84,14 @@ def clean_content(
     )
 
 
+def blocks_in(html: str) -> list[Block]:
+    """Return the paragraphs (None, text) and headings (1 to 6, text) of a page, or a book's chapter."""
+    root = parsed(html)
+    body = root.find("body")
+    found = _Walker().blocks(root if body is None else body)
+    return [(level, text) for level, raw in found if (text := _clean(raw))]
+
+
 def _guessed(html: str, url: str, fetched: date | None) -> Any:
     """Return what trafilatura finds on a page that does not say its title or date itself, or None."""
     from trafilatura import extract_metadata

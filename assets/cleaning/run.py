@@ -10,19 +10,25 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from assets.cleaning.draft import MIN_WORDS, Draft, Unusable
+from assets.cleaning.epub import clean_epub
 from assets.cleaning.html import clean_html
 from assets.cleaning.language import detector, language_of
 from assets.cleaning.markdown import clean_markdown
+from assets.cleaning.office.docx import clean_docx
+from assets.cleaning.office.pptx import clean_pptx
+from assets.cleaning.office.xlsx import clean_xlsx
 from assets.cleaning.pdf import clean_pdf
 from assets.cleaning.plain import clean_beir, clean_text
+from assets.cleaning.rst import clean_rst
 from assets.cleaning.unicode import repaired, tidy
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.iso_dates import iso
+from warehouse.packages import KINDS
 from warehouse.pages import PASSING, media_type, read_body
 from warehouse.paths import Home
 
-CODE_VERSION = "10"
+CODE_VERSION = "11"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 _SHOWN = (
@@ -41,6 +47,15 @@ _PASSAGE = "application/x-beir+json"
 _VERSION = re.compile(
     r"(?<!\w)0\d{4}[A-Z]{1,2}\d{4}-(\d{4})(\d{2})(\d{2})(?!\d)"
 )  # CELEX of a consolidated text
+_FILES: dict[str, tuple[str, Callable[[bytes, str | None], Draft]]] = {
+    "application/pdf": ("PDF", lambda body, _: clean_pdf(body)),
+    "text/markdown": ("Markdown", clean_markdown),
+    "text/x-rst": ("reStructuredText", clean_rst),
+    KINDS[".docx"].media_type: ("DOCX", lambda body, _: clean_docx(body)),
+    KINDS[".epub"].media_type: ("EPUB", lambda body, _: clean_epub(body)),
+    KINDS[".pptx"].media_type: ("PPTX", lambda body, _: clean_pptx(body)),
+    KINDS[".xlsx"].media_type: ("XLSX", lambda body, _: clean_xlsx(body)),
+}
 _OF_AN_ACT = frozenset({"version", "meta", "journal"})
 
 
@@ -198,16 +213,15 @@ def _clean(page: dict[str, Any], body: bytes, content: str | None) -> Draft:
     kind = media_type(page["content_type"])
     if kind == _PASSAGE:
         return clean_beir(body)
-    if kind == "application/pdf":
-        return _caught("PDF", page, lambda: clean_pdf(body))
     if kind in {"text/html", "application/xhtml+xml"}:
         fetched = page.get("fetched_at")
         day = fetched.date() if fetched else None
         return _caught(
             "HTML", page, lambda: clean_html(body, page["content_type"], page["url"], content, day)
         )
-    if kind == "text/markdown":
-        return _caught("Markdown", page, lambda: clean_markdown(body, page["content_type"]))
+    if kind in _FILES:
+        name, clean = _FILES[kind]
+        return _caught(name, page, lambda: clean(body, page["content_type"]))
     if kind.startswith("text/"):
         return clean_text(body, page["content_type"])
     raise Unusable(f"no reader for {kind or 'an unknown type'}")

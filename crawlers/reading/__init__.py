@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from crawlers.items import Page
 from crawlers.reading import beir, folder, jsonl, pdf, table, text, warc
@@ -14,13 +15,18 @@ Reader = Callable[[Source], Iterator[Page]]
 
 READERS: dict[str, Reader] = {
     "beir": beir.read,
+    "docx": partial(folder.read_kinds, suffixes=(".docx",)),
+    "epub": partial(folder.read_kinds, suffixes=(".epub",)),
     "folder": folder.read,
     "html": folder.read_html,
     "jsonl": jsonl.read,
     "pdf": pdf.read,
+    "pptx": partial(folder.read_kinds, suffixes=(".pptx",)),
+    "rst": partial(folder.read_kinds, suffixes=(".rst",)),
     "table": table.read,
     "text": text.read,
     "warc": warc.read,
+    "xlsx": partial(folder.read_kinds, suffixes=(".xlsx",)),
 }
 
 

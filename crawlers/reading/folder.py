@@ -1,4 +1,4 @@
-"""A folder of documents: HTML, plain text, Markdown and PDF files, its subfolders included."""
+"""A folder of documents, with its subfolders: HTML, text, Markdown, RST, PDF, Office and EPUB files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from crawlers.items import Page
 from crawlers.reading.files import check_file, files_of, root_of, shown
 from warehouse.errors import InputError
 from warehouse.files import walk
+from warehouse.packages import KINDS, why_not
 from warehouse.pages import decode
 from warehouse.source import Source
 
@@ -18,8 +19,11 @@ TYPES = {
     ".htm": "text/html",
     ".txt": "text/plain",
     ".md": "text/markdown",
+    ".rst": "text/x-rst",
     ".pdf": "application/pdf",
+    **{suffix: kind.media_type for suffix, kind in KINDS.items()},
 }
+_PACKAGES = {kind.media_type: kind for kind in KINDS.values()}
 
 
 def read(source: Source) -> Iterator[Page]:
@@ -71,7 +75,7 @@ def _page(name: str, path: Path, source: Source) -> Page:
         return Page(url, url, content_type=kind, reason=f"cannot be read: {reason}")
     if wrong := _wrong(body, kind, limit):
         return Page(url, url, content_type=kind, reason=wrong)
-    fields = {} if kind == TYPES[".pdf"] else {"encoding": decode(body, kind)[1]}
+    fields = {"encoding": decode(body, kind)[1]} if kind.startswith("text/") else {}
     return Page(url, url, content_type=kind, last_modified=changed, body=body, fields=fields)
 
 
@@ -88,4 +92,5 @@ def _wrong(body: bytes, kind: str, limit: int) -> str | None:
         return f"larger than {limit} bytes"
     if kind == TYPES[".pdf"] and b"%PDF-" not in body[:1024]:
         return "not a PDF file"
-    return None
+    package = _PACKAGES.get(kind)
+    return why_not(body, package) if package else None

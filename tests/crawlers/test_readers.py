@@ -98,6 +98,7 @@ def test_folder_files(documents):
 
 def test_folder_files_that_cannot_be_used(documents):
     (documents / "table.docx").write_bytes(b"x")
+    (documents / "old.odt").write_bytes(b"x")
     (documents / "README").write_bytes(b"x")
     (documents / "empty.txt").touch()
     (documents / "wrong.pdf").write_bytes(b"<html>")
@@ -107,7 +108,8 @@ def test_folder_files_that_cannot_be_used(documents):
     (documents / os.fsdecode(b"m\xfcll.txt")).write_text("x")
     pages = read("folder", documents, page_bytes=1024)
     assert {url: page.reason for url, page in pages.items() if page.reason} == {
-        "table.docx": "unsupported file type: .docx",
+        "table.docx": "not a DOCX file",
+        "old.odt": "unsupported file type: .odt",
         "README": "unsupported file type: none",
         "empty.txt": "empty file",
         "wrong.pdf": "not a PDF file",

@@ -1,0 +1,122 @@
+"""EPUB books: the chapters in reading order, their headings as sections."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote
+from zipfile import ZipFile
+
+from assets.cleaning.content import Block, blocks_in
+from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.outline import Outline
+from assets.cleaning.titles import is_title, names_in
+from assets.cleaning.unicode import tidy
+from warehouse.iso_dates import iso
+from warehouse.packages import KINDS, why_not
+from warehouse.pages import decode
+
+_PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document"})
+_ENCRYPTION = "META-INF/encryption.xml"
+
+
+def clean_epub(body: bytes) -> Draft:
+    """Extract the text of a book: what its spine lists, in that order (EPUB 2 and 3).
+
+    Headings begin sections, their levels closed up over the whole book. Title, creators, date, language and
+    subjects are those of its package file.
+
+    Raises:
+        Unusable: encrypted, damaged, a bomb, no book, or without text.
+    """
+    if reason := why_not(body, KINDS[".epub"]):
+        raise Unusable(f"EPUB: {reason}")
+    with ZipFile(BytesIO(body)) as archive:
+        at = _package(archive)
+        package = _xml(archive, at)
+        chapters = list(_chapters(archive, package, posixpath.dirname(at)))
+    outline = _put_together(chapters)
+    said = _Said(package)
+    title = next((text for text in said.all("title") if is_title(text)), None)
+    published = next((day for text in said.all("date") if (day := iso(text))), None)
+    language = (said.all("language") or [""])[0][:2].lower()
+    metadata = {"date_source": "file" if published else "none", "publisher": ", ".join(said.all("publisher"))}
+    return Draft(
+        text=outline.text,
+        title=title or (outline.sections[0]["heading"] if outline.sections else outline.text[:80]),
+        published_at=published,
+        language=language if language.isalpha() else None,
+        authors=tuple(dict.fromkeys(name for text in said.all("creator") for name in names_in(text))),
+        keywords=tuple(dict.fromkeys(said.all("subject"))),
+        sections=tuple(outline.sections),
+        metadata={name: value for name, value in metadata.items() if value},
+        repaired=True,
+    )
+
+
+def _package(archive: ZipFile) -> str:
+    roots = _xml(archive, KINDS[".epub"].part).xpath("//*[local-name() = 'rootfile']/@full-path")
+    if not roots or str(roots[0]) not in archive.namelist():
+        raise Unusable("EPUB: its container names no package file that is there")
+    return str(roots[0])
+
+
+def _chapters(archive: ZipFile, package: Any, folder: str) -> Iterator[list[Block]]:
+    """Yield the blocks of each chapter; one that is listed and missing is no text that was read."""
+    items = {node.get("id"): node for node in package.xpath("//*[local-name() = 'manifest']/*")}
+    locked = _encrypted(archive)
+    names = set(archive.namelist())
+    for reference in package.xpath("//*[local-name() = 'spine']/*/@idref"):
+        item = items.get(str(reference))
+        if item is None or item.get("media-type") not in _PAGES:
+            continue
+        name = posixpath.normpath(posixpath.join(folder, unquote((item.get("href") or "").partition("#")[0])))
+        if name in locked:
+            raise Unusable("EPUB: encrypted: its chapters are locked by a shop (DRM)")
+        if name not in names:
+            raise Unusable(f"EPUB: damaged: the chapter {name} is not there")
+        html, _ = decode(archive.read(name), "application/xhtml+xml")
+        if html.strip():
+            yield blocks_in(html)
+
+
+def _encrypted(archive: ZipFile) -> set[str]:
+    if _ENCRYPTION not in archive.namelist():
+        return set()
+    found = _xml(archive, _ENCRYPTION).xpath("//*[local-name() = 'CipherReference']/@URI")
+    return {unquote(str(name)) for name in found}
+
+
+def _put_together(chapters: list[list[Block]]) -> Outline:
+    blocks = [block for chapter in chapters for block in chapter]
+    levels = sorted({level for level, _ in blocks if level is not None})
+    outline = Outline()
+    for level, text in blocks:
+        if level is None:
+            outline.add(text)
+        else:
+            outline.begin(text, levels.index(level) + 1)
+    if not outline.closed().text:
+        raise Unusable("EPUB: no text: images only")
+    return outline
+
+
+def _xml(archive: ZipFile, name: str) -> Any:
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    return etree.fromstring(archive.read(name), parser)
+
+
+class _Said:
+    """What the package file says of the book, in the names of Dublin Core."""
+
+    def __init__(self, package: Any) -> None:
+        self._package = package
+
+    def all(self, name: str) -> list[str]:
+        """Return all that is said under one name."""
+        found = self._package.xpath("//*[local-name() = 'metadata']//*[local-name() = $name]", name=name)
+        return [text for node in found if (text := tidy(" ".join("".join(node.itertext()).split())))]

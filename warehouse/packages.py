@@ -1,0 +1,69 @@
+"""Office and EPUB files, ZIP archives of XML: which of them can be used, and why the others cannot."""
+
+from __future__ import annotations
+
+import zlib
+from io import BytesIO
+from typing import NamedTuple
+from zipfile import BadZipFile, ZipFile
+
+MAX_UNPACKED = 300_000_000  # bytes of all parts together
+MAX_PARTS = 20_000
+_OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the container of Office before 2007, and of encrypted files
+_XML = (".xml", ".rels", ".opf", ".ncx", ".xhtml")
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+
+
+class Kind(NamedTuple):
+    """One kind of package: what people call it, its media type, and a part that each of them has."""
+
+    name: str
+    media_type: str
+    part: str
+
+
+KINDS = {
+    ".docx": Kind("DOCX", f"{_OFFICE}wordprocessingml.document", "[Content_Types].xml"),
+    ".epub": Kind("EPUB", "application/epub+zip", "META-INF/container.xml"),
+    ".pptx": Kind("PPTX", f"{_OFFICE}presentationml.presentation", "[Content_Types].xml"),
+    ".xlsx": Kind("XLSX", f"{_OFFICE}spreadsheetml.sheet", "[Content_Types].xml"),
+}
+
+
+def why_not(body: bytes, kind: Kind) -> str | None:
+    """Say why a file cannot be used: encrypted, truncated, damaged, a bomb, none of its kind; None if it can.
+
+    What a part unpacks to is bounded by what the archive declares: more of it is an error when it is read.
+    """
+    if body.startswith(_OLD):
+        return "encrypted, or of an Office before 2007: save it anew, without a password"
+    if not body.startswith(b"PK"):
+        return f"not {_a(kind.name)} file"
+    try:
+        with ZipFile(BytesIO(body)) as archive:
+            return _wrong(archive, kind)
+    except BadZipFile:
+        return "truncated or damaged: its list of parts cannot be read"
+    except (zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
+        return f"damaged: {error}"
+
+
+def _wrong(archive: ZipFile, kind: Kind) -> str | None:
+    parts = archive.infolist()
+    if len(parts) > MAX_PARTS:
+        return f"more than {MAX_PARTS} parts: {len(parts)}"
+    if sum(part.file_size for part in parts) > MAX_UNPACKED:
+        return f"unpacks to more than {MAX_UNPACKED // 1_000_000} MB"
+    if any(part.flag_bits & 1 for part in parts):
+        return "encrypted: it asks for a password"
+    if kind.part not in archive.namelist():
+        return f"not {_a(kind.name)} file: it has no {kind.part}"
+    for part in parts:
+        # Entities nest a small file into gigabytes; Office's standard forbids what declares them.
+        if part.filename.lower().endswith(_XML) and b"<!ENTITY" in archive.read(part).replace(b"\0", b""):
+            return f"it declares XML entities, in {part.filename}"
+    return None
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0] in 'EX' else 'a'} {name}"
