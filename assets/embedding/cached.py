@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,8 +24,9 @@ from warehouse.paths import Home
 from warehouse.segments import UNKNOWN
 from warehouse.vectors import VectorCache
 
-FLUSH = 256  # texts a segment: what a kill can cost at most, unless more are computed together
-STEP = 64  # texts between two words of progress, the same
+FLUSH = 256  # texts a segment, unless more are computed together
+FLUSH_SECONDS = 5.0  # after which what is finished is kept, however few they are: what a kill can cost
+STEP = 64  # texts between two words of progress, unless more are computed together or they take too long
 
 Told = Callable[[int, int], None]
 
@@ -51,6 +53,7 @@ class CachedEmbedder:
         self.home = home
         self._say = say
         self._recognised = False  # an api's model as the one whose vectors are kept
+        self._step = self._together  # texts; of a slow model as few as can be, so that a kill costs few
 
     @property
     def embedder(self) -> Embedder:
@@ -118,7 +121,8 @@ class CachedEmbedder:
     def embed(self, texts: Sequence[str], progress: Told | None = None) -> Embedded:
         """Embed texts that are already prefixed, each distinct one once.
 
-        What is finished is kept after every FLUSH texts. Processes that embed the same wait for each other.
+        What is finished is kept after every FLUSH texts and FLUSH_SECONDS. Processes that embed the same wait
+        for each other.
         """
         if not texts:
             return Embedded(np.zeros((0, 0), np.float32), 0)
@@ -169,17 +173,29 @@ class CachedEmbedder:
         if not len(rows):
             return there.vectors, 0
         parts: list[Matrix] = []
-        size = max(STEP, self._together)
+        done = kept = 0
+
+        def keep() -> None:
+            nonlocal kept
+            if done > kept:
+                part, kept_before, kept = rows[kept:done], kept, done
+                tokens = None if counts is None else counts[batch[part]].astype(np.int32)
+                vectors = np.concatenate(parts)[kept_before:]
+                self.cache.put([hashes[row] for row in part.tolist()], vectors, tokens)
+
+        begin = time.monotonic()
         try:
-            for first in range(0, len(rows), size):
-                tell(int(len(batch) - len(rows) + first))
-                step = batch[rows[first : first + size]].tolist()
-                parts.append(self._vectors([texts[at] for at in step], len(keys)))
+            while done < len(rows):
+                tell(int(len(batch) - len(rows) + done))
+                step = batch[rows[done : done + self._step]].tolist()
+                parts.append(self._timed([texts[at] for at in step], len(keys)))
+                done += len(step)
+                if time.monotonic() - begin >= FLUSH_SECONDS:
+                    keep()
+                    begin = time.monotonic()
         finally:  # what came before a failure is kept too: a server was paid for it
-            new = np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
-            done = rows[: len(new)]
-            tokens = None if counts is None else counts[batch[done]].astype(np.int32)
-            self.cache.put([hashes[row] for row in done.tolist()], new, tokens)
+            keep()
+        new = np.concatenate(parts)
         result = there.vectors if there.known.any() else np.zeros((len(batch), new.shape[1]), np.float32)
         result[rows] = new
         return result, len(rows)
@@ -188,6 +204,15 @@ class CachedEmbedder:
     def _together(self) -> int:
         """How many texts are computed or sent at once."""
         return self.recipe.batch_size * (AT_ONCE if self.recipe.api is not None else 1)
+
+    def _timed(self, texts: list[str], of: int) -> Matrix:
+        """Compute vectors, and set how many texts are computed in the next step by how long it took."""
+        begin = time.monotonic()
+        vectors = self._vectors(texts, of)
+        in_time = int(len(texts) * FLUSH_SECONDS / max(time.monotonic() - begin, 1e-9))
+        most = max(STEP, self._together)
+        self._step = max(self._together, min(most, in_time // self._together * self._together))
+        return vectors
 
     def _vectors(self, texts: list[str], of: int) -> Matrix:
         """Compute vectors; ``of`` texts in all, which decides what is worth loading."""

@@ -403,6 +403,40 @@ def test_a_killed_process_leaves_every_finished_batch(
     assert found.computed == len(asked) == 400 - kept, "no finished batch is computed again"
 
 
+SLOW = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from assets.embedding import cached
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe
+from warehouse.paths import Home
+cached.FLUSH_SECONDS = 0.0  # as if each step took longer
+steps = []
+def vectors(self, texts, of):
+    steps.append(len(texts))
+    if len(steps) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return np.ones((len(texts), 4), np.float32)
+CachedEmbedder._vectors = vectors
+recipe = EmbedderRecipe(model="all-MiniLM-L6-v2", overflow="truncate")
+CachedEmbedder(recipe, Home(Path(sys.argv[1]))).passages([f"Ferry {n} sails." for n in range(100)])
+"""
+
+
+def test_each_kill_of_a_slow_embedder_is_further_than_the_one_before(
+    tmp_path: Path, weights: Callable[[str], Path]
+) -> None:
+    weights(MINILM)
+    kept = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", SLOW, str(tmp_path)], cwd=ROOT, check=False)
+        assert done.returncode == -signal.SIGKILL
+        paths = (tmp_path / "cache" / "vectors").glob("*/*.parquet")
+        kept.append(sum(len(read_parquet(path)) for path in paths))
+    assert kept == [32, 64], "two steps of the 16 texts that are computed together"
+
+
 def test_two_processes_embed_each_text_once(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights(MINILM)
     code = KILLED.replace("* 30 for n in range(400)", "for n in range(64)").replace(
