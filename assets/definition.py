@@ -13,6 +13,7 @@ from assets.stage import Check, Outcome, Progress, Stage, Work, build_key, build
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
 from warehouse.identity import digest
+from warehouse.leftovers import marked
 from warehouse.paths import home
 from warehouse.spending import Purses
 from warehouse.tables import FILES, sync, using, write_crawls, write_llm_calls
@@ -97,13 +98,14 @@ def as_asset(
         if not keys:
             # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
             context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
-        for outcome in build_keys(stage, [key for key in context.partition_keys if key in keys], work):
-            outcomes.append(outcome)
-            options.report(outcome)
-            for event in _events(stage, outcome, work, cursor):
-                context.log_event(event)
-            if outcome.error:
-                context.log.error(f"{outcome.key}: {outcome.error}")
+        with marked(work.home):
+            for outcome in build_keys(stage, [key for key in context.partition_keys if key in keys], work):
+                outcomes.append(outcome)
+                options.report(outcome)
+                for event in _events(stage, outcome, work, cursor):
+                    context.log_event(event)
+                if outcome.error:
+                    context.log.error(f"{outcome.key}: {outcome.error}")
         work.close()
         sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
         if stage.name in ASKING and any(outcome.computed for outcome in outcomes):
@@ -145,7 +147,8 @@ def _one_by_one(
         options: RunOptions = context.resources.options
         work = Work(home(), options.progress, purses=options.purses, sound=options.sound, dagster=context)
         cursor = context.instance.event_log_storage.get_maximum_record_id()
-        outcome = build_key(stage, context.partition_key, work, again=options.again)
+        with marked(work.home):
+            outcome = build_key(stage, context.partition_key, work, again=options.again)
         options.report(outcome)
         sync_records(work)
         _raise_failures(stage, [outcome])

@@ -22,6 +22,7 @@ from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
 from orchestration.telling import told
 from warehouse.errors import LockedError
+from warehouse.leftovers import marked
 from warehouse.paths import Home
 from warehouse.spending import Purses
 
@@ -106,6 +107,7 @@ class Driver:
         with (
             noted_interrupts() as interrupted,
             alone(self.home, self.progress),
+            marked(self.home),
             plain_failures(self.home.dagster),
             shared_engines(),
             opened_instance(self.home.dagster) as instance,
