@@ -11,7 +11,7 @@ from assets.chunks import corpus_documents, corpus_duplicates
 from assets.pages import fingerprint
 from assets.stage import Built, Check, Need, Stage, Work
 from evals.gold import in_first_copies, places_of, resolve
-from evals.grid import Grid, QuestionSet
+from evals.grid import Grid
 from evals.question_files import read_beir, read_yaml
 from warehouse.identity import digest, sha256_file
 from warehouse.parquet import frame, write_parquet
@@ -78,7 +78,7 @@ class Questions(Stage):
             copies = {doc: texts[first] for doc, first in links.select("doc_id", "duplicate_of").iter_rows()}
         rows = [
             {**row, "evidence": in_first_copies([resolve(item, by_url) for item in row["evidence"]], copies)}
-            for row in _read(self.grid.sets[key], self._source_of(key))
+            for row in self.written(key)
         ]
         questions = frame(rows, QUESTIONS)
         write_parquet(questions, folder / "questions.parquet")
@@ -92,6 +92,18 @@ class Questions(Stage):
             **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
         return Built(digest(rows), meta, tuple(checks.values()))
+
+    def written(self, key: str) -> list[dict[str, Any]]:
+        """Read a set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+        Raises:
+            InputError: all errors of its file.
+        """
+        one, source = self.grid.sets[key], self._source_of(key)
+        if one.beir is None:
+            return read_yaml(one.path)
+        rows = read_beir(one.path, one.beir.split, one.beir.name)
+        return [{**row, "evidence": [{**item, "source": source} for item in row["evidence"]]} for row in rows]
 
     def _source_of(self, key: str) -> str | None:
         """Return the source that reads the corpus of a BEIR set's own folder: its qrels mean no other's."""
@@ -135,11 +147,3 @@ def _check(name: str, found: list[str], told: str) -> Check:
     first = f", first {found[0]}" if found else ""
     metadata = {"count": len(found), "found": found[:50]}
     return Check(name, not found, f"{len(found)} {told}{first}", metadata, severe=False)
-
-
-def _read(question_set: QuestionSet, source: str | None) -> list[dict[str, Any]]:
-    """Read a set; ``source`` is where the documents are that the grades of a BEIR folder name."""
-    if question_set.beir is None:
-        return read_yaml(question_set.path)
-    rows = read_beir(question_set.path, question_set.beir.split, question_set.beir.name)
-    return [{**row, "evidence": [{**item, "source": source} for item in row["evidence"]]} for row in rows]

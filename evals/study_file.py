@@ -198,19 +198,28 @@ def find_study(name: str) -> Study:
     """Return the study of that name or path.
 
     Raises:
+        InputError: there is none, or it cannot be used.
+    """
+    return read_study(study_path(name))
+
+
+def study_path(name: str) -> Path:
+    """Return the path of the study file of that name or path.
+
+    Raises:
         InputError: there is none; says which there are.
     """
     if name.endswith((".yaml", ".yml")) or Path(name).is_file():
-        return read_study(Path(name))
+        return Path(name)
     path = study_folder() / f"{name}.yaml"
     if path.is_file():
-        return read_study(path)
+        return path
     for candidate in sorted(study_folder().glob("*.yaml")):
         if candidate.name.endswith(".questions.yaml"):
             continue
         marked_name = _name_of(candidate)
         if marked_name == name:
-            return read_study(candidate)
+            return candidate
     known = [p.stem for p in sorted(study_folder().glob("*.yaml")) if not p.name.endswith(".questions.yaml")]
     raise InputError(f"there is no study {name!r}; {instead(name, known)}, or give the path of a study file")
 

@@ -105,15 +105,16 @@ def init(
 @plainly
 def check(study: StudyArgument) -> None:
     """Check a study file, its question files and paths: all errors at once, and nothing is run."""
-    from evals.grid import read_questions_of
+    from evals.checking import check_study
+    from evals.study_file import study_path
 
-    found = _study(study)
-    questions = len(read_questions_of(found))
-    for warning in _cut_off(found):
+    path = study_path(study)
+    found = check_study(path, Home(Settings().home.expanduser().absolute()))
+    for warning in found.warnings:
         say(f"warning: {warning}")
     say(
-        f"{found.path}: good. {len(found.cells())} cells, {questions} questions, "
-        f"{len(found.metrics)} metrics."
+        f"{path}: good. {len(found.study.cells())} cells, {found.questions} questions, "
+        f"{len(found.study.metrics)} metrics."
     )
 
 
@@ -123,7 +124,7 @@ def run(study: StudyArgument) -> int:
     """Bring a study up to date, write its report, show its leaderboard."""
     found = _study(study)
     where = _home()
-    _check_questions(found)
+    _look_ahead(found)
     report = _walk(found, where)
     _summary(report)
     if not any(
@@ -272,23 +273,14 @@ def _study_with(source: str) -> Study:
     )
 
 
-def _check_questions(study: Study) -> None:
-    """Read the question files before anything is crawled: a typo must not cost a crawl."""
+def _look_ahead(study: Study) -> None:
+    """Read the question files, for a typo must not cost a crawl; tell of models that cannot be asked."""
+    from evals.checking import unreachable_models
     from evals.grid import read_questions_of
 
     read_questions_of(study)
-
-
-def _cut_off(study: Study) -> list[str]:
-    """Say of which sources of files a limit cuts a part off."""
-    from crawlers.reading import cut
-    from evals.grid import Grid
-
-    found = []
-    for name, source in Grid([study]).build.sources.items():
-        if limit := cut(source):
-            found.append(f"{study.path}: source {name}: {limit} cuts off the rest of {source.path}")
-    return found
+    for reason in unreachable_models(study):
+        say(f"warning: {reason}; its cells will have no answers")
 
 
 def _walk(
