@@ -8,7 +8,7 @@ DATA ?= ../shared/data
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact clean distclean
+.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-defaults clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 
 
 bench-scifact: $(READY) ## make the table of docs/retrieval-results.md anew (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.scifact $(DATA)/scifact
+
+bench-defaults: $(READY) ## measure the defaults of bm25 and hybrid over several collections (DATA=folder with beir-small, scifact, xquad, …)
+	@$(BIN)/python -m benchmarks.defaults $(DATA)
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi

@@ -40,10 +40,12 @@ SIZES: dict[str, dict[str, Any]] = {
     "tokens-64": {"tokens": {"size": 64, "overlap": 0}},
 }
 ALONE = """
+bm25-plain: {bm25: {k: 100, tokenizer: plain, function_words: keep}}
 bm25-lemmatised: {bm25: {k: 100, tokenizer: lemmatised}}
 fulltext: {fulltext: {k: 100}}
 hybrid: {hybrid: {k: 100}}
-hybrid-linear: {hybrid: {k: 100, reranker: linear}}
+lancedb: {lancedb: {k: 100}}
+lancedb-linear: {lancedb: {k: 100, reranker: linear}}
 graph: {graph: {of: {dense: {k: 100}}, k: 100}}
 graph-adds: {graph: {of: {dense: {k: 100}}, k: 100, similarity: 0.5, add: 20}}
 chain:

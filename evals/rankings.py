@@ -92,7 +92,7 @@ class Rankings(Stage):
             embedder = study.embedders[cell.embedder]
             found[f"queries.{cell.embedder}"] = embedder.query_revision()
         if recipe.recipe.needs_tuning:
-            found[f"tuning.{cell.study}"] = digest([study.tuning_metric.name, TUNING])
+            found[f"tuning.{cell.study}"] = digest([[metric.name for metric in study.tuning_metrics], TUNING])
         return found
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
@@ -115,7 +115,7 @@ class Rankings(Stage):
             known = read_questions(set_artifacts[len(asked_sets) :], work)
             train = apart(known, questions)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
-            metric = study.tuning_metric
+            metric = tuning_metric(study, train)
             tuning = recipe.tuned(_cases(recipe, train, metric, embedder, kit), index, metric)
             recipe = tuning.tuned
             tuned["tuned"] = [one._asdict() for one in tuning.chosen]
@@ -180,15 +180,24 @@ def _write(asked: list[Asked], losses: list[dict[str, Any]], folder: Path) -> No
         write_parquet(frame(rows, schema), folder / f"{name}.parquet")
 
 
+def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
+    """Return the metric by which weights are chosen on these train questions.
+
+    Raises:
+        InputError: none can be asked of any of them.
+    """
+    rows = train.to_dicts()
+    for metric in study.tuning_metrics:
+        if any(map(metric.applies, rows)):
+            return metric
+    raise InputError("no train question has evidence: there is nothing to tune on")
+
+
 def _cases(
     recipe: Any, questions: pl.DataFrame, metric: RetrievalMetric, embedder: CachedEmbedder, kit: Kit
 ) -> list[TrainCase]:
     """Return the train questions that the metric can be asked of, each with what it should find."""
     answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
-    if not len(answerable):
-        raise InputError(
-            f"no train question has evidence that {metric.name} can measure: there is nothing to tune on"
-        )
     texts = answerable["question"].to_list()
     vectors = embedder.queries(texts).vectors if recipe.recipe.needs_vector else [None] * len(texts)
     return [

@@ -211,10 +211,13 @@ class Study(BuildHalf):
         ]
 
     @property
-    def tuning_metric(self) -> RetrievalMetric:
-        """By what weights are chosen: the first of the study's metrics that measures rankings, or nDCG@10."""
-        found = (get_metric(name) for name in (*self.metrics, "ndcg@10"))
-        return next(metric for metric in found if isinstance(metric, RetrievalMetric))
+    def tuning_metrics(self) -> tuple[RetrievalMetric, ...]:
+        """By what weights are chosen: the first of these that applies to any train question.
+
+        They are the study's own that measure rankings, in their order, and nDCG@10.
+        """
+        found = (get_metric(name) for name in dict.fromkeys((*self.metrics, "ndcg@10")))
+        return tuple(metric for metric in found if isinstance(metric, RetrievalMetric))
 
     def rankings(self) -> list[str]:
         """Return the keys of the rankings that the cells need, each once."""

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from orchestration.template_languages import language_of, lines_for
 from warehouse.errors import InputError
 
 STUDY = """\
@@ -27,16 +28,12 @@ chunkings: # windows in tokens of the embedder, and how much neighbours share
   # sections: {{structure: {{limit: 256, prefix_heading: true}}}}   # docs/chunking.md has eight ways
 
 embedders:
-  minilm: {{model: all-MiniLM-L6-v2, max_tokens: 512}}
+  {embedder}
 
 retrievers:
-  bm25: {{bm25: {{k: 50}}}}
+  bm25: {bm25}
   dense: {{dense: {{k: 50}}}}
-  rrf:
-    fuse:
-      rrf: {{k: 60}}
-      of: [{{bm25: {{k: 100}}}}, {{dense: {{k: 100}}}}]
-      k: 50
+  hybrid: {hybrid} # the scores of both, added
   # What a question says of dates and names narrows the documents (docs/understanding.md), and the neighbours
   # of what is found are delivered with it (docs/retrieval.md):
   # narrowed: [{{time_frame: {{}}}}, {{entities: {{}}}}, {{dense: {{k: 50}}}}, {{neighbours: {{n: 1}}}}]
@@ -46,7 +43,7 @@ generators:
   # A model of your own, through LiteLLM; set the provider's key in the environment:
   # gpt: {{llm: {{model: openai/gpt-4o-mini, temperature: 0}}}}
 
-# restrict: {{gpt: {{retrievers: [rrf], sample: 20}}}}   # ask a costly model a sample, in some cells only
+# restrict: {{gpt: {{retrievers: [hybrid], sample: 20}}}}   # ask a costly model a sample, in some cells only
 # budget: {{usd: 5}}
 
 questions:
@@ -90,10 +87,22 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
     name, what, source, url = _described(target)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(
-        STUDY.format(name=name, what=what, source=source, file=output, questions=questions.name)
+        STUDY.format(
+            name=name,
+            what=what,
+            source=source,
+            file=output,
+            questions=questions.name,
+            **lines_for(_language_of(target)),
+        )
     )
     questions.write_text(QUESTIONS.format(name=name, what=what, url=url))
     return [output, questions]
+
+
+def _language_of(target: str) -> str | None:
+    folder = Path(target).expanduser()
+    return language_of(folder) if folder.is_dir() else None
 
 
 def _described(target: str) -> tuple[str, str, str, str]:

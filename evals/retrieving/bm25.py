@@ -19,7 +19,9 @@ DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 
 
 class Bm25(Retriever):
-    """BM25 (Robertson et al., TREC-3, 1994); okapi, plus and l are equal to rank-bm25 0.2.2.
+    """BM25 (Robertson et al., TREC-3, 1994); okapi, plus and l are equal to rank-bm25 0.2.2, on plain words.
+
+    What is not said is what measured best over several collections (docs/retrieval-results.md).
 
     Only chunks that hold a word of the question are returned: rank-bm25 gives 0, or in BM25+ a constant, to
     all the others, which would fill a ranking with chunks that nothing speaks for. A word that the question
@@ -33,13 +35,13 @@ class Bm25(Retriever):
     delta: plus and lower_bounded (default 1) and l (default 0.5) only; the least that a present word adds
     tokenizer: plain (lower-cased words), stemmed (Snowball) or lemmatised (simplemma); both by `language`
     function_words: keep | drop articles, pronouns and the like of `language`; unless said otherwise dropped
-        with lemmatised, kept with the others. Dropped, a question of nothing else finds nothing
+        in English, kept in German. Dropped, a question of nothing else finds nothing
     title: how often the words of a chunk's document's title are counted beside those of the chunk itself
     expand: search words of like meaning, too
     feedback: search words of the best chunks of a first search, too
     """
 
-    code_version: ClassVar[str] = "3"
+    code_version: ClassVar[str] = "4"
 
     k: Depth = 10
     variant: Variant = "okapi"
@@ -47,7 +49,7 @@ class Bm25(Retriever):
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.25
     delta: Annotated[float, Field(ge=0, le=100)] | None = None
-    tokenizer: Tokenizer = "plain"
+    tokenizer: Tokenizer = "stemmed"
     language: Language = "english"
     function_words: Literal["keep", "drop"] | None = None
     title: Annotated[int, Field(ge=0, le=10)] = 0
@@ -83,7 +85,7 @@ class Bm25(Retriever):
     @property
     def _wording(self) -> Wording:
         said = self.function_words
-        kept = self.tokenizer != "lemmatised" if said is None else said == "keep"
+        kept = self.language != "english" if said is None else said == "keep"
         return Wording(self.tokenizer, self.language, kept)
 
     def _model(self, index: OpenIndex) -> Bm25Scores:

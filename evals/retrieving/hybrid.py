@@ -1,101 +1,83 @@
-"""LanceDB's own hybrid search: its vector search and its full-text search, joined by its rerankers."""
+"""BM25 and dense search, their normalised scores added: the fusion that measured best without being tuned."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Scores, nothing
+from evals.retrieving.bm25 import Bm25
+from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
 from evals.retrieving.dense import Dense
-from evals.retrieving.fulltext import matching
+from evals.retrieving.fusing import Fuse
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.normalising import Normalisation
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from lancedb.rerankers import Reranker
-
-WEIGHTS = {"linear": 0.7, "mrr": 0.5}  # of the vector search, as LanceDB has them
+LANCEDBS = ("reranker", "constant", "fill")
 
 
 class Hybrid(Retriever):
-    """Vector and full-text search, joined by LanceDB's rerankers that need no model of their own.
+    """The sum of the scores of `bm25` and `dense`, each brought to one scale among its own candidates.
 
-    Those that do read question and passage together: `cross_encoder` around a `hybrid` is one.
+    The same as `fuse: {weighted: {normalise}, of: [{bm25: {k: depth}}, {dense: {k: depth}}]}`, in one word.
 
-    reranker: rrf (`RRFReranker`: sum of 1 / (rank + constant)) | linear (`LinearCombinationReranker`:
-        weight * vector score + (1 - weight) * full-text score, each brought to 0..1 among its candidates;
-        what one side lacks counts as `1 - fill` there) | mrr (`MRRReranker`: weight / rank in the vector
-        search + (1 - weight) / rank in the full-text search)
-    constant: rrf only; 60 in the paper of Cormack et al. (2009)
-    weight: linear and mrr only; share of the vector search; LanceDB's own default for each, 0.7 and 0.5,
-        unless said otherwise
-    fill: linear only; LanceDB's penalty, 1 for a score of 0
-    depth: candidates of each side, or `k` where that is more
-
-    The ranking is that of `table.search(query_type="hybrid")`, but for ties: LanceDB leaves open how it
-    orders equal scores, and which of them it cuts off, while its rerankers count ranks. So both sides are
-    searched by themselves and put in order, ties by chunk id, before LanceDB's reranker joins them.
+    bm25, dense: parameters of the arms
+    weight: share of the dense arm
+    normalise: min_max | z_score | sum (`fuse` says how)
+    depth: candidates of each arm, or `k` where that is more; the last one sets the scale's lower end
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
 
     k: Depth = 10
-    reranker: Literal["rrf", "linear", "mrr"] = "rrf"
-    constant: Annotated[int, Field(ge=1, le=10_000)] = 60
-    weight: Annotated[float, Field(ge=0, le=1)] | None = None
-    fill: Annotated[float, Field(ge=0, le=1)] = 1.0
-    depth: Depth = 100
+    bm25: Bm25 = Field(default_factory=Bm25)
+    dense: Dense = Field(default_factory=Dense)
+    weight: Annotated[float, Field(ge=0, le=1)] = 0.5
+    normalise: Normalisation = "min_max"
+    depth: Depth = 1_000
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_not_lancedbs(cls, given: Any) -> Any:
+        if isinstance(given, dict) and any(name in given for name in LANCEDBS):
+            raise ValueError(
+                "LanceDB's rerankers are those of `lancedb`, as in {lancedb: {reranker: linear}}"
+            )
+        return given
+
+    @model_validator(mode="after")
+    def _says_its_depth_once(self) -> Self:
+        for name in ("bm25", "dense"):
+            arm = getattr(self, name)
+            if arm.k != type(arm)().k:  # a recipe that is written out says the default
+                raise ValueError(f"`depth` says how many candidates an arm has: leave `k` of `{name}` out")
+        return self
 
     @property
     def needs_vector(self) -> bool:
         """Always."""
         return True
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Search both ways and join.
+    def versions(self) -> list[str]:
+        """Return its own version and those of its arms."""
+        return [self.code_version, *self._fusion.versions()]
 
-        Raises:
-            ValueError: the question has no vector.
-        """
+    def rank(self, query: Query, index: OpenIndex) -> Ranking:
+        """Search both ways and add the scores."""
         if not len(index) or not query.text.strip():
             return nothing()
-        if query.vector is None:
-            raise ValueError("hybrid retrieval needs the question's vector")
+        return self._fusion.rank(query, index)
+
+    @cached_property
+    def _fusion(self) -> Fuse:
         depth = max(self.depth, self.k)
-        vectors = Dense(k=depth).rank(query, index)
-        words = matching(query, index, depth)
-        if query.trace:
-            query.trace.note("hybrid/vector", "arm", vectors)
-            query.trace.note("hybrid/fulltext", "arm", words)
-        joined = self._reranker().rerank_hybrid(
-            query.text,
-            _table(vectors, "_distance", 1 - vectors.scores),
-            _table(words, "_score", words.scores),
+        arms = [{name: {**getattr(self, name).model_dump(), "k": depth}} for name in ("bm25", "dense")]
+        return Fuse.model_validate(
+            {
+                "weighted": {"normalise": self.normalise},
+                "of": arms,
+                "weights": (1 - self.weight, self.weight),
+                "k": self.k,
+            }
         )
-        rows = joined["_rowid"].to_numpy().astype(np.int64)
-        found = Ranking.best(rows, joined["_relevance_score"].to_numpy().astype(np.float64), self.k)
-        if query.trace:
-            query.trace.note("hybrid", "fuse", found)
-        return found
-
-    def _reranker(self) -> Reranker:
-        from lancedb.rerankers import LinearCombinationReranker, MRRReranker, RRFReranker
-
-        if self.reranker == "rrf":
-            return RRFReranker(K=self.constant, return_score="all")
-        weight = WEIGHTS[self.reranker] if self.weight is None else self.weight
-        if self.reranker == "mrr":
-            return MRRReranker(weight, 1 - weight, return_score="all")
-        return LinearCombinationReranker(weight=weight, fill=self.fill, return_score="all")
-
-
-def _table(ranking: Ranking, column: str, values: Scores) -> pa.Table:
-    """Return a ranking as a hybrid search hands it to its reranker: with values from 0 to 1."""
-    import pyarrow as pa
-
-    if len(values):
-        spread = values.max() - values.min()
-        values = (values - values.min()) / spread if spread else np.zeros(len(values), np.float64)
-    return pa.table({"_rowid": ranking.rows.astype(np.uint64), column: values.astype(np.float32)})

@@ -21,6 +21,7 @@ from evals.retrieving.fusing import Fuse
 from evals.retrieving.graph import Graph, GraphRanked
 from evals.retrieving.hybrid import Hybrid
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.lancedb_hybrid import LanceHybrid
 from evals.retrieving.metadata import Metadata
 from evals.retrieving.nothing import Nothing
 from evals.retrieving.ordering import DocumentOrder, GroupByDocument, LostInTheMiddle, RecentFirst
@@ -35,6 +36,7 @@ RETRIEVERS: dict[str, type[Retriever]] = {
     "metadata": Metadata,
     "recency": Recency,
     "hybrid": Hybrid,
+    "lancedb": LanceHybrid,
     "fuse": Fuse,
     "cross_encoder": CrossEncoded,
     "graph": GraphRanked,

@@ -75,8 +75,10 @@ RETRIEVERS: dict[str, Any] = {
     "slow recency": {"recency": {"decay": 0.0001}},
     "no recency": {"recency": {"decay": 0}},
     "hybrid": {"hybrid": {}},
-    "linear hybrid": {"hybrid": {"reranker": "linear", "weight": 0.4}},
-    "mrr hybrid": {"hybrid": {"reranker": "mrr"}},
+    "hybrid of z-scores": {"hybrid": {"normalise": "z_score", "weight": 0.3, "bm25": {"language": "german"}}},
+    "lancedb": {"lancedb": {}},
+    "linear lancedb": {"lancedb": {"reranker": "linear", "weight": 0.4}},
+    "mrr lancedb": {"lancedb": {"reranker": "mrr"}},
     "expand": {"bm25": {"expand": {"words": 2, "similarity": 0.2}}},
     "z of ages": {  # scores of recency near 1e-300, whose squares are 0
         "fuse": {

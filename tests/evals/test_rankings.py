@@ -113,7 +113,7 @@ def test_a_question_that_is_too_long_for_the_embedder_fails_alone(make_bench: An
 
 def test_a_token_budget_counts_as_the_chunking_does(make_bench: Any) -> None:
     """Whole passages, one after the other, as long as their tokens together are 40 at most."""
-    wide = "[{bm25: {k: 5}}, {neighbours: {n: 1}}"
+    wide = "[{bm25: {k: 5, function_words: keep}}, {neighbours: {n: 1}}"
     bench = make_bench(
         {BM25: BM25 + f"  wide: {wide}]\n  short: {wide}, {{token_budget: {{tokens: 40}}}}]\n"}
     )

@@ -57,7 +57,7 @@ questions:
       - {url: "https://x.example/gone", quote: "and on board as well"}
     needs: any
   - id: captain
-    question: Who was captain in 1901?
+    question: Who was captain of the ferry in 1901?
     answerable: false
 """
 

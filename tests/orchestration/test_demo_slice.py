@@ -31,7 +31,7 @@ def slice_of_demo() -> Study:
         update={
             "corpus": demo.corpus.model_copy(update={"sources": ("posts",)}),
             "chunkings": {"tokens-256-85": demo.chunkings["tokens-256-85"]},
-            "retrievers": {name: demo.retrievers[name] for name in ("bm25", "rrf")},
+            "retrievers": {name: demo.retrievers[name] for name in ("bm25", "hybrid")},
             "generators": {"extractive": demo.generators["extractive"]},
             "restrict": {},
             "questions": tuple(source for source in demo.questions if "blog" in (source.file or "")),
@@ -44,9 +44,9 @@ def test_slice_from_crawl_to_report(assay_home: Home) -> None:
     report = Driver(study, assay_home).run()
     assert report.ok, report
     rows = json.loads(json_rows(study, assay_home))
-    assert {row["retriever"] for row in rows} == {"bm25", "rrf"}
+    assert {row["retriever"] for row in rows} == {"bm25", "hybrid"}
     by_cell = {row["retriever"]: row for row in rows if row["metric"] == "ndcg@10"}
-    assert by_cell["bm25"]["n"] == by_cell["rrf"]["n"] == 28, "32 questions, of which 4 have no answer"
+    assert by_cell["bm25"]["n"] == by_cell["hybrid"]["n"] == 28, "32 questions, of which 4 have no answer"
     assert all(row["coverage"] == 1.0 for row in rows)
     assert all(0.5 < row["value"] <= 1.0 for row in by_cell.values()), "twelve posts: most answers are found"
     data = report_data(study, assay_home)

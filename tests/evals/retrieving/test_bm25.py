@@ -32,6 +32,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
     return build_index(tmp_path_factory.mktemp("words"), [*texts, "the", "elsewhere"])
 
 
+PLAIN: dict[str, Any] = {"tokenizer": "plain", "function_words": "keep"}  # as rank-bm25 is given its words
 REFERENCES: dict[str, tuple[Any, dict[str, Any]]] = {
     "okapi": (rank_bm25.BM25Okapi, {"k1": 1.5, "b": 0.75, "epsilon": 0.25}),
     "plus": (rank_bm25.BM25Plus, {"k1": 1.5, "b": 0.75, "delta": 1}),
@@ -51,7 +52,8 @@ def test_scores_are_those_of_rank_bm25(index: OpenIndex, variant: str, tokenizer
     words = stem(plain_tokens(text))
     reference = made(corpus, **parameters).get_scores(words)
     matching = [row for row, chunk in enumerate(corpus) if set(chunk) & set(words)]
-    recipe = Bm25.model_validate({"variant": variant, "tokenizer": tokenizer, "k": 10_000})
+    said = {"variant": variant, "tokenizer": tokenizer, "function_words": "keep", "k": 10_000}
+    recipe = Bm25.model_validate(said)
     ranking = recipe.rank(query(text), index)
     assert sorted(ranking.rows.tolist()) == matching
     assert np.allclose(ranking.scores, reference[ranking.rows], rtol=0, atol=1e-9)
@@ -60,7 +62,7 @@ def test_scores_are_those_of_rank_bm25(index: OpenIndex, variant: str, tokenizer
 def test_parameters_reach_rank_bm25(index: OpenIndex) -> None:
     corpus = [plain_tokens(chunk) for chunk in index.chunks["text"]]
     reference = rank_bm25.BM25L(corpus, k1=0.9, b=0.4, delta=0.1).get_scores(["ferry", "lamp"])
-    ranking = Bm25(variant="l", k1=0.9, b=0.4, delta=0.1, k=5).rank(query("ferry lamp"), index)
+    ranking = Bm25(variant="l", k1=0.9, b=0.4, delta=0.1, k=5, **PLAIN).rank(query("ferry lamp"), index)
     assert np.allclose(ranking.scores, reference[ranking.rows], rtol=0, atol=1e-9)
 
 
@@ -82,7 +84,7 @@ def test_any_corpus_and_any_parameters_give_rank_bm25s_scores(tmp_path: Path, se
         parameters[last] = float(chance.choice([0, 0.25, 1]))
         asked = [*chance.choice([*words, "unknown"], size=4).tolist(), words[0], words[0]]
         expected = library(corpus, **parameters).get_scores(asked)
-        recipe = Bm25.model_validate({"variant": variant, **parameters, "k": 1_000})
+        recipe = Bm25.model_validate({"variant": variant, **parameters, **PLAIN, "k": 1_000})
         found = recipe.rank(query(" ".join(asked)), made)
         assert set(found.rows.tolist()) == {n for n, chunk in enumerate(corpus) if set(chunk) & set(asked)}
         assert np.allclose(found.scores, expected[found.rows], rtol=0, atol=1e-9)
@@ -112,10 +114,7 @@ def test_a_chunk_without_a_shared_word_is_not_found(index: OpenIndex) -> None:
 
 def test_stemming_goes_by_the_language(tmp_path: Path) -> None:
     german = build_index(tmp_path, ["Die Häuser am Hafen", "tickets and ticketing"])
-    plain, english, stemmed = (
-        Bm25.model_validate(recipe)
-        for recipe in ({}, {"tokenizer": "stemmed"}, {"tokenizer": "stemmed", "language": "german"})
-    )
+    plain, english, stemmed = (Bm25.model_validate(recipe) for recipe in (PLAIN, {}, {"language": "german"}))
     assert not len(plain.rank(query("Hauses ticketed"), german).rows)
     assert stemmed.rank(query("Hauses"), german).rows.tolist() == [0]
     assert english.rank(query("ticketed"), german).rows.tolist() == [1]
@@ -133,7 +132,7 @@ def test_one_model_serves_every_depth(index: OpenIndex) -> None:
 def test_a_lower_bound_is_for_chunks_that_hold_the_word(index: OpenIndex) -> None:
     corpus = [plain_tokens(chunk) for chunk in index.chunks["text"]]
     reference = rank_bm25.BM25Plus(corpus, delta=0)
-    found = Bm25(variant="lower_bounded", delta=0.7, k=10_000).rank(query("ferry lamp"), index)
+    found = Bm25(variant="lower_bounded", delta=0.7, k=10_000, **PLAIN).rank(query("ferry lamp"), index)
     expected = reference.get_scores(["ferry", "lamp"])
     for word in ("ferry", "lamp"):
         expected = expected + 0.7 * reference.idf[word] * np.array([word in chunk for chunk in corpus])
@@ -149,11 +148,27 @@ def test_only_allowed_chunks_are_found(index: OpenIndex) -> None:
     assert found.scores.tolist() == everything.scores[kept][:4].tolist()
 
 
-def test_a_question_of_function_words_finds_nothing_when_they_are_dropped(index: OpenIndex) -> None:
-    assert len(Bm25().rank(query("of the"), index))
-    assert not len(Bm25(function_words="drop").rank(query("of the"), index))
-    assert not len(Bm25(tokenizer="lemmatised").rank(query("of the"), index))
-    assert len(Bm25(tokenizer="lemmatised", function_words="keep").rank(query("of the"), index))
+@pytest.mark.parametrize("tokenizer", ["plain", "stemmed", "lemmatised"])
+def test_a_question_of_function_words_finds_nothing_when_they_are_dropped(
+    index: OpenIndex, tokenizer: Any
+) -> None:
+    for said, found in ((None, False), ("drop", False), ("keep", True)):
+        recipe = Bm25(tokenizer=tokenizer, function_words=said)
+        assert bool(len(recipe.rank(query("of the"), index))) == found, "dropped unless said otherwise"
+
+
+def test_german_keeps_its_function_words_unless_told_to_drop_them(tmp_path: Path) -> None:
+    made = build_index(tmp_path, ["Die Fähre am Hafen", "noon"])
+    assert len(Bm25(language="german").rank(query("die"), made))
+    assert not len(Bm25(language="german", function_words="drop").rank(query("die"), made))
+
+
+def test_what_is_not_said_is_what_measured_best() -> None:
+    """`benchmarks/defaults.py` measures it; whoever changes a default changes the table, too."""
+    assert Bm25().model_dump(exclude={"k", "expand", "feedback", "delta", "title", "epsilon"}) == {
+        **{"variant": "okapi", "k1": 1.5, "b": 0.75},
+        **{"tokenizer": "stemmed", "language": "english", "function_words": None},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +194,7 @@ def test_scifact_is_ranked_as_rank_bm25_ranks_it(scifact: OpenIndex, variant: st
     questions = questions if variant == "okapi" else questions[::5]
     made, parameters = REFERENCES[variant]
     reference = made([plain_tokens(text) for text in scifact.chunks["text"]], **parameters)
-    recipe = Bm25.model_validate({"variant": variant})
+    recipe = Bm25.model_validate({"variant": variant, **PLAIN})
     of_word = cache(lambda word: reference.get_scores([word]))
     for question in questions:
         scores = np.sum([of_word(word) for word in plain_tokens(question)], axis=0)

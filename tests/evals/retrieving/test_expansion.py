@@ -39,19 +39,22 @@ class Embedder:
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
+PLAIN = {"tokenizer": "plain", "function_words": "keep"}
+
+
 @pytest.fixture
 def index(tmp_path: Path) -> OpenIndex:
     return build_index(tmp_path, TEXTS)
 
 
 def ask(text: str, index: OpenIndex, embed: Any = None, **expand: Any) -> dict[int, float]:
-    recipe = Bm25.model_validate({"variant": "plus", "expand": expand})
+    recipe = Bm25.model_validate({**PLAIN, "variant": "plus", "expand": expand})
     found = recipe.rank(Query(text, kit=Kit(embed=embed or Embedder())), index)
     return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 
 def alone(text: str, index: OpenIndex) -> dict[int, float]:
-    found = Bm25(variant="plus").rank(Query(text), index)
+    found = Bm25.model_validate({**PLAIN, "variant": "plus"}).rank(Query(text), index)
     return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 

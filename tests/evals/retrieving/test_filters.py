@@ -29,6 +29,7 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 TOGETHER: dict[str, Any] = {
     "hybrid": {"hybrid": {"depth": COUNT}},
+    "lancedb": {"lancedb": {"depth": COUNT}},
     "fuse": {"fuse": {"of": [{"bm25": {"k": COUNT}}, {"dense": {"k": COUNT}}]}},
     "weighted": {"fuse": {"weighted": {}, "of": [{"bm25": {"k": COUNT}}, {"recency": {"k": COUNT}}]}},
     "graph": {"graph": {"of": {"dense": {"k": COUNT}}, "similarity": 0.2}},
