@@ -1,0 +1,110 @@
+"""Every figure of a report, counted again from the stored rows by other code, under exchanged names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evals.exports import json_rows
+from evals.measuring.rouge import rouge_tokens
+from evals.report import report_data
+from evals.reporting.page import render_html
+from evals.study_file import read_study
+from orchestration.driver import Driver
+from tests.fakes.recount import Recount
+from tests.fakes.recounted_page import Compared, compare_page, compare_rows
+from warehouse.paths import Home
+
+pytestmark = pytest.mark.models
+
+METRICS = ["ndcg@10", "mrr@10", "hit_rate@5", "recall@10", "evidence_coverage@5"]
+METRICS += ["semantic_similarity", "rouge_l", "abstention", "retrieval_latency", "answer_latency", "tokens"]
+PARTS: dict[str, list[Any]] = {
+    "chunkings": [{"tokens": {"size": 16, "overlap": 4}}, {"tokens": {"size": 8}}],
+    "retrievers": [{"bm25": {"k": 1}}, {"dense": {"k": 5}}, {"bm25": {"k": 5}}],
+    "generators": [
+        {"extractive": {"passages": 2, "max_tokens": 40}},
+        {"extractive": {"passages": 1, "max_tokens": 8, "min_score": 0.2}},
+    ],
+}
+
+
+def study(order: int) -> dict[str, Any]:
+    """Return a study whose names stand for other parts in each order, and whose parts stand elsewhere."""
+    found: dict[str, Any] = {
+        "study": "town",
+        "sources": {"texts": {"reader": "folder", "path": "texts"}},
+        "corpus": {"name": "town", "sources": ["texts"]},
+        "embedders": {"minilm": {"model": "all-MiniLM-L6-v2", "max_tokens": 256}},
+        "questions": [{"file": "town.questions.yaml"}],
+        "metrics": METRICS[order:5] + METRICS[:order] + METRICS[5:],
+    }
+    for section, parts in PARTS.items():
+        names = [f"{section[:-1]}-{letter}" for letter in "abc"[: len(parts)]]
+        turned = parts[order:] + parts[:order]
+        found[section] = dict(zip(names, turned, strict=True))
+    found["restrict"] = {"generator-b": {"sample": 2, "retrievers": ["retriever-a", "retriever-b"]}}
+    return found
+
+
+def similarity(folder: Path) -> Callable[[list[tuple[str, str]]], list[float]]:
+    """Return what says how similar pairs of texts are, by sentence-transformers alone."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu")
+
+    def cosines(pairs: list[tuple[str, str]]) -> list[float]:
+        one, other = (
+            model.encode([pair[side] for pair in pairs], normalize_embeddings=True) for side in (0, 1)
+        )
+        return [float(value) for value in (one * other).sum(axis=1)]
+
+    return cosines
+
+
+def compared(recount: Recount, rows: str, html: str) -> Compared:
+    found = compare_rows(recount, json.loads(rows))
+    page = compare_page(recount, html)
+    return Compared(found.n + page.n, found.wrong + page.wrong)
+
+
+def test_every_figure_is_that_of_the_cell_that_it_stands_beside(
+    assay_home: Home, study_path: Path, weights: Callable[[str], Path]
+) -> None:
+    cosines = similarity(weights("all-MiniLM-L6-v2"))
+    for order in (0, 1):
+        study_path.write_text(yaml.safe_dump(study(order), sort_keys=False))
+        read = read_study(study_path)
+        report = Driver(read, assay_home).run()
+        assert report.ok, report
+        recount = Recount(assay_home.root, study(order), rouge_tokens, cosines)
+        found = compared(recount, json_rows(read, assay_home), render_html(report_data(read, assay_home)))
+        assert not found.wrong
+        assert found.n.total() > 1000, found.n
+        assert set(found.n) == {
+            *("leaderboard rows", "leaderboard", "costs", "matrix", "lost", "groups", "corpus"),
+        }
+
+
+def test_a_figure_beside_another_name_is_found(
+    assay_home: Home, study_path: Path, weights: Callable[[str], Path]
+) -> None:
+    study_path.write_text(yaml.safe_dump(study(0), sort_keys=False))
+    read = read_study(study_path)
+    Driver(read, assay_home).run()
+    recount = Recount(assay_home.root, study(0), rouge_tokens, similarity(weights("all-MiniLM-L6-v2")))
+    of = {cell.key: cell for cell in recount.cells}
+    for key in [key for key in of if ".retriever-a." in key]:
+        one, other = of[key], of[key.replace("retriever-a", "retriever-b")]
+        for part in ("values", "answers", "ranked", "hits"):
+            mine = getattr(one, part)
+            setattr(one, part, getattr(other, part))
+            setattr(other, part, mine)
+    rows, html = json_rows(read, assay_home), render_html(report_data(read, assay_home))
+    parts = {line.split(":")[0] for line in compared(recount, rows, html).wrong}
+    assert {"leaderboard rows", "leaderboard", "costs", "matrix", "lost"} <= parts
