@@ -47,6 +47,7 @@ class Documents(Stage):
     checks: ClassVar[dict[str, str]] = {
         "few_dropped": "At most a tenth of the stored pages gave no document.",
         "unique_ids": "No document id comes twice.",
+        "no_scans": "No page of a PDF is an image, whose words are missing.",
     }
 
     def __init__(self, build: Build) -> None:
@@ -118,7 +119,7 @@ class Documents(Stage):
             "inputs": super().identity(key, work.store),
         }
         meta |= _gaps(dropped, manifest, dating.told() if dating else {})
-        checks = _checks(seen, dropped, reasons)
+        checks = (*_checks(seen, dropped, reasons), tally.scans())
         return Built(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
 
     def _before(self, key: str, folder: Path, work: Work) -> Path | None:
@@ -169,6 +170,7 @@ class _Tally:
     dropped: list[pl.DataFrame] = field(default_factory=list)
     languages: Counter[str] = field(default_factory=Counter)
     date_sources: Counter[str] = field(default_factory=Counter)
+    scanned: list[str] = field(default_factory=list)
     words: int = 0
     reused: int = 0
 
@@ -181,9 +183,18 @@ class _Tally:
             self.languages.update(language or "unknown" for language in batch.documents["language"])
             said = batch.documents["metadata"].str.json_path_match("$.date_source")
             self.date_sources.update(source or "none" for source in said)
+            scanned = batch.documents["metadata"].str.json_path_match("$.scanned_pages")
+            found = zip(batch.documents["url"], scanned, strict=True)
+            self.scanned += [f"{url} (pages {pages.strip('[]')})" for url, pages in found if pages]
             self.words += int(batch.documents["text"].str.split(" ").list.len().sum() or 0)
             self.reused += batch.reused
             yield batch.documents
+
+    def scans(self) -> Check:
+        """Return the check of PDFs some of whose pages are images."""
+        first = f": {'; '.join(self.scanned[:FIRST])}" if self.scanned else ""
+        told = f"{len(self.scanned)} PDFs have pages that are images, whose words are missing{first}"
+        return Check("no_scans", not self.scanned, told, {"first": self.scanned[:50]}, severe=False)
 
 
 @contextmanager

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from warehouse.files import is_text
+from warehouse.pages import decode
+
 MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 
 
@@ -24,6 +27,20 @@ class Draft:
     sections: tuple[dict[str, Any], ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     repaired: bool = False
+
+
+def decoded(body: bytes, content_type: str | None) -> str:
+    """Return a file of text with line feeds at the ends of its lines.
+
+    Raises:
+        Unusable: it is empty, or no text.
+    """
+    text, _encoding = decode(body, content_type)
+    if not text.strip():
+        raise Unusable("the file is empty")
+    if not is_text(text):
+        raise Unusable("not text, but other bytes")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Unusable(Exception):  # noqa: N818 -- not an error of ours: a page that gives no document, with the reason

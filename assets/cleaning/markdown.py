@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.draft import Draft, Unusable, decoded
 from assets.cleaning.outline import Heading, sections_in
 from assets.cleaning.unicode import repaired, tidy
 from warehouse.iso_dates import iso
-from warehouse.pages import decode
 
 _FRONT = re.compile(r"---[ \t]*\n(.{0,50000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
@@ -34,8 +33,7 @@ def clean_markdown(body: bytes, content_type: str | None) -> Draft:
     Raises:
         Unusable: the file holds no text.
     """
-    decoded, _encoding = decode(body, content_type)
-    whole = tidy(repaired(decoded.replace("\r\n", "\n").replace("\r", "\n")))
+    whole = tidy(repaired(decoded(body, content_type)))
     front, text = _parted(whole)
     if not text:
         raise Unusable("the file is empty")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 
-from assets.cleaning.draft import Draft, Unusable
-from warehouse.pages import decode
+from assets.cleaning.draft import Draft, Unusable, decoded
 
 
 def clean_text(body: bytes, content_type: str | None) -> Draft:
-    """Take the file's text as it is; its first line is the title."""
-    text, _encoding = decode(body, content_type)
-    text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
-    if not text:
-        raise Unusable("the file is empty")
+    """Take the file's text as it is; its first line is the title.
+
+    Raises:
+        Unusable: it is empty, or no text.
+    """
+    text = decoded(body, content_type).strip()
     return Draft(text=text, title=text.splitlines()[0].lstrip("# ").strip()[:300] or None)
 
 

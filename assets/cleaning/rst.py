@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.draft import Draft, decoded
 from assets.cleaning.outline import Heading, sections_in
 from assets.cleaning.titles import names_in
 from assets.cleaning.unicode import repaired, tidy
 from warehouse.iso_dates import iso
-from warehouse.pages import decode
 
 _ADORNMENT = re.compile(r"""([!-/:-@\[-`{-~])\1*[ \t]*""")
 _FIELD = re.compile(r"(?:\.\. |:)([A-Za-z]+):[ \t]+(\S.*)")  # of docinfo; of Pelican and Nikola as comments
@@ -27,12 +26,9 @@ def clean_rst(body: bytes, content_type: str | None) -> Draft:
     author, date, tags and language.
 
     Raises:
-        Unusable: the file holds no text.
+        Unusable: the file is empty, or no text.
     """
-    decoded, _encoding = decode(body, content_type)
-    text = tidy(repaired(decoded.replace("\r\n", "\n").replace("\r", "\n")))
-    if not text:
-        raise Unusable("the file is empty")
+    text = tidy(repaired(decoded(body, content_type)))
     headings = list(_headings(text))
     fields = _fields(text)
     title = fields.get("title") or (headings[0].text if headings else text.splitlines()[0].strip())

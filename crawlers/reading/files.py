@@ -13,7 +13,7 @@ from typing import IO
 
 from crawlers.items import Page
 from warehouse.errors import InputError
-from warehouse.files import walk
+from warehouse.files import is_text, walk
 from warehouse.pages import decode
 from warehouse.source import Source
 
@@ -103,6 +103,9 @@ def as_text(file: IO[bytes], newline: str | None = None) -> io.TextIOWrapper:
     Args:
         file: at its beginning; it can be sought.
         newline: as in `open`; None makes every end of a line a line feed.
+
+    Raises:
+        ValueError: what it holds is no text.
     """
     block = b""
     while more := file.read(_BLOCK):
@@ -110,7 +113,10 @@ def as_text(file: IO[bytes], newline: str | None = None) -> io.TextIOWrapper:
         if not block.isascii():
             break
     file.seek(0)
-    return io.TextIOWrapper(file, _charset(block), _WESTERN, newline)
+    charset = _charset(block)
+    if not is_text(block.decode(charset, "replace")):
+        raise ValueError("not text, but other bytes")
+    return io.TextIOWrapper(file, charset, _WESTERN, newline)
 
 
 def _charset(block: bytes) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from crawlers.items import Page
 from crawlers.reading.files import UNREADABLE, as_text, failed, files_of, opened, unreadable
@@ -65,24 +66,69 @@ def _csv(path: Path, source: Source) -> Iterator[Cells | csv.Error]:
     with opened(path, source) as file, as_text(file, newline="") as text:
         delimiter = _delimiter(path, text.readline(HEAD))
         text.seek(0)
+        lines = _Lines(text)
         # Strictly: a quotation mark that is never closed would make one cell of all rows below it.
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
         columns = [name.strip() for name in next(rows, [])]
         _check(columns, source)
         while True:
+            is_doubtful = lines.begin_row()
             try:
                 cells = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
-                yield error
+                yield csv.Error(_UNCLOSED) if lines.give_back() else error
                 continue
             if cells:
-                yield _row(columns, cells)
+                yield _row(columns, cells, whole=is_doubtful)
 
 
-def _row(columns: Sequence[str], cells: Sequence[str]) -> Cells | csv.Error:
-    if any(cells[len(columns) :]):  # a delimiter within a text: it would be cut off there
+_UNCLOSED = (
+    "a quotation mark that is never closed, or not before the end of a cell; the rows below are read anew"
+)
+
+
+class _Lines:
+    """The lines of a table, which remembers those of the row that is read: a torn row gives them back.
+
+    Each line is read twice at most: of those that are given back, none opens a quotation that one of them
+    does not close or break.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._given_back: deque[str] = deque()
+        self._row: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._given_back.popleft() if self._given_back else self._file.readline()
+        if not line:
+            raise StopIteration
+        self._row.append(line)
+        return line
+
+    def begin_row(self) -> bool:
+        """Forget the lines of the last row; say whether the next one begins with a line that came back."""
+        self._row.clear()
+        return bool(self._given_back)
+
+    def give_back(self) -> bool:
+        """Take back all lines of this row but its first; say whether there are any."""
+        self._given_back.extendleft(reversed(self._row[1:]))
+        return len(self._row) > 1
+
+
+def _row(columns: Sequence[str], cells: Sequence[str], *, whole: bool) -> Cells | csv.Error:
+    """Return the cells by their columns.
+
+    whole: there must be one for each column: the line may be a part of a torn row's text
+    """
+    # More cells than columns are a delimiter within a text: it would be cut off there.
+    if any(cells[len(columns) :]) or (whole and len(cells) < len(columns)):
         return csv.Error(f"{len(cells)} cells for {len(columns)} columns")
     return dict(zip(columns, cells, strict=False))
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import json
+import random
+import struct
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -333,3 +336,35 @@ def test_lines_that_ftfy_is_spared_are_those_that_it_keeps(codec: str) -> None:
     wrong = [line.encode().decode(codec, "ignore") for line in lines]
     wrong += [line.replace("\xa0", " ") for line in wrong]
     assert repaired("\n".join(wrong)).split("\n") == [ftfy.fix_encoding(line) for line in wrong]
+
+
+def jpeg() -> bytes:
+    rows = b"".join(bytes([n * 7 % 256, n * 31 % 256, 0, 255 - n % 256]) for n in range(3000))
+    return b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + rows
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/markdown", "text/x-rst"])
+def test_bytes_that_are_no_text_are_no_document(home: Home, kind: str) -> None:
+    generator = random.Random(7)
+    noise = {
+        "random": generator.randbytes(20_000),
+        "short": generator.randbytes(300),
+        "gzip": gzip.compress(generator.randbytes(5000)),
+        "jpeg": jpeg(),
+        "numbers": struct.pack("<4000I", *range(4000)),
+        "sqlite": b"SQLite format 3\0" + bytes(4000),
+    }
+    text = f"{STORY} Größe, 12 £; {STORY}"
+    good = {
+        "utf-8": text.encode(),
+        "cp1252": text.encode("cp1252"),
+        "utf-16": text.encode("utf-16"),
+        "torn": text.encode() + b"\xff\xfe\xff" + text.encode(),
+        "japanese": ("港の事務所は午前七時に開く。 " * 30).encode("shift_jis"),
+        "emoji": (f"{STORY} 👩‍🚒 ✅ ﷽ " * 3).encode(),
+        "form feeds": text.replace(". ", ".\f\x1b[0m ").encode(),
+    }
+    pages = [page(home, name, body, kind) for name, body in {**noise, **good}.items()]
+    found, dropped = cleaned(home, *pages)
+    assert found.keys() == good.keys()
+    assert dropped == dict.fromkeys(noise, "not text, but other bytes")

@@ -16,6 +16,7 @@ from assets.cleaning.batches import Cleaning, Known
 from assets.documents import Documents
 from assets.merging import Build
 from assets.stage import Outcome, Work, build_key
+from tests.assets.cleaning.pdf_writer import Sheet, pdf
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, index, serving
 from warehouse.artifacts import Artifact
@@ -401,3 +402,22 @@ def test_the_metadata_names_the_changed_documents(town: Town) -> None:
     town.crawl({**changed, "u9": STORY.format(9), "u0": STORY.format(0)}, FRIDAY)
     told = town.meta()["changes"]
     assert [(row["url"], row["change"]) for row in told["first"]] == [("u0", "changed"), ("u9", "added")]
+
+
+def test_pdfs_with_pages_that_are_images_are_told_by_name(town: Town) -> None:
+    text, scan = Sheet(), Sheet()
+    text.flow(50, 700, STORY.format("eight"), 60)
+    scan.picture(595, 842)
+    bodies = {"half.pdf": pdf(text, scan, text, scan), "whole.pdf": pdf(text)}
+    town.crawl({name: body.decode("latin-1") for name, body in bodies.items()}, MONDAY, "application/pdf")
+    home = town.work.home
+    rows = read_manifest(home, "town").to_dicts()
+    for row in rows:
+        row["sha256"] = write_body(home, bodies[row["url"]])
+    write_manifest(home, "town", frame(rows, PAGES))
+    town.work.store.commit(Artifact("pages", "town", "pages", manifest_digest(read_manifest(home, "town"))))
+    check = {check.name: check for check in town.build().checks}["no_scans"]
+    assert (check.passed, check.severe) == (False, False)
+    assert check.description == (
+        "1 PDFs have pages that are images, whose words are missing: half.pdf (pages 2,4)"
+    )

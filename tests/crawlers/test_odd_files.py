@@ -50,7 +50,52 @@ def test_a_quotation_mark_that_is_never_closed_makes_no_passage_of_the_rows_belo
     rows = table(tmp_path / "t.csv", 'text\n"good"\n"torn" here\n"two\nlines"\n"open\nmore\n')
     assert rows[0] == "good"
     assert rows[1].startswith("not a passage: ',' expected after")
-    assert rows[2:] == ["two\nlines", "not a passage: unexpected end of data"]
+    assert rows[2] == "two\nlines"
+    assert rows[3].startswith("not a passage: a quotation mark that is never closed")
+    assert rows[4:] == ["more"], "the rows below are read"
+
+
+@pytest.mark.parametrize("end", ["", '8,"quoted, late"\n', '8,"quoted" torn\n', '8,"a ""b"" c"\n'])
+@pytest.mark.parametrize("opening", ['2,"open\n', '"2,open\n', '2,"open ""twice""\n', '2,"\n'])
+def test_an_open_quotation_mark_swallows_no_row_below(tmp_path, opening, end):
+    below = "".join(f"{number},row {number}\n" for number in range(3, 8))
+    rows = table(tmp_path / "t.csv", f"id,text\n1,first\n{opening}{below}{end}")
+    assert rows[0] == "first"
+    assert rows[1].startswith("not a passage: a quotation mark")
+    assert rows[2:7] == [f"row {number}" for number in range(3, 8)]
+    assert len(rows) == 7 + bool(end)
+
+
+def test_a_line_of_a_torn_text_is_no_passage_where_cells_are_missing(tmp_path):
+    rows = table(tmp_path / "t.csv", 'id,text\n1,"open\na line of its text\n2,two\n')
+    assert rows[1:] == ["not a passage: 1 cells for 2 columns", "two"]
+
+
+def test_many_open_quotation_marks_are_read_in_one_go(tmp_path, monkeypatch):
+    number = 3000
+    reads = 0
+    readline = io.TextIOWrapper.readline
+
+    def counted(file, *size):
+        nonlocal reads
+        reads += 1
+        return readline(file, *size)
+
+    monkeypatch.setattr("crawlers.reading.table.as_text", lambda file, newline: Text(file, counted))
+    rows = table(tmp_path / "t.csv", "id,text\n" + "".join(f'{n},"open {n}\n' for n in range(number)))
+    assert len(rows) == number
+    assert reads < 2 * number
+
+
+class Text(io.TextIOWrapper):
+    """Text whose lines are read by a function of the test."""
+
+    def __init__(self, file, read):
+        super().__init__(file, "utf-8", newline="")
+        self._read = read
+
+    def readline(self, *size):
+        return self._read(self, *size)
 
 
 @pytest.mark.parametrize(
@@ -263,3 +308,10 @@ def test_a_home_within_the_folder_is_not_read(tmp_path, monkeypatch, kind):
         row = crawl(Home(tmp_path / "var"), "s", source, print)
         assert (row["outcome"], row["requests"]) == ("finished", 2 if kind == "folder" else 1)
     assert fingerprint(tmp_path) == before, "what assay writes there makes no source look changed"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("text", "a.txt"), ("table", "a.csv")])
+def test_lines_of_other_bytes_are_no_passages(tmp_path, kind, name):
+    (tmp_path / name).write_bytes(b"text\n" + gzip.compress(os.urandom(4000)))
+    more = {"lines": True} if kind == "text" else {}
+    assert read(kind, tmp_path, **more) == {name: "cannot be read: not text, but other bytes"}

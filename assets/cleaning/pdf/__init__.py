@@ -22,7 +22,8 @@ def clean_pdf(body: bytes) -> Draft:
     The text is in reading order, column by column; the lines of a paragraph are joined, running headers and
     footers left out. Headings are told by the size and weight of their letters, and become sections; without
     any, each page is a section of its own. `metadata` holds `pdf_pages`, how many there are, `page_starts`,
-    where in the text each of them begins, and `pdf_created`, when the file says that it was made.
+    where in the text each of them begins, `pdf_created`, when the file says that it was made, and
+    `scanned_pages`, the numbers of those that are images, whose words are not in the text.
 
     Raises:
         Unusable: encrypted, truncated, damaged, of too many pages or characters, or without text.
@@ -42,6 +43,7 @@ def clean_pdf(body: bytes) -> Draft:
         text=outline.text,
         title=title,
         published_at=published,
+        authors=pdf.authors,
         sections=tuple(outline.sections or _by_page(outline, starts)),
         metadata=_metadata(pdf, starts) | {"date_source": "text" if published else "none"},
         repaired=True,
@@ -100,4 +102,6 @@ def _published(title: str, text: str, created: str | None) -> str | None:
 
 def _metadata(pdf: PdfText, starts: list[int]) -> dict[str, object]:
     said = {"pdf_pages": len(pdf.pages), "page_starts": starts, "pdf_created": pdf.created}
+    if pdf.scanned:
+        said["scanned_pages"] = list(pdf.scanned)
     return {name: value for name, value in said.items() if value is not None}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assets.cleaning.draft import Unusable
+from assets.cleaning.titles import is_title, names_in
 from assets.cleaning.unicode import tidy
 
 MAX_CHARACTERS = 10_000_000  # of all pages together: two minutes of reading
@@ -17,11 +18,7 @@ _BOLD = re.compile(r"bold|black|heavy|(?:^|\+)cmbx", re.I)
 _BOLD_WEIGHT = 700
 _HYPHENS = {0x2, 0xFFFE, 0x00AD, 0x2010}  # PDFium gives the first two for a hyphen at the end of a line
 _BREAK = 1.0  # em between two words from which they may stand in two columns
-_NO_TITLE = re.compile(  # what programs put there by themselves
-    r"^\W*$|^(?:microsoft (?:word|powerpoint|excel) -|untitled\b|\(?unspecified\)?$|document\d*$)"
-    r"|\.(?:docx?|pdf|indd|tex|dvi|xlsx?|pptx?|odt|rtf|qxd)$",
-    re.I,
-)
+_STAMP = 100  # letters that may stand on a page which is a picture
 _CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
 
 
@@ -51,15 +48,21 @@ class PageText:
     pieces: list[Piece]
     bottom: float
     top: float
+    is_scan: bool = False
 
 
 @dataclass(frozen=True)
 class PdfText:
-    """All pages of a file; `title` and `created` (ISO date) as the file says, or None."""
+    """All pages of a file; `title` and `created` (ISO date) as the file says, or None.
+
+    scanned: numbers of the pages that are images with hardly a word, from 1
+    """
 
     pages: list[PageText]
     title: str | None
     created: str | None
+    authors: tuple[str, ...] = ()
+    scanned: tuple[int, ...] = ()
 
 
 def read_pdf(body: bytes) -> PdfText:
@@ -89,8 +92,10 @@ def read_pdf(body: bytes) -> PdfText:
     created = _CREATED.match(str(facts.get("CreationDate") or ""))
     return PdfText(
         pages,
-        None if _NO_TITLE.search(title) else title,
+        title if is_title(title) else None,
         "-".join(created.groups()) if created else None,
+        names_in(tidy(str(facts.get("Author") or ""))),
+        tuple(number for number, page in enumerate(pages, 1) if page.is_scan),
     )
 
 
@@ -102,11 +107,26 @@ def _page(document: Any, number: int, left: int) -> tuple[PageText, int]:
             count = text.count_chars()
             if count > left:
                 raise Unusable(f"PDF: more than {MAX_CHARACTERS} characters")
-            return _Reader(text, page.get_bbox()).read(count), count
+            found = _Reader(text, page.get_bbox()).read(count)
+            return replace(found, is_scan=_is_scan(page, found)), count
         finally:
             text.close()
     finally:
         page.close()
+
+
+def _is_scan(page: Any, found: PageText) -> bool:
+    """Say whether a page is a picture of one: hardly a word, as of a stamp, and images over half of it."""
+    from pypdfium2 import raw
+
+    if sum(len(piece.text) for piece in found.pieces) > _STAMP:
+        return False
+    images = list(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
+    if not found.pieces:
+        return bool(images)
+    boxes = [image.get_bounds() for image in images]
+    covered = sum(abs((right - left) * (top - bottom)) for left, bottom, right, top in boxes)
+    return covered > 0.5 * page.get_width() * page.get_height()
 
 
 @dataclass(frozen=True)

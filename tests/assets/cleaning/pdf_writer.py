@@ -35,13 +35,18 @@ class Sheet:
             y -= 1.2 * size
         return y
 
+    def picture(self, width: float, height: float) -> None:
+        """Put an image of one grey dot over a part of the page, as large as this."""
+        dot = "BI /W 1 /H 1 /CS /G /BPC 8 ID x EI"
+        self.marks.append(f"q {width} 0 0 {height} 0 0 cm {dot} Q")
 
-def pdf(*sheets: Sheet, title: str = "", created: str = "") -> bytes:
+
+def pdf(*sheets: Sheet, title: str = "", created: str = "", author: str = "") -> bytes:
     """Return a PDF file with these pages."""
     font = "<</Type/Font/Subtype/Type1/BaseFont/{}/Encoding/WinAnsiEncoding>>"
     fonts = [font.format(name).encode() for name in ("Helvetica", "Helvetica-Bold")]
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", *fonts]
-    objects.append(f"<</Title({title})/CreationDate({created})>>".encode("latin-1"))
+    objects.append(f"<</Title({title})/CreationDate({created})/Author({author})>>".encode("latin-1"))
     kids = []
     for sheet in sheets:
         stream = zlib.compress("\n".join(sheet.marks).encode("cp1252"))

@@ -31,6 +31,12 @@ TIDES = (
 )
 
 
+STORY = (
+    "The harbour office opens at seven in the morning. A mooring costs twelve pounds a night in summer, and "
+    "less in winter."
+)
+
+
 def sections(draft: Draft) -> list[tuple[int, str]]:
     for one in draft.sections:
         assert draft.text[one["start"] : one["end"]].startswith(one["heading"])
@@ -358,3 +364,43 @@ def test_a_file_that_was_filled_up_is_whole() -> None:
     sheet = Sheet()
     sheet.flow(60, 780, HARBOUR, 90)
     assert clean_pdf(pdf(sheet) + bytes(5000)).text == HARBOUR
+
+
+def test_pages_that_are_images_are_told() -> None:
+    """Blank pages are none, nor are pictures in a text; a stamp makes no text of a scan."""
+    text, blank, scan, stamped, illustrated = (Sheet() for _ in range(5))
+    text.flow(50, 700, STORY, 80)
+    scan.picture(595, 842)
+    stamped.picture(595, 842)
+    stamped.put(50, 30, "Page 4 of 5")
+    illustrated.picture(595, 842)
+    illustrated.flow(50, 700, STORY, 80)
+    draft = clean_pdf(pdf(text, blank, scan, stamped, illustrated))
+    assert draft.metadata["scanned_pages"] == [3, 4]
+    assert "scanned_pages" not in clean_pdf(pdf(text, blank)).metadata
+
+
+@pytest.mark.parametrize(
+    ("said", "authors"),
+    [
+        ("Ada Pilot", ("Ada Pilot",)),
+        ("Ada Pilot, Ben Quay", ("Ada Pilot", "Ben Quay")),
+        ("Pilot, Ada; Quay, Ben", ("Pilot, Ada", "Quay, Ben")),
+        ("\\(anonymous\\)", ()),
+        ("", ()),
+    ],
+)
+def test_authors_are_those_that_the_file_names(said: str, authors: tuple[str, ...]) -> None:
+    sheet = Sheet()
+    sheet.flow(50, 700, STORY, 80)
+    assert clean_pdf(pdf(sheet, author=said)).authors == authors
+
+
+@pytest.mark.parametrize(
+    "title", ["\\(anonymous\\)", "anonymous", "\\(unspecified\\)", "Untitled 3", "a.docx"]
+)
+def test_what_programs_write_as_a_title_is_none(title: str) -> None:
+    sheet = Sheet()
+    sheet.put(50, 750, "Rules of the harbour", 24)
+    sheet.flow(50, 700, STORY, 80)
+    assert clean_pdf(pdf(sheet, title=title)).title == "Rules of the harbour"
