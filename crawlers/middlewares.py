@@ -153,7 +153,8 @@ class RedirectBoundsMiddleware:
             return "no URL"
         if is_robots(request):  # `allow` and `deny` are about pages
             return spider.bounds.foreign(target)
-        return spider.bounds.why_not(target, start=request.meta.get("hops") == 0)
+        start = request.meta.get("hops") == 0 or request.meta.get("is_list", False)
+        return spider.bounds.why_not(target, start=start)
 
     def _leads_back(self, url: str, target: str) -> bool:
         """Tell whether the redirects of this crawl lead from ``target`` to ``url``, which leads to it.

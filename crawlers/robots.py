@@ -12,6 +12,8 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 
 from crawlers.reasons import is_unreachable, reason_of
+from crawlers.spiders.base import spider_of
+from crawlers.spiders.discovery import sitemaps_in
 
 READ_BYTES = 512 * 1024  # RFC 9309, 2.5: a crawler reads 500 KiB at least
 MOST_BYTES = 5_000_000
@@ -50,6 +52,8 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         body = response.body if response.status == 200 else b""
         if len(body) > READ_BYTES:
             body = body[:READ_BYTES].rpartition(b"\n")[0]
+        if spider := spider_of(self.crawler):
+            spider.sitemaps[netloc] = sitemaps_in(body, response.url)
         await super()._parse_robots(response.replace(body=body), netloc, request)
 
     def _robots_error(self, exc: Exception, netloc: str) -> None:

@@ -110,11 +110,12 @@ def _described(target: str) -> tuple[str, str, str, str]:
         host = urlsplit(target).hostname
         if not host:
             raise InputError(f"{target!r} is no URL with a host")
-        spider = "eurlex" if host.endswith("eur-lex.europa.eu") else "news"
+        spider, why = _spider(target, host)
         private = ", allow_private: true" if _is_private(host) else ""
         source = (
             f"{{spider: {spider}, start: [{_quoted(target)}]{private}, delay: 1.0, limits: {{pages: 500}}}}"
-            "\n  # spider: eurlex | news | blog; contact: you@example.org goes into the user agent"
+            f"\n  # spider: eurlex | news | blog | site; {why}"
+            "\n  # contact: you@example.org goes into the user agent"
         )
         return _slug(host), target, source, target
     folder = Path(target).expanduser()
@@ -127,6 +128,16 @@ def _described(target: str) -> tuple[str, str, str, str]:
         f"{{reader: {reader}, path: {_quoted(str(folder.resolve()))}}}",
         "a-file.html",
     )
+
+
+def _spider(url: str, host: str) -> tuple[str, str]:
+    """Return the spider that fits a site, and why, in one line."""
+    from crawlers.looking import spider_for
+
+    if host == "eur-lex.europa.eu" or host.endswith(".eur-lex.europa.eu"):
+        return "eurlex", f"{host} is EUR-Lex"
+    look = spider_for(url, delay=0.0 if _is_private(host) else 1.0)
+    return look.spider, "".join(sign for sign in " ".join(look.why.split()) if sign.isprintable())
 
 
 def _is_private(host: str) -> bool:

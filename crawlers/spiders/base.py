@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Self
-from urllib.parse import urldefrag, urlsplit
+from urllib.parse import urlsplit
 
 import scrapy
 from scrapy import signals
@@ -22,6 +22,8 @@ from crawlers.items import Page
 from crawlers.links import Bounds, clean_url, kind_by_name
 from crawlers.reasons import reason_of, too_large
 from crawlers.settings import source_settings
+from crawlers.spiders.answers import facts_of, parts_of
+from crawlers.spiders.discovery import feeds_of, folder_of, within
 from crawlers.store import PageStore
 from warehouse.pages import decode, media_type
 from warehouse.source import Source
@@ -70,6 +72,7 @@ class SiteSpider(scrapy.Spider):
         self.missed_start: dict[str, str] = {}  # start URL -> why it brought nothing
         self._answered = 0  # pages that were stored or failed
         self.followed = 0  # pages that held nothing to store
+        self.sitemaps: dict[str, list[str]] = {}  # of robots.txt, by host and port
         self._known: set[str] = set()
         self._hosts: set[str] = set()  # those that answered
         self._looked_back = False
@@ -147,17 +150,43 @@ class SiteSpider(scrapy.Spider):
     def _follow(self, response: Response, links: Iterable[Listed], **listed: Any) -> Output:
         if "again" in response.meta:  # nothing leads to it any more, so it leads nowhere
             return
-        hops = response.meta["hops"] + 1
+        folders = response.meta.get("folders")
         for link in links:
-            if link.url in self._known or not self.is_own(link.url):
+            if link.url in self._known or not self._leads_on(link, folders):
                 continue
+            hops = response.meta["hops"] + (not link.is_list)
             if kind := kind_by_name(link.url, self.is_readable):
                 self._known.add(link.url)
                 yield Page(link.url, link.url, content_type=kind, reason=f"not text: {kind}")
             elif hops > self.source.limits.depth:
                 self.too_deep += 1
+            elif link.is_list:
+                yield from self._list(link.url, hops, folders)
             else:
                 yield from self._asked(link.url, hops, priority=_priority(link), **listed)
+
+    def _leads_on(self, link: Listed, folders: list[str] | None = None) -> bool:
+        """Tell whether a link is followed; `allow` and folders are about pages, not lists that name them."""
+        if self.bounds.why_not(link.url, start=link.is_list):
+            return False
+        return link.is_list or within(link.url, folders)
+
+    def _list(self, url: str, hops: int, folders: list[str] | None = None) -> Iterator[Request]:
+        """Ask for a list of pages, before any page; ``folders`` bound what it may lead to."""
+        for request in self._asked(url, hops, priority=_LIST_PRIORITY):
+            yield request.replace(meta={**request.meta, "is_list": True, "folders": folders})
+
+    def discover(self, response: HtmlResponse) -> Output:
+        """Ask for the lists that a start page's head and its host's robots.txt name.
+
+        They lead to the pages in the start URLs' folders only: nobody asked for the rest of the site.
+        """
+        if response.meta["hops"] or "again" in response.meta or self.source.limits.depth < 1:
+            return
+        folders = [folder_of(url) for url in (*self.source.start, response.url)]
+        for url in (*self.sitemaps.get(urlsplit(response.url).netloc, ()), *feeds_of(response)):
+            if url not in self._known and self._leads_on(Listed(url, is_list=True)):
+                yield from self._list(url, 0, folders)
 
     def _asked(self, url: str, hops: int, barren: int = 0, **listed: Any) -> Iterator[Request]:
         try:
@@ -223,10 +252,12 @@ class SiteSpider(scrapy.Spider):
             yield self.failure(response, "empty answer")
         elif kind in LISTS or looks_listed(response.body) or self._is_packed(response):
             yield from self._read_list(response, content_type)
+        elif response.meta.get("is_list") and kind in HTML:
+            yield self.failure(response, "no list of pages")
         elif kind in HTML:
             encoding = decode(response.body, content_type)[1]
-            yield from self.visit(HtmlResponse(**_parts(response), encoding=encoding))
-        elif kind in self.readable:
+            yield from self.visit(HtmlResponse(**parts_of(response), encoding=encoding))
+        elif kind in self.readable and not response.meta.get("is_list"):
             yield from self.visit_file(response, kind)
         else:  # text, but nothing that a page could be: a sitemap of lines, a calendar, a script
             self.settle(response)
@@ -251,7 +282,7 @@ class SiteSpider(scrapy.Spider):
             whole = [one._replace(url=clean_url(response.url, one.url)) for one in links]
             yield from self._follow(response, whole)
         elif "<html" in text[:1000].lower():  # XHTML that is served as XML
-            yield from self.visit(HtmlResponse(**_parts(response), encoding=encoding))
+            yield from self.visit(HtmlResponse(**parts_of(response), encoding=encoding))
         else:
             yield self.failure(response, "neither a page nor a list of pages")
 
@@ -297,7 +328,7 @@ class SiteSpider(scrapy.Spider):
         """Return the page of a response, under its canonical URL if that lies on the same host."""
         self._answered += 1
         url = self._canonical(response.url, canonical) or response.url
-        facts = _facts(response, url)
+        facts = facts_of(response, url)
         alias = url != response.url
         if alias:  # the validators are those of the URL that was asked for, and of no use under the other one
             self._keep(response)
@@ -308,7 +339,7 @@ class SiteSpider(scrapy.Spider):
         """Return the failed page of a response that has nothing to store."""
         self._answered += 1
         self._note_start(response, reason)
-        return Page(reason=reason, **_facts(response, response.url))
+        return Page(reason=reason, **facts_of(response, response.url))
 
     def settle(self, response: Response) -> None:
         """Note that a URL answered and holds nothing to store; keep it for the next crawl's question."""
@@ -319,7 +350,7 @@ class SiteSpider(scrapy.Spider):
 
     def _keep(self, response: Response) -> None:
         if self.store:
-            facts = _facts(response, response.url)
+            facts = facts_of(response, response.url)
             names = ("url", "content_type", "etag", "last_modified")
             self.store.followed.keep(Followed(**{name: facts[name] for name in names}, body=response.body))
 
@@ -340,34 +371,4 @@ def spider_of(crawler: Crawler) -> SiteSpider | None:
 
 def _priority(link: Listed) -> int:
     """Return how early a listed page is asked for; 0 where its list does not say when it is from."""
-    if link.is_list:
-        return _LIST_PRIORITY
     return link.date.year * 12 + link.date.month if link.date else 0
-
-
-def _parts(response: Response) -> dict[str, Any]:
-    return {
-        "url": response.url,
-        "status": response.status,
-        "headers": response.headers,
-        "body": response.body,
-        "request": response.request,
-    }
-
-
-def _facts(response: Response, url: str) -> dict[str, Any]:
-    def header(name: str) -> str | None:
-        value = response.headers.get(name)
-        return value.decode("latin-1") if value else None
-
-    asked = (response.meta.get("redirect_urls") or [response.url])[0]
-    known = response.meta.get("fetched_at")  # of a page that was answered from the store
-    return {
-        **({"fetched_at": known} if known else {}),
-        "url": url,
-        "requested_url": urldefrag(asked).url,
-        "status": response.status,
-        "content_type": header("Content-Type"),
-        "etag": header("ETag"),
-        "last_modified": header("Last-Modified"),
-    }

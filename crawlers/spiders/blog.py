@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from parsel import Selector
+from scrapy.http import HtmlResponse
 
 from crawlers.markup import Node, distinct, first, listed, meta, present, text_of
+from crawlers.plain_pages import is_dated, reads_as_text
 from crawlers.spiders.news import NewsSpider, authors
 from warehouse.iso_dates import first_iso
 
@@ -18,13 +20,17 @@ _TAGS = "//article//a[contains(concat(' ', @rel, ' '), ' tag ')]"
 
 
 class BlogSpider(NewsSpider):
-    """Stores pages that call themselves an article, or are built like one post."""
+    """Stores pages that call themselves an article, are built like a post, or read as one and are dated."""
 
     name = "blog"
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
         """Tell whether a page is a post: it says so, or is one <article> with a time and its own heading."""
         return super().is_article(page, article) or len(page.xpath(_POSTS)) == 1
+
+    def is_plain(self, response: HtmlResponse) -> bool:
+        """Tell whether a page without marks is a post: it reads as one text and has a date."""
+        return reads_as_text(response.selector) and is_dated(response)
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
         """Return what a post says of itself."""

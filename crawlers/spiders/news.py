@@ -7,6 +7,7 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
+from crawlers.items import Page
 from crawlers.links import base_of, clean_url
 from crawlers.markup import (
     Node,
@@ -20,6 +21,8 @@ from crawlers.markup import (
     present,
     text_of,
 )
+from crawlers.plain_pages import reads_as_text
+from crawlers.spiders.answers import facts_of
 from crawlers.spiders.base import Output, SiteSpider
 from warehouse.iso_dates import first_iso
 
@@ -33,21 +36,28 @@ _TEASER = (
 
 
 class NewsSpider(SiteSpider):
-    """Stores pages that call themselves an article; all others are followed only."""
+    """Stores pages that call themselves an article; all others are followed only.
+
+    One that reads as a text all the same is a failed page, so that nobody wonders where it is.
+    """
 
     name = "news"
+    unmarked = "read, not stored: it does not call itself an article (`spider: site` stores any page)"
 
     def visit(self, response: HtmlResponse) -> Output:
         """Store an article; follow what either kind of page links to."""
         page = response.selector
         article = article_of(json_ld(page))
-        if self.is_article(page, article):
+        if self.is_article(page, article) or self.is_plain(response):
             fields = {**self.fields(page, article or {}), "encoding": response.encoding}
             yield self.page(
                 response, fields, canonical=first(page.xpath("//link[@rel='canonical']/@href").getall())
             )
         else:
             self.settle(response)
+            if reads_as_text(page):
+                yield Page(reason=self.unmarked, **facts_of(response, response.url))
+        yield from self.discover(response)
         base = base_of(response)
         onward = [clean_url(base, href) for href in page.xpath(NEXT).getall()]
         links = [clean_url(base, href) for href in page.xpath("//a/@href | //area/@href").getall()]
@@ -58,6 +68,10 @@ class NewsSpider(SiteSpider):
     def is_article(self, page: Selector, article: Node | None) -> bool:
         """Tell whether a page is an article: JSON-LD or OpenGraph says so."""
         return article is not None or "article" in meta(page, "og:type")
+
+    def is_plain(self, response: HtmlResponse) -> bool:
+        """Tell whether a page is stored that has no marks of an article."""
+        return False
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
         """Return what an article says of itself; JSON-LD first, then OpenGraph, then plain tags."""

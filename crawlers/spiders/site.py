@@ -22,6 +22,7 @@ class AnySiteSpider(NewsSpider):
     """
 
     name = "site"
+    unmarked = "read, not stored: it has nothing that `content` selects"
     readable = HTML | {PDF, "text/plain", "text/markdown"}
 
     def is_article(self, page: Selector, article: Node | None) -> bool:

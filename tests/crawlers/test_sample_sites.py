@@ -3,6 +3,7 @@
 import pytest
 
 from crawlers.sample_site.server import FOLDER, load
+from crawlers.spiders.news import NewsSpider
 from tests.fakes.crawling import crawling
 
 STARTS = {
@@ -53,8 +54,8 @@ def test_failures_have_reasons(crawl):
         row["failed"]
         == {
             "energy": {"status 404": 1},
-            "football": {"robots.txt forbids it": 1, "status 404": 1},
-            "blog": {"not text: image/png": 1, "status 404": 1},
+            "football": {NewsSpider.unmarked: 1, "robots.txt forbids it": 1, "status 404": 1},
+            "blog": {NewsSpider.unmarked: 1, "not text: image/png": 1, "status 404": 1},
         }[name]
     )
 
