@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from assets.embedding.embedder import EmbedderRecipe
 from assets.recipes import BuildHalf, Chunking, Corpus
@@ -15,6 +16,8 @@ from warehouse.source import Source
 class Build:
     """All that is to be built, for all studies together.
 
+    chunkings, embedders: by their names; where a name means something else in another corpus, with the name
+        of the corpus before it
     chunk_sets: (corpus, chunking) pairs; indexes: (corpus, chunking, embedder) triples
     """
 
@@ -33,13 +36,23 @@ class Build:
             build.corpora[half.corpus.name] = half.corpus
             for name in half.corpus.sources:
                 build.sources[name] = _absolute(half.sources[name], base)
-            build.chunkings.update(half.chunkings)
-            build.embedders.update(half.embedders)
+            chunkings = _added(build.chunkings, half.chunkings, half.corpus.name)
+            embedders = _added(build.embedders, half.embedders, half.corpus.name)
             for key in indexes:
                 corpus, chunking, embedder = key.split(".")
-                build.chunk_sets[f"{corpus}.{chunking}"] = (corpus, chunking)
-                build.indexes[key] = (corpus, chunking, embedder)
+                build.chunk_sets[f"{corpus}.{chunking}"] = (corpus, chunkings[chunking])
+                build.indexes[key] = (corpus, chunkings[chunking], embedders[embedder])
         return build
+
+
+def _added(known: dict[str, Any], recipes: Mapping[str, Any], corpus: str) -> dict[str, str]:
+    """Add recipes to those that are known; return the name by which each of them is found there."""
+    names = {
+        name: name if known.get(name, recipe) == recipe else f"{corpus}.{name}"
+        for name, recipe in recipes.items()
+    }
+    known.update({names[name]: recipe for name, recipe in recipes.items()})
+    return names
 
 
 def _absolute(source: Source, base: Path) -> Source:

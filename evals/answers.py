@@ -73,10 +73,10 @@ class Answers(Stage):
             parts.append(study.embedders[cell.embedder].revision())
         sample = [cell.sample, study.seed] if cell.sample is not None else None
         return {
-            f"chunking.{cell.chunking}": study.chunkings[cell.chunking].identity(),
-            f"embedder.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
-            f"retriever.{cell.retriever}": study.retrievers[cell.retriever].identity(),
-            f"generator.{cell.generator}": digest(parts),
+            f"chunking.{cell.study}.{cell.chunking}": study.chunkings[cell.chunking].identity(),
+            f"embedder.{cell.study}.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
+            f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
+            f"generator.{cell.study}.{cell.generator}": digest(parts),
             f"sample.{cell.study}.{cell.generator}": digest(sample),
         }
 

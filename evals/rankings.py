@@ -83,14 +83,16 @@ class Rankings(Stage):
         study = self.grid.studies[cell.study]
         recipe = study.retrievers[cell.retriever]
         found = {
-            f"chunking.{cell.chunking}": study.chunkings[cell.chunking].identity(),
-            f"retriever.{cell.retriever}": recipe.identity(),
+            f"chunking.{cell.study}.{cell.chunking}": study.chunkings[cell.chunking].identity(),
+            f"retriever.{cell.study}.{cell.retriever}": recipe.identity(),
             f"trace.{cell.study}": digest(study.trace),
-            f"tokenizer.{cell.chunking}": models.digest(study.chunkings[cell.chunking].tokenizer),
+            f"tokenizer.{cell.study}.{cell.chunking}": models.digest(
+                study.chunkings[cell.chunking].tokenizer
+            ),
         }
         if recipe.recipe.needs_vector:
             embedder = study.embedders[cell.embedder]
-            found[f"queries.{cell.embedder}"] = embedder.query_revision()
+            found[f"queries.{cell.study}.{cell.embedder}"] = embedder.query_revision()
         if recipe.recipe.needs_tuning:
             found[f"tuning.{cell.study}"] = digest([[metric.name for metric in study.tuning_metrics], TUNING])
         return found

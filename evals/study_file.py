@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,11 @@ def _check_names(studies: list[Study]) -> None:
 
 
 def named_parts(study: Study) -> list[tuple[str, str, str]]:
-    """Return (part, name, its recipe as JSON) for all that studies share; paths are absolute in it."""
+    """Return (part, name, its recipe as JSON) for all that studies share; paths are absolute in it.
+
+    They share what is stored by a name of its own: sources, corpora, and chunkings and embedders of a corpus.
+    Retrievers and generators are their study's own.
+    """
     sources = {
         name: source.model_copy(update={"path": str(study.resolve(source.path))}) if source.path else source
         for name, source in study.sources.items()
@@ -149,10 +153,8 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
     parts: list[tuple[str, Mapping[str, BaseModel]]] = [
         ("sources", sources),
         ("corpus", {study.corpus.name: study.corpus}),
-        ("chunkings", study.chunkings),
-        ("embedders", study.embedders),
-        ("retrievers", study.retrievers),
-        ("generators", study.generators),
+        (f"corpus.{study.corpus.name}.chunkings", study.chunkings),
+        (f"corpus.{study.corpus.name}.embedders", study.embedders),
     ]
     recipes = [
         (part, name, recipe.model_dump_json()) for part, named in parts for name, recipe in named.items()
@@ -173,14 +175,15 @@ def study_folder() -> Path:
     return Path(os.environ.get("ASSAY_STUDIES") or BUNDLED).expanduser()
 
 
-def read_book(folder: Path | None = None) -> Book:
-    """Read all study files of a folder for the Dagster definitions.
+def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
+    """Read all study files of a folder for the Dagster definitions, and those of ``also`` before them.
 
     A file that cannot be used is left out with a warning, so that one mistake does not hide all other
     studies; `assay check FILE` says the same of it as an error.
     """
     studies: list[Study] = []
-    for path in sorted((folder or study_folder()).glob("*.yaml")):
+    in_folder = sorted((folder or study_folder()).glob("*.yaml"))
+    for path in dict.fromkeys([*also, *(path.resolve() for path in in_folder)]):
         if path.name.endswith(".questions.yaml"):
             continue
         try:

@@ -84,6 +84,15 @@ def _home() -> Home:
     return home()
 
 
+def _home_of(study: Study) -> Home:
+    """Return the home, unless the study's names stand for another study's things there."""
+    from evals.noted import refuse_taken
+
+    where = _home()
+    refuse_taken(study, where)
+    return where
+
+
 @app.command()
 @plainly
 def init(
@@ -122,9 +131,12 @@ def check(study: StudyArgument) -> None:
 @plainly
 def run(study: StudyArgument) -> int:
     """Bring a study up to date, write its report, show its leaderboard."""
+    from evals.noted import note
+
     found = _study(study)
-    where = _home()
+    where = _home_of(found)
     _look_ahead(found)
+    note(found, where)
     report = _walk(found, where)
     _summary(report)
     if not any(
@@ -168,7 +180,7 @@ def report(
     from evals.report import report_data
 
     found = _study(study)
-    where = _home()
+    where = _home_of(found)
     if format is ReportFormat.JSON:
         print(json_rows(found, where))
     elif format is ReportFormat.TREC:
@@ -204,7 +216,7 @@ def crawl(
         from assets.recipes import unknown
 
         raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
-    result = _walk(found, _home(), only=("pages", "documents"), again=True, keys=(source,))
+    result = _walk(found, _home_of(found), only=("pages", "documents"), again=True, keys=(source,))
     _summary(result)
     return DONE if result.ok else FAILED
 
@@ -262,9 +274,10 @@ def _study(name: str) -> Study:
 
 def _study_with(source: str) -> Study:
     from assets.recipes import unknown
+    from evals.noted import noted
     from evals.study_file import read_book
 
-    studies = list(read_book().studies.values())
+    studies = list(read_book(also=noted(_home())).studies.values())
     for study in studies:
         if source in study.corpus.sources:
             return study

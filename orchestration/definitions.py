@@ -17,6 +17,7 @@ from assets.stage import Stage
 from evals.answers import Answers
 from evals.grid import Grid
 from evals.leaderboard import Leaderboard
+from evals.noted import noted
 from evals.questions import Questions
 from evals.rankings import Rankings
 from evals.scores import Scores
@@ -24,6 +25,7 @@ from evals.study import Study
 from evals.study_file import read_book
 from orchestration.automation import crawl_schedules
 from orchestration.settings import prepare
+from warehouse.paths import home
 
 
 def stages_of(grid: Grid) -> dict[str, Stage]:
@@ -62,6 +64,6 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Return the definitions of all study files, for the Dagster UI and its daemon."""
+    """Return the definitions of all study files and of studies that were run, for the Dagster UI."""
     prepare()
-    return definitions_of(list(read_book().studies.values()))
+    return definitions_of(list(read_book(also=noted(home())).studies.values()))

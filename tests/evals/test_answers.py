@@ -220,7 +220,7 @@ def test_another_seed_is_another_answer_of_a_model(llm_bench: Bench) -> None:
     assert isinstance(answers, Answers)
     (study,) = answers.grid.studies.values()
     other = Answers(Grid([study.model_copy(update={"seed": study.seed + 1})]))
-    assert answers.recipes(KEY)["generator.llm"] != other.recipes(KEY)["generator.llm"]
+    assert answers.recipes(KEY)["generator.tiny.llm"] != other.recipes(KEY)["generator.tiny.llm"]
 
 
 def test_another_prompt_model_or_text_is_another_answer(llm_bench: Bench, make_bench: MakeBench) -> None:

@@ -381,10 +381,8 @@ def test_a_question_file_whose_name_cannot_be_a_key(tmp_path: Path) -> None:
     [
         ("docs: {reader: folder", "docs: {language: de, reader: folder", "sources.docs"),
         ("sources: [docs]", "sources: [docs, more]", "corpus.ferries"),
-        ("size: 16", "size: 32", "chunkings.t16"),
-        ("{model: all-MiniLM-L6-v2}", "{model: all-MiniLM-L6-v2, max_tokens: 512}", "embedders.minilm"),
-        ("bm25: {bm25: {k: 5}}", "bm25: {bm25: {k: 6}}", "retrievers.bm25"),
-        ("passages: 2", "passages: 3", "generators.extractive"),
+        ("size: 16", "size: 32", "corpus.ferries.chunkings.t16"),
+        ("L6-v2}", "L6-v2, max_tokens: 512}", "corpus.ferries.embedders.minilm"),
     ],
 )
 def test_one_name_means_one_thing_in_all_studies(tmp_path: Path, old: str, new: str, part: str) -> None:
@@ -398,6 +396,15 @@ def test_one_name_means_one_thing_in_all_studies(tmp_path: Path, old: str, new: 
     (found,) = caught.value.findings
     assert f"other.yaml: {part} means something else in {tmp_path}/tiny.yaml" in found
     assert "rename one of them" in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("{bm25: {k: 5}}", "{bm25: {k: 6}}"), ("passages: 2", "passages: 3")]
+)
+def test_retrievers_and_generators_are_their_studys_own(tmp_path: Path, old: str, new: str) -> None:
+    first = read_study(write_study(tmp_path))
+    second = read_study(write_study(tmp_path, {"study: tiny": "study: other", old: new}, name="other"))
+    assert set(Book([first, second]).studies) == {"tiny", "other"}
 
 
 def test_one_study_name_in_two_files_is_refused(tmp_path: Path) -> None:
