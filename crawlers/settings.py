@@ -58,6 +58,8 @@ DUPEFILTER_CLASS = "crawlers.middlewares.SeenInThisCrawl"
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "crawlers.robots.RobotsMiddleware": 100,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "crawlers.packed.WholeBodiesMiddleware": 590,
     "crawlers.middlewares.RevalidateMiddleware": 620,
     "crawlers.middlewares.RedirectBoundsMiddleware": 610,
     "crawlers.middlewares.BackOffMiddleware": 560,  # before a retry is made of the answer

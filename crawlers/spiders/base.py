@@ -20,6 +20,7 @@ from crawlers.feeds import Listed, listed_in, listed_lines, looks_listed
 from crawlers.followed import Followed
 from crawlers.items import Page
 from crawlers.links import Bounds, clean_url, kind_by_name
+from crawlers.packed import TRUNCATED, ends_early
 from crawlers.reasons import reason_of, too_large
 from crawlers.settings import source_settings
 from crawlers.spiders.answers import facts_of, parts_of
@@ -275,6 +276,8 @@ class SiteSpider(scrapy.Spider):
         body = response.body
         if gzip_magic_number(response):
             body = gunzip(body, max_size=self.source.limits.page_bytes)
+            if ends_early(response.body, "gzip"):  # what it lists so far is asked for all the same
+                yield self.failure(response, TRUNCATED)
         text, encoding = decode(body, content_type)
         links = listed_in(text)
         if links is not None:
