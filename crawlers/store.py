@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -11,16 +10,17 @@ import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
-from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
 import polars as pl
 
+from crawlers.bodies import Bodies
 from crawlers.followed import FollowedPages
 from crawlers.items import Page
 from crawlers.journal import KILLED, Row, killed, read_journal
-from warehouse.errors import CorruptFileError, LockedError
+from crawlers.lock import locked
+from warehouse.errors import CorruptFileError
 from warehouse.identity import canonical
 from warehouse.pages import (
     NOT_BEGUN,
@@ -30,7 +30,6 @@ from warehouse.pages import (
     origin_of,
     read_crawls,
     read_manifest,
-    write_body,
     write_manifest,
 )
 from warehouse.parquet import frame, replacing, sweep
@@ -62,7 +61,8 @@ class PageStore:
     """Takes the pages of one crawl of one source. One process a source at a time; others get `LockedError`.
 
     The journal begins with the crawl, so that a crawl that is killed before its first page has a record too.
-    Every page is a line in it, flushed, before `add` returns; `close` merges the journal into the manifest.
+    Every page is a line in it, flushed, before `add` returns, or, of files, once its body is on the disk;
+    `close` merges the journal into the manifest.
     Where a process died in between, opening the store merges what it left, so no page that was stored is
     lost, and none is there twice. Merging twice does no harm: the newest row of a URL wins.
 
@@ -83,7 +83,7 @@ class PageStore:
         self.started_at = datetime.now(UTC)
         self.crawl_id = f"{self.started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._path = self.folder / "journal.jsonl"
-        self._lock = _locked(self.folder / "lock", source)
+        self._lock = locked(self.folder / "lock", source)
         self._added: dict[str, Seen] = {}
         self._rows: dict[str, Row] = {}
         self._others: dict[str, Row] = {}  # of what the source was before: to ask conditionally, and no more
@@ -97,6 +97,8 @@ class PageStore:
         self._before = {url: row["sha256"] for url, row in self._rows.items() if row["gone_at"] is None}
         self._fresh_from = self._resumed_from()
         self._journal = self._begun()
+        self._lines: list[str] = []  # of the journal, which wait for the bodies that they name
+        self._bodies = Bodies(home, self.folder, self.crawl_id if from_files else None)
 
     def __enter__(self) -> Self:
         return self
@@ -200,7 +202,7 @@ class PageStore:
         if page.status in GONE and self._before.get(page.url):
             self.leave(page.url)
             return "gone"
-        sha256 = write_body(self.home, page.body, self.folder) if page.body is not None else None
+        sha256 = self._bodies.store(page.body) if page.body is not None else None
         outcome = _outcome(sha256, self._before.get(page.url))
         self._note({"outcome": outcome, "page": _row(page, sha256)})
         self._added[page.url] = Seen(outcome, page.reason, page.alias, page.requested_url)
@@ -284,6 +286,7 @@ class PageStore:
         """Merge what this crawl added, without a record of it, and let other processes have the source."""
         if not self._journal.closed:
             self._merge()
+            self._bodies.close()
             self._journal.close()
             self._path.unlink(missing_ok=True)
         self._lock.close()
@@ -304,18 +307,25 @@ class PageStore:
     def _merge(self) -> None:
         if not self._changed:
             return
-        self._journal.flush()
+        self._bodies.sync()
+        self._write_lines()
         os.fsync(self._journal.fileno())
         self._write()
         self._changed = False
+
+    def _write_lines(self) -> None:
+        self._journal.writelines(self._lines)
+        self._journal.flush()
+        self._lines.clear()
 
     def _write(self) -> None:
         write_manifest(self.home, self.source, self.manifest(), self._origin)
 
     def _note(self, entry: Row) -> None:
         self._changed = True
-        self._journal.write(json.dumps(entry) + "\n")
-        self._journal.flush()
+        self._lines.append(json.dumps(entry) + "\n")
+        if not self._bodies.waiting:
+            self._write_lines()
         self._apply(entry, from_files=self.from_files)
 
     def _apply(self, entry: Row, *, from_files: bool) -> None:
@@ -345,26 +355,6 @@ class PageStore:
     def _record(self, row: Row) -> None:
         with replacing(self.folder / f"{row['crawl_id']}.json") as temporary:
             temporary.write_text(json.dumps({name: row[name] for name in CRAWLS}, indent=1), encoding="utf-8")
-
-
-def _locked(path: Path, source: str) -> TextIOWrapper:
-    """Return the locked file, which names the process that holds it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("a+", encoding="ascii", errors="replace")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        holder = file.read(20).strip()
-        file.close()
-        who = f"process {holder}" if holder else "another process"
-        raise LockedError(
-            f"The source `{source}` is being crawled by {who}. Wait for it to end, or stop it."
-        ) from error
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
 
 
 def _outcome(sha256: str | None, before: str | None) -> Added:

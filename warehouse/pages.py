@@ -12,6 +12,7 @@ import uuid
 import zlib
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import polars as pl
 
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest_strings, sha256_bytes
+from warehouse.packs import Packs
 from warehouse.parquet import frame, read_parquet, replacing
 from warehouse.paths import Home
 from warehouse.schemas import CRAWLS, PAGES
@@ -150,6 +152,9 @@ def read_body(home: Home, sha256: str) -> bytes:
     Raises:
         CorruptFileError: the file is missing, is no gzip file, or holds other bytes than its name says.
     """
+    packed = _packs(home.packs).find(sha256)
+    if packed is not None:
+        return packed
     path = home.body(sha256)
     try:
         body = _unpacked(path.read_bytes())
@@ -160,6 +165,11 @@ def read_body(home: Home, sha256: str) -> bytes:
             f"{path}: these are not the bytes that were stored. Delete the file and crawl its source again."
         )
     return body
+
+
+@lru_cache(maxsize=4)
+def _packs(folder: Path) -> Packs:
+    return Packs(folder)
 
 
 def is_whole(home: Home, sha256: str) -> bool:

@@ -50,6 +50,11 @@ class Home:
         """The gzip file of a page's bytes, by their SHA-256."""
         return self.root / "bodies" / sha256[:2] / f"{sha256}.gz"
 
+    @property
+    def packs(self) -> Path:
+        """The packs of small bodies that readers have read, a file a reading that found something new."""
+        return self.root / "bodies" / "packs"
+
     def stage(self, stage: str) -> Path:
         """The folder of a stage's artifacts."""
         return self.root / stage
