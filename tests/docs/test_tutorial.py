@@ -1,0 +1,66 @@
+"""The tutorial does what it says: its files and commands, in their order, as a reader would type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def place(folder: Path, told: str, text: str) -> None:
+    """Write a block with `file=NAME`, or put one with `append-after=LINE` behind that line of the study."""
+    how, _, value = told.strip().partition("=")
+    if how == "file":
+        path = folder / value
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    elif how == "append-after":
+        study = folder / "study.yaml"
+        before = study.read_text(encoding="utf-8")
+        assert f"\n{value}\n" in before
+        study.write_text(before.replace(f"\n{value}\n", f"\n{value}\n{text}", 1), encoding="utf-8")
+    else:
+        raise AssertionError(f"a block of the tutorial that nobody uses: {told!r}")
+
+
+@pytest.mark.models
+def test_the_tutorial(tmp_path: Path, weights: Callable[[str], Path]) -> None:
+    weights("all-MiniLM-L6-v2")
+    environment = os.environ | {"ASSAY_HOME": str(tmp_path / "var"), "COLUMNS": "100"}
+    ran: list[tuple[str, subprocess.CompletedProcess[str]]] = []
+    for language, told, text in BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
+        if language != "sh":
+            place(tmp_path, told, text)
+            continue
+        for line in text.splitlines():
+            assert line.startswith("assay "), line
+            command = [sys.executable, "-m", "orchestration.cli", *line.split()[1:]]
+            done = subprocess.run(
+                command,
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=250,
+                check=False,
+            )
+            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+            ran.append((line, done))
+    runs = [done for line, done in ran if line == "assay run study.yaml"]
+    assert len(runs) == 3
+    assert (tmp_path / "var" / "reports").exists()
+    assert "cannot be told apart" in " ".join(runs[0].stdout.split())
+    rows = json.loads(ran[-1][1].stdout)
+    cells = {row["cell"] for row in rows}
+    assert len(cells) == 8  # two chunk sizes, three retrievers and the one that was added
+    best = max(row["value"] for row in rows if row["metric"] == "evidence_coverage@5")
+    assert best == 1.0  # the quotes are on their pages
