@@ -16,8 +16,11 @@ from pydantic import Field, ValidationError, model_validator
 from evals.findings import in_words, lines_of
 from warehouse.errors import InputError
 from warehouse.files import bounded_lines, check_regular
-from warehouse.marked_yaml import load
+from warehouse.marked_yaml import MarkedYaml, load
 from warehouse.recipe import Strict
+
+UNFILLED = "Replace this by "
+"""How a question of the template of `assay init` begins: it is not asked until somebody has written one."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 MAX_LINE, MAX_LINES = 1_000_000, 20_000_000  # of a BEIR folder's queries and qrels: bytes, lines
@@ -102,13 +105,39 @@ def read_yaml(path: Path) -> list[dict[str, Any]]:
         parsed = QuestionFile.model_validate(marked.data)
     except ValidationError as error:
         raise InputError(*lines_of(marked, in_words(error, QuestionFile))) from error
+    written = _written(parsed, marked)
     doubled = _doubled([question.id for question in parsed.questions])
     if doubled:
         places = [
             (("questions", number, "id"), f"a second question with the id {name}") for number, name in doubled
         ]
         raise InputError(*lines_of(marked, places))
-    return [_row(parsed, question) for question in parsed.questions]
+    return [_row(parsed, question) for question in written]
+
+
+def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
+    """Return the questions but those of the template that nobody has filled in.
+
+    Raises:
+        InputError: there is none besides; or a question was written, and its ground truth was not.
+    """
+    half = [
+        (
+            ("questions", number, "ground_truth"),
+            "this is still the template's; write the answer, or take it out",
+        )
+        for number, question in enumerate(parsed.questions)
+        if (question.ground_truth or "").startswith(UNFILLED) and not question.question.startswith(UNFILLED)
+    ]
+    if half:
+        raise InputError(*lines_of(marked, half))
+    written = [question for question in parsed.questions if not question.question.startswith(UNFILLED)]
+    if not written:
+        told = (
+            "all questions are still those of the template, and are not asked; write your own in their place"
+        )
+        raise InputError(*lines_of(marked, [(("questions",), told)]))
+    return written
 
 
 def _doubled(ids: list[str]) -> list[tuple[int, str]]:

@@ -28,7 +28,7 @@ class Questions(Stage):
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
     )
-    code_version = "5"
+    code_version = "6"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {
         "evidence_found": "Every piece of evidence stands in a document of the corpus.",

@@ -64,11 +64,11 @@ def _csv(path: Path, source: Source) -> Iterator[Cells | csv.Error]:
     """Yield the rows, each that is none as the error that says why."""
     csv.field_size_limit(min(source.limits.page_bytes, sys.maxsize))
     with opened(path, source) as file, as_text(file, newline="") as text:
-        delimiter = _delimiter(path, text.readline(HEAD))
+        parted_by = delimiter(path, text.readline(HEAD))
         text.seek(0)
         lines = _Lines(text)
         # Strictly: a quotation mark that is never closed would make one cell of all rows below it.
-        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        rows = csv.reader(lines, delimiter=parted_by, strict=True)
         columns = [name.strip() for name in next(rows, [])]
         _check(columns, source)
         while True:
@@ -133,7 +133,8 @@ def _row(columns: Sequence[str], cells: Sequence[str], *, whole: bool) -> Cells 
     return dict(zip(columns, cells, strict=False))
 
 
-def _delimiter(path: Path, first: str) -> str:
+def delimiter(path: Path, first: str) -> str:
+    """Return what parts the cells of a table, told by its name and its first line."""
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
     return max(",;\t|", key=re.sub('"[^"]*"', "", first).count)

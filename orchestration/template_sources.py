@@ -1,0 +1,166 @@
+"""Which readers fit a folder that `assay init` is given, and which of their columns are what."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from crawlers.reading import jsonl, table, warc
+from crawlers.reading.beir import NAMES as BEIR_CORPUS
+from crawlers.reading.files import UNREADABLE, as_text, opened
+from crawlers.reading.folder import TYPES
+from warehouse.files import bounded_lines, walk
+from warehouse.source import Column, Source
+
+SAMPLE = 20  # rows or items of a file that are looked at
+MOST = 10  # sources of one folder
+LONGEST = 1_000_000  # bytes of one line
+# What people call their columns; the first of the names that is there is taken.
+CALLED: dict[Column, tuple[str, ...]] = {
+    "text": (
+        "text",
+        "body",
+        "content",
+        "contents",
+        "passage",
+        "article",
+        "document",
+        "abstract",
+        "description",
+    ),
+    "title": ("title", "headline", "heading", "subject", "name"),
+    "url": ("url", "link", "href", "source_url"),
+    "id": ("id", "_id", "doc_id", "docid", "document_id", "uid", "key"),
+    "date": ("date", "published_at", "published", "created_at", "created", "day", "timestamp"),
+}
+_PROSE = 20  # characters that a text has at least on average, where no column is called one
+_READERS = {".html": "html", ".htm": "html", ".txt": "text", ".md": "text"}  # else as the suffix says
+
+
+@dataclass
+class Found:
+    """What a folder holds.
+
+    sources: (reader, path, columns) of each source that reads a part of it
+    url: what evidence in one of its documents is called, as an example
+    left_out: files that no reader fits, and why
+    """
+
+    sources: list[tuple[str, Path, dict[Column, str]]] = field(default_factory=list)
+    url: str = "a-file.html"
+    left_out: list[str] = field(default_factory=list)
+
+
+def beir_splits(folder: Path) -> list[str] | None:
+    """Return the splits that a BEIR folder has grades for; None for a folder that is none."""
+    if not any((folder / name).is_file() for name in BEIR_CORPUS):
+        return None
+    asked = any((folder / f"queries.jsonl{end}").is_file() for end in ("", ".gz"))
+    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv")) if asked else []
+
+
+def sources_in(folder: Path) -> Found:
+    """Return the sources that read a folder: `folder` for documents alone, else a reader for each kind."""
+    documents: dict[str, Path] = {}
+    passages: list[tuple[str, Path, dict[Column, str]]] = []
+    found = Found()
+    for path in walk(folder):
+        name, kind = path.name.lower(), path.suffix.lower()
+        if name.endswith(jsonl.LINES + jsonl.WHOLE + table.SUFFIXES):
+            reader = "table" if name.endswith(table.SUFFIXES) else "jsonl"
+            columns = columns_of(path, reader)
+            if columns is None:
+                found.left_out.append(f"{path.relative_to(folder)}: none of its columns looks like a text")
+            else:
+                passages.append((reader, path, columns))
+        elif name.endswith(warc.SUFFIXES):
+            documents.setdefault("warc", path)
+        elif kind in TYPES:
+            documents.setdefault(_READERS.get(kind, kind[1:]), path)
+    if documents and not passages and "warc" not in documents:
+        found.sources = [("folder", folder, {})]
+    else:
+        found.sources = [(reader, folder, {}) for reader in sorted(documents)] + _merged(passages, folder)
+    found.left_out += [f"{path}: one source more than {MOST}" for _, path, _ in found.sources[MOST:]]
+    del found.sources[MOST:]
+    first = next(iter(documents.values()), None)
+    if first is not None:
+        found.url = first.relative_to(folder).as_posix()
+    elif passages:
+        found.url = f"{passages[0][1].relative_to(folder).as_posix()}#1"
+    return found
+
+
+def _merged(
+    passages: Sequence[tuple[str, Path, dict[Column, str]]], folder: Path
+) -> list[tuple[str, Path, dict[Column, str]]]:
+    """Return one source a reader, over the folder, where its files have the same columns; else one a file."""
+    merged = []
+    for reader in ("jsonl", "table"):
+        own = [(path, columns) for kind, path, columns in passages if kind == reader]
+        others = [path for path in walk(folder) if path.name.lower().endswith(_suffixes(reader))]
+        if own and len(own) == len(others) and all(columns == own[0][1] for _, columns in own):
+            merged.append((reader, folder, own[0][1]))
+        else:
+            merged += [(reader, path, columns) for path, columns in own]
+    return merged
+
+
+def _suffixes(reader: str) -> tuple[str, ...]:
+    return table.SUFFIXES if reader == "table" else jsonl.LINES + jsonl.WHOLE
+
+
+def columns_of(path: Path, reader: str) -> dict[Column, str] | None:
+    """Return what a file calls its columns, where not by our names; None for one without a text."""
+    try:
+        rows = list(islice(_rows(path, Source(reader=reader, path=str(path))), SAMPLE))
+    except (*UNREADABLE, Exception):
+        return None
+    if any(isinstance(row, str) for row in rows):
+        return {}
+    objects = [row for row in rows if isinstance(row, Mapping)]
+    names = list(dict.fromkeys(str(name) for row in objects for name in row))
+    known = {name.lower(): name for name in reversed(names)}
+    columns = {
+        column: known[called[0]]
+        for column, spellings in CALLED.items()
+        if (called := [one for one in spellings if one in known])
+    }
+    if "text" not in columns:
+        longest = max(names, key=lambda name: _length(objects, name), default=None)
+        if longest is None or _length(objects, longest) < _PROSE:
+            return None
+        columns = {column: name for column, name in columns.items() if name != longest} | {"text": longest}
+    return {column: name for column, name in columns.items() if name != column}
+
+
+def _length(rows: Sequence[Mapping[str, Any]], name: str) -> float:
+    texts = [row.get(name) for row in rows]
+    return sum(len(text) for text in texts if isinstance(text, str)) / max(1, len(texts))
+
+
+def _rows(path: Path, source: Source) -> Iterator[Any]:
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        from pyarrow import parquet
+
+        with opened(path, source) as file, parquet.ParquetFile(file) as rows:
+            for batch in rows.iter_batches(batch_size=SAMPLE):
+                yield from batch.to_pylist()
+    elif name.endswith(table.SUFFIXES):
+        with opened(path, source) as file, as_text(file, newline="") as text:
+            head = text.readline(LONGEST)
+            text.seek(0)
+            yield from csv.DictReader(text, delimiter=table.delimiter(path, head))
+    else:
+        with opened(path, source) as file:
+            if name.endswith(jsonl.WHOLE):
+                yield from jsonl.values(file, LONGEST)
+            else:
+                lines = bounded_lines(file, LONGEST, b"\r\n")
+                yield from (json.loads(line) for _, line in lines if line and line.strip())
