@@ -136,7 +136,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
             "† coverage below 98 %: no rank; {worst–best case} in place of the interval. – no value."
         )
     if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
-        lines.append(f"{TIED} cannot be told apart from the leader ({data.comparison}).")
+        lines.append(f"{TIED} cannot be told apart from the leader by a {data.comparison}.")
     left_out = len(subset.standings) - rows
     if left_out > 0:
         lines.append(f"{several(left_out, 'further cell')} in the report.")

@@ -140,6 +140,16 @@ def test_a_cell_without_coverage_shows_its_worst_and_best_case(html: str) -> Non
     assert "no rank: coverage below 98 %" in row
 
 
+def test_what_cannot_be_told_apart_is_marked_at_its_rank(data: ReportData, html: str) -> None:
+    first_board = html[: html.index("Leaderboard on a sample of 12")]
+    ranks = re.findall(r'<td class="num rank" data-sort="(\d+)">(.*?)</td>', first_board, re.S)
+    marked = {int(rank) for rank, shown in ranks if "≈" in shown}
+    rows = data.leaderboard.filter((pl.col("subset") == "all") & (pl.col("metric") == NDCG.name))
+    assert marked == set(rows.filter(pl.col("tied") & pl.col("p").is_not_null())["rank"])
+    assert 0 < len(marked) < len(ranks) - 1
+    assert "p &lt; 0.001" in first_board
+
+
 def test_a_sample_says_that_its_cells_are_compared_on_it_only(page: Page) -> None:
     assert "Leaderboard on a sample of 12" in page.text
     assert "Cells are compared on these 12 questions only" in page.text

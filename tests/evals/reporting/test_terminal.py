@@ -59,6 +59,14 @@ def test_a_cell_without_coverage_is_marked_and_unranked(data: ReportData) -> Non
     assert "0.298† {0.260–0.385}" in line
 
 
+def test_what_cannot_be_told_apart_is_marked(data: ReportData) -> None:
+    text = printed(data, 120).split("Sample of 12")[0]
+    marked = [line.split()[0] for line in text.splitlines() if line.strip().startswith("≈") and "[" in line]
+    assert marked == [f"≈{rank}" for rank in range(2, 2 + len(marked))]
+    assert 0 < len(marked) < 10
+    assert "≈ cannot be told apart from the leader by a paired bootstrap" in " ".join(text.split())
+
+
 def test_a_long_board_counts_what_it_leaves_out(data: ReportData) -> None:
     assert "9 further cells in the report." in printed(data, 120, rows=3)
 
