@@ -48,7 +48,7 @@ class Rankings(Stage):
         "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
         "A question that fails is a row with its status and reason."
     )
-    code_version = "6"
+    code_version = "7"
     upstream = ("indexes", "questions")
     checks: ClassVar[dict[str, str]] = {
         "quiet_machine": "Latencies were measured while the machine had processors to spare."

@@ -13,22 +13,26 @@ from assets.embedding.cached import CachedEmbedder
 from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.contract import Vector
 from warehouse.errors import CorruptFileError, InputError
+from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import Schema
 
 KEPT: Schema = {
     "question": pl.String,
     "vector": pl.List(pl.Float32),
-    "seconds": pl.Float64,
+    "seconds": pl.Float64,  # NULL: not timed
     "waited": pl.Float64,  # of these, for a processor
 }
+SAMPLE = 50  # questions whose embedding is timed
+BATCH = 64  # of those that are not, so many are embedded at once
 
 
 @dataclass(frozen=True)
 class QueryVector:
-    """A question's unit vector and what embedding it alone took.
+    """A question's unit vector and what embedding it alone takes.
 
     vector: None where the embedder refuses the question
+    spent: as measured; of a question that is not in the sample, the median of those that are
     refused: why, then
     """
 
@@ -37,71 +41,116 @@ class QueryVector:
     refused: str | None = None
 
 
+@dataclass
+class _Known:
+    """Vectors and times by question; `refused`: why a question has no vector."""
+
+    vectors: dict[str, Vector] = field(default_factory=dict)
+    times: dict[str, Spent] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def of(self, text: str, typical: Spent) -> QueryVector:
+        if text in self.refused:
+            return QueryVector(None, refused=self.refused[text])
+        return QueryVector(self.vectors[text], self.times.get(text, typical))
+
+
 def embed_queries(
     questions: list[str],
     embedder: CachedEmbedder,
     progress: Callable[[int, int], None] | None = None,
     clock: Clock | None = None,
 ) -> dict[str, QueryVector]:
-    """Embed each distinct question by itself, as a live system would; keep vector and time for the next run.
+    """Embed each distinct question, and time a sample of them; keep vectors and times for the next run.
 
-    One at a time on purpose: a retriever's latency includes its query embedding, which a batch would hide.
-    A time that was measured while other work held the processors is kept until the next call, which measures
-    it again.
+    A retriever's latency includes the embedding of its question by itself, as a live system would embed it,
+    which a batch would hide. So SAMPLE questions, drawn by their digests, are embedded one by one, and the
+    others in batches. A time that was measured while other work held the processors is kept until the next
+    call, which measures it again.
     """
     clock = clock or Clock()
     path = embedder.home.cache("queries") / embedder.recipe.query_revision() / "questions.parquet"
-    kept = _read(path)
+    known = _read(path)
     wanted = sorted(set(questions))
-    asked = [text for text in wanted if text not in kept or kept[text].spent.busy]
-    if not asked:
-        return {text: kept[text] for text in wanted}
-    embedder.embedder.embed(["warm up"])  # the first call pays for set-up that no question should
-    refused: dict[str, QueryVector] = {}
-    for number, text in enumerate(asked, 1):
-        found = _embedded(text, embedder, clock)
-        if found.vector is None:
-            refused[text] = found
-        elif text not in kept or found.spent.seconds < kept[text].spent.seconds:
-            kept[text] = found
-        if progress:
-            progress(number, len(asked))
-    _write(kept, path)
-    return {text: refused.get(text) or kept[text] for text in wanted}
+    sample = set(sorted(wanted, key=digest)[:SAMPLE])
+    alone = [text for text in wanted if text in sample and _is_to_be_timed(text, known)]
+    others = [text for text in wanted if text not in sample and text not in known.vectors]
+    if alone or others:
+        embedder.embedder.embed(["warm up"])  # the first call pays for set-up that no question should
+        for number, text in enumerate(alone, 1):
+            _time(text, embedder, clock, known)
+            if progress:
+                progress(number, len(alone) + len(others))
+        for at in range(0, len(others), BATCH):
+            _embed(others[at : at + BATCH], embedder, known)
+            if progress:
+                progress(len(alone) + min(at + BATCH, len(others)), len(alone) + len(others))
+        _write(known, path)
+    measured = sorted((known.times[text] for text in sample if text in known.times), key=_seconds)
+    typical = measured[(len(measured) - 1) // 2] if measured else Spent()
+    return {text: known.of(text, typical) for text in wanted}
 
 
-def _embedded(text: str, embedder: CachedEmbedder, clock: Clock) -> QueryVector:
+def _seconds(spent: Spent) -> float:
+    return spent.seconds
+
+
+def _is_to_be_timed(text: str, known: _Known) -> bool:
+    return text not in known.vectors or text not in known.times or known.times[text].busy
+
+
+def _time(text: str, embedder: CachedEmbedder, clock: Clock, known: _Known) -> None:
+    """Embed a question by itself; of two times of it, the shorter one counts."""
     begin = clock.now()
+    if not _embed([text], embedder, known):
+        return
+    spent = clock.since(begin)
+    if text not in known.times or spent.seconds < known.times[text].seconds:
+        known.times[text] = spent
+
+
+def _embed(texts: list[str], embedder: CachedEmbedder, known: _Known) -> bool:
+    """Add the vectors of questions; one that is longer than the model reads fails, the others do not.
+
+    Returns whether all of them have one.
+    """
     try:
-        vector = embedder.embedder.embed([embedder.query_prefix + text])[0]
-    except InputError as error:  # longer than the model reads: this question fails, the others do not
-        return QueryVector(None, refused=str(error))
-    return QueryVector(vector, clock.since(begin))
+        vectors = embedder.embedder.embed([embedder.query_prefix + text for text in texts])
+    except InputError as error:
+        if len(texts) > 1:
+            return all(_embed([text], embedder, known) for text in texts)
+        known.refused[texts[0]] = str(error)
+        return False
+    for text, vector in zip(texts, vectors, strict=True):
+        known.vectors.setdefault(text, vector)
+    return True
 
 
-def _read(path: Path) -> dict[str, QueryVector]:
-    """Return what earlier calls kept, by question; a file that is torn or of another form keeps nothing."""
+def _read(path: Path) -> _Known:
+    """Return what earlier calls kept; a file that is torn or of another form keeps nothing."""
+    known = _Known()
     if not path.exists():
-        return {}
+        return known
     try:
         rows = read_parquet(path, list(KEPT))
     except CorruptFileError:
-        return {}
-    return {
-        text: QueryVector(np.array(vector, np.float32), Spent(seconds, waited))
-        for text, vector, seconds, waited in rows.iter_rows()
-    }
+        return known
+    for text, vector, seconds, waited in rows.iter_rows():
+        known.vectors[text] = np.array(vector, np.float32)
+        if seconds is not None:
+            known.times[text] = Spent(seconds, waited)
+    return known
 
 
-def _write(kept: dict[str, QueryVector], path: Path) -> None:
+def _write(known: _Known, path: Path) -> None:
+    times = {text: (spent.seconds, spent.waited) for text, spent in known.times.items()}
     rows: list[dict[str, object]] = [
         {
             "question": text,
-            "vector": found.vector.tolist(),
-            "seconds": found.spent.seconds,
-            "waited": found.spent.waited,
+            "vector": vector.tolist(),
+            "seconds": times.get(text, (None, None))[0],
+            "waited": times.get(text, (None, None))[1],
         }
-        for text, found in sorted(kept.items())
-        if found.vector is not None
+        for text, vector in sorted(known.vectors.items())
     ]
     write_parquet(frame(rows, KEPT), path)

@@ -1,4 +1,4 @@
-"""Question vectors are embedded once, one by one, and what that took is kept, unless the machine was busy."""
+"""Questions are embedded once, a sample one by one; what that took is kept, unless the machine was busy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from evals.retrieving.clock import Clock, Spent
-from evals.retrieving.queries import embed_queries
+from evals.retrieving.queries import BATCH, SAMPLE, embed_queries
 from tests.fakes.indexing import vector_of
 from warehouse.errors import InputError
 from warehouse.paths import Home
@@ -44,7 +44,7 @@ class CountingEmbedder:
             self.asked.append(texts)
             self.now[0] += self.seconds
             self.now[1] += self.waited
-            if self.refuses is not None and self.refuses in texts[0]:
+            if self.refuses is not None and any(self.refuses in text for text in texts):
                 raise InputError("too long: 300 tokens")
             return np.stack([vector_of(text) for text in texts])
 
@@ -118,6 +118,53 @@ def test_a_question_that_the_embedder_refuses_stops_no_other(embedder: CountingE
     assert np.array_equal(found["when?"].vector, vector_of("query: when?"))
     embedder.refuses = None
     assert embed(["endless?"], embedder)["endless?"].vector is not None, "a refusal is not kept"
+
+
+def test_of_many_questions_a_sample_is_timed_and_the_others_are_embedded_together(
+    embedder: CountingEmbedder,
+) -> None:
+    many = [f"question {number}?" for number in range(SAMPLE + 2 * BATCH + 1)]
+    found = embed(many, embedder)
+    sizes = [len(texts) for texts in embedder.asked]
+    assert sizes == [1] + [1] * SAMPLE + [BATCH, BATCH, 1]
+    assert all(np.array_equal(found[text].vector, vector_of(f"query: {text}")) for text in many)
+    assert {found[text].spent for text in many} == {Spent(0.25)}
+    embedder.asked.clear()
+    again = embed(many, embedder)
+    assert embedder.asked == []
+    assert {text: one.spent for text, one in again.items()} == {
+        text: one.spent for text, one in found.items()
+    }
+
+
+def test_those_that_are_not_timed_count_the_median_of_the_sample(embedder: CountingEmbedder) -> None:
+    many = [f"question {number}?" for number in range(SAMPLE + 3)]
+    embed(many[:10], embedder)
+    embedder.seconds = 0.75
+    found = embed(many, embedder)
+    timed = [spent.seconds for text, spent in ((text, found[text].spent) for text in many)]
+    assert sorted(set(timed)) == [0.25, 0.75]
+    assert timed.count(0.25) == 10, "what was timed before keeps its time"
+
+
+def test_on_a_busy_machine_the_sample_alone_is_timed_again(embedder: CountingEmbedder) -> None:
+    many = [f"question {number}?" for number in range(SAMPLE + BATCH)]
+    embedder.seconds, embedder.waited = 2.0, 1.5
+    assert all(one.spent.busy for one in embed(many, embedder).values())
+    embedder.asked.clear()
+    embedder.seconds, embedder.waited = 0.25, 0.0
+    assert not any(one.spent.busy for one in embed(many, embedder).values())
+    assert len(embedder.asked) == 1 + SAMPLE
+
+
+def test_one_that_is_refused_in_a_batch_stops_no_other(embedder: CountingEmbedder) -> None:
+    many = [f"question {number}?" for number in range(SAMPLE + 5)]
+    outside = next(text for text, one in embed(many, embedder).items() if one.vector is not None)
+    embedder.refuses = "endless"
+    more = [f"endless {number}?" for number in range(3)]
+    found = embed([*many, *more], embedder)
+    assert [found[text].refused for text in more] == ["too long: 300 tokens"] * 3
+    assert found[outside].vector is not None
 
 
 @pytest.mark.parametrize("change", [{"prefix": "q: "}, {"revision": "r2"}])
