@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import io
 import os
@@ -14,7 +15,7 @@ from typing import IO
 from crawlers.items import Page
 from warehouse.errors import InputError
 from warehouse.files import is_text, walk
-from warehouse.pages import decode
+from warehouse.pages import PASSING, decode
 from warehouse.source import Source
 
 Found = Iterator[tuple[str, Path]]
@@ -150,4 +151,26 @@ def unreadable(name: str, error: BaseException) -> Page:
         return failed(name, "truncated: the file ends early")
     if isinstance(error, UnicodeDecodeError):
         return failed(name, f"cannot be read: not {error.encoding.upper()}")
-    return failed(name, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    return failed(name, why_unreadable(error))
+
+
+# What keeps a file from being read for a while, and says nothing of the file.
+_SHORT_OF = ("EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EAGAIN", "EINTR", "EBUSY")
+_NETWORK = (
+    "ESTALE",
+    "ETIMEDOUT",
+    "EHOSTDOWN",
+    "EHOSTUNREACH",
+    "ENETDOWN",
+    "ENETUNREACH",
+    "ENOTCONN",
+    "EREMOTEIO",
+)
+_PASSING = frozenset(getattr(errno, name) for name in (*_SHORT_OF, *_NETWORK) if hasattr(errno, name))
+
+
+def why_unreadable(error: BaseException) -> str:
+    """Return why a file cannot be read; an error that may pass says so, and the next run tries again."""
+    what = getattr(error, "strerror", None) or str(error)
+    is_passing = isinstance(error, OSError) and error.errno in _PASSING
+    return f"{PASSING}{what}" if is_passing else f"cannot be read: {what}"

@@ -7,7 +7,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 from crawlers.items import Page
-from crawlers.reading.files import check_file, files_of, root_of, shown
+from crawlers.reading.files import check_file, files_of, root_of, shown, why_unreadable
 from warehouse.errors import InputError
 from warehouse.files import walk
 from warehouse.packages import KINDS, why_not
@@ -71,8 +71,7 @@ def _page(name: str, path: Path, source: Source) -> Page:
         check_file(path, source)
         body, changed = _content(path, limit)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return Page(url, url, content_type=kind, reason=f"cannot be read: {reason}")
+        return Page(url, url, content_type=kind, reason=why_unreadable(error))
     if wrong := _wrong(body, kind, limit):
         return Page(url, url, content_type=kind, reason=wrong)
     fields = {"encoding": decode(body, kind)[1]} if kind.startswith("text/") else {}

@@ -1,0 +1,107 @@
+"""The stage `pages`: what could not be read for the time being is read by the next run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assets.pages
+from assets.merging import Build
+from assets.pages import Pages, fingerprint
+from assets.stage import Work, build_key
+from crawlers.crawl import crawl
+from crawlers.reading import folder as reading
+from tests.fakes.crawling import crawling
+from tests.fakes.processes import wait_until
+from warehouse.pages import manifest_digest, read_body, read_manifest
+from warehouse.paths import Home
+from warehouse.source import Source
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for name in "abc":
+        (folder / f"{name}.txt").write_text(f"The text of {name} is here.")
+    return folder
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.ESTALE, errno.ENOMEM])
+def test_a_passing_error_leaves_the_pages_incomplete_until_the_file_is_read(
+    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def here(name: str, source: Source, work: Work) -> dict[str, Any]:
+        return crawl(work.home, name, source, print)
+
+    monkeypatch.setattr(assets.pages, "run_crawler", here)
+    stage = Pages(Build(sources={"texts": Source(reader="folder", path=str(texts))}))
+    work, sound = Work(Home(tmp_path / "home")), reading._content
+
+    def failing(path: Path, limit: int) -> tuple[bytes, str]:
+        if path.name == "b.txt":
+            raise OSError(number, os.strerror(number))
+        return sound(path, limit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "_content", failing)
+        passing = build_key(stage, "texts", work)
+    assert passing.error == f"1 x cannot be read now: {os.strerror(number)}; the next run reads again"
+    assert stage.fresh("texts", work.store) is None
+    assert build_key(stage, "texts", work).ok
+    assert stage.fresh("texts", work.store) is not None
+    assert len(read_manifest(work.home, "texts")) == 3
+
+
+def test_a_file_that_never_can_be_read_is_a_failed_page_and_no_more(tmp_path: Path, texts: Path) -> None:
+    (texts / "dangling.txt").symlink_to(texts / "nowhere.txt")
+    home = Home(tmp_path / "home")
+    row = crawl(home, "texts", Source(reader="folder", path=str(texts)), print)
+    (reason,) = json.loads(row["failed"])
+    assert "now" not in reason
+
+
+def test_a_file_replaced_by_one_of_the_same_size_and_date_is_noticed(texts: Path) -> None:
+    before, path = fingerprint(texts), texts / "a.txt"
+    at = path.stat()
+    path.write_text(path.read_text().replace("here", "gone"))
+    os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (at.st_size, at.st_mtime_ns)
+    assert fingerprint(texts) != before
+
+
+def test_another_folder_behind_a_link_is_noticed(tmp_path: Path, texts: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(texts)
+    before = fingerprint(link)
+    other = tmp_path / "other"
+    texts.rename(other)
+    link.unlink()
+    link.symlink_to(other)
+    assert fingerprint(link) != before
+
+
+def test_a_killed_reading_has_every_body_that_its_journal_names(tmp_path: Path) -> None:
+    lines = (json.dumps({"_id": str(n), "text": f"passage {n} " * 20}) for n in range(20_000))
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
+    source = crawling(tmp_path, "s", reader="beir", path=str(tmp_path))
+    process = source.start()
+    journal = source.home.crawls / "s" / "journal.jsonl"
+    assert wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 1000)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    entries = [json.loads(line) for line in journal.read_bytes().splitlines()[1:-1]]
+    assert 1000 <= len(entries) < 20_000
+    for entry in entries[-500:]:
+        assert b"passage" in read_body(source.home, entry["page"]["sha256"])
+    source.run()
+    alone = Home(tmp_path / "alone")
+    crawl(alone, "s", Source(reader="beir", path=str(tmp_path)), print)
+    assert manifest_digest(read_manifest(source.home, "s")) == manifest_digest(read_manifest(alone, "s"))
+    assert not list(source.home.root.rglob("*.tmp"))
