@@ -1,4 +1,4 @@
-"""Tables, CSV and Parquet: a passage a row, streamed."""
+"""Tables, CSV, Parquet and the sheets of a workbook: a passage a row, streamed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import IO, Any
 from crawlers.items import Page
 from crawlers.reading.files import UNREADABLE, as_text, failed, files_of, opened, unreadable
 from crawlers.reading.passages import Passages
+from crawlers.reading.sheets import opened_sheets, refused
 from warehouse.source import Column, Source
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
@@ -24,7 +25,7 @@ Cells = Mapping[str, Any]
 
 
 def read(source: Source) -> Iterator[Page]:
-    """Yield one page a row.
+    """Yield one page a row; of a workbook only where the path names it: in a folder it is a document.
 
     A row that cannot be read is a failed page, and so is a file that lacks the text's column, or that cannot
     be read on.
@@ -33,9 +34,8 @@ def read(source: Source) -> Iterator[Page]:
         InputError: the path is missing, or holds no such file.
     """
     passages = Passages(source)
-    for name, path in files_of(source, SUFFIXES):
+    for name, rows in _tables(source):
         try:
-            rows = _parquet(path, source) if path.suffix.lower() == ".parquet" else _csv(path, source)
             for number, row in enumerate(rows, start=1):
                 is_broken = isinstance(row, csv.Error)
                 yield (
@@ -45,6 +45,40 @@ def read(source: Source) -> Iterator[Page]:
             yield failed(name, str(error))
         except UNREADABLE as error:
             yield unreadable(name, error)
+
+
+def _tables(source: Source) -> Iterator[tuple[str, Iterator[Cells | csv.Error]]]:
+    """Yield the name and the rows of each table; each sheet of a workbook of several is one, `FILE/SHEET`."""
+    for name, path in files_of(source, SUFFIXES):
+        if path.suffix.lower() == ".parquet":
+            yield name, _parquet(path, source)
+        elif path.suffix.lower() == ".xlsx":
+            yield from _sheets(name, path, source)
+        else:
+            yield name, _csv(path, source)
+
+
+def _sheets(name: str, path: Path, source: Source) -> Iterator[tuple[str, Iterator[Cells]]]:
+    try:
+        sheets = opened_sheets(path)
+    except ValueError as error:
+        sheets = [("", refused(str(error)))]
+    for title, rows in sheets:
+        yield name if len(sheets) == 1 else f"{name}/{title}", _of_sheet(rows, source)
+
+
+def _of_sheet(rows: Iterator[Sequence[Any]], source: Source) -> Iterator[Cells]:
+    columns: list[str] | None = None
+    for row in rows:
+        if not any(cell is not None for cell in row):
+            continue
+        if columns is None:
+            columns = ["" if cell is None else str(cell).strip() for cell in row]
+            _check(columns, source)
+        else:
+            yield dict(zip(columns, (*row, *[None] * len(columns)), strict=False))
+    if columns is None:
+        _check([], source)
 
 
 class _NoColumnError(Exception):

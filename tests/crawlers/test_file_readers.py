@@ -9,6 +9,7 @@ import tracemalloc
 from datetime import date
 
 import brotli
+import openpyxl
 import polars as pl
 import pypdfium2 as pdfium
 import pytest
@@ -307,6 +308,38 @@ def test_parquet(tmp_path):
     pages = read("table", tmp_path)
     assert reasons(pages) == {"t.parquet#1": None, "t.parquet:2": "empty passage", "t.parquet#3": None}
     assert pages["t.parquet#1"].fields == {"id": "1", "file": "t.parquet", "published_at": "2024-01-02"}
+
+
+def workbook(path, **sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_the_rows_of_a_workbook_that_is_named(tmp_path):
+    head = ["key", " body ", "when"]
+    rows = [head, ["a", "One, two", date(2024, 1, 2)], [None], [7, "Three"], ["c", None, None]]
+    one = workbook(tmp_path / "one.xlsx", Sheet=rows, Empty=[])
+    pages = read("table", one, **COLUMNS)
+    assert reasons(pages) == {"one.xlsx#a": None, "one.xlsx#7": None, "one.xlsx:3": "empty passage"}
+    assert passage(pages["one.xlsx#7"])["text"] == "Three"
+    assert pages["one.xlsx#a"].fields["published_at"].startswith("2024-01-02")
+    two = workbook(tmp_path / "two.xlsx", North=rows[:2], South=rows[:2], Notes=[["x"], [1]])
+    assert reasons(read("table", two, **COLUMNS)) == {
+        "two.xlsx/North#a": None,
+        "two.xlsx/South#a": None,
+        "two.xlsx/Notes": "no column 'body'; there are x",
+    }
+    (tmp_path / "no.xlsx").write_bytes(b"PK and no more")
+    (reason,) = reasons(read("table", tmp_path / "no.xlsx")).values()
+    assert reason == "cannot be read: truncated or damaged: its list of parts cannot be read"
+    (tmp_path / "t.csv").write_text("text\ngood\n")
+    assert list(read("table", tmp_path)) == ["t.csv#1"], "in a folder workbooks are documents"
 
 
 def test_tables_that_cannot_be_read_do_not_keep_others_from_it(tmp_path):
