@@ -9,8 +9,9 @@ from datetime import date
 from typing import Any
 
 from assets.cleaning.chrome import refuse_chrome
-from assets.cleaning.code_blocks import Marks, marked
+from assets.cleaning.code_blocks import Marks, mark_code
 from assets.cleaning.draft import Draft, Unusable
+from assets.cleaning.loose_text import wrap_loose
 from assets.cleaning.outline import Heading, sections_in
 from assets.cleaning.page_authors import NAME
 from assets.cleaning.page_facts import PageFacts, page_facts
@@ -62,7 +63,7 @@ def clean_article(body: bytes, content_type: str | None, url: str, fetched: date
     html, _encoding = decode(body, content_type)
     root = parsed(html)
     facts = page_facts(root, url)
-    page, marks = marked(html)
+    page, marks = _prepared(html)
     found = _extracted(page, url, fetched)
     text, teaser = _main_text(found.text or "", facts, root, marks)
     text = tidy(text)
@@ -123,6 +124,17 @@ def guessing(fetched: date | None) -> dict[str, Any]:
     """Return how a date is guessed: the first one that the page has, and none after it was fetched."""
     latest = {"max_date": fetched.isoformat()} if fetched else {}
     return {"original_date": True, "extensive_search": True, **latest}
+
+
+def _prepared(html: str) -> tuple[Any, Marks | None]:
+    """Return what trafilatura is given for a page, and the marks for white space in it."""
+    from trafilatura import load_html
+
+    root: Any = load_html(html)
+    if root is None:
+        return html, None
+    is_loose, marks = wrap_loose(root), mark_code(root)
+    return (root if is_loose or marks else html), marks
 
 
 def _extracted(page: Any, url: str, fetched: date | None) -> Any:

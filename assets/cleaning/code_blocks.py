@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from lxml import etree
 
@@ -42,29 +41,24 @@ class Marks:
         return re.sub(" +\n", "\n", spaced)
 
 
-def marked(html: str) -> tuple[Any, Marks | None]:
-    """Return what an extractor is given for a page, and the marks in it, if it holds code.
+def mark_code(root: Element) -> Marks | None:
+    """Make each block of code in a page a paragraph of one line; return the marks in it, if there is any.
 
-    Each block of code becomes a paragraph of one line, a listing beside line numbers too, and a figure that
-    holds one becomes a part of the text.
+    A listing beside line numbers is one too, and a figure that holds one becomes a part of the text.
     """
-    if not re.search(r"<pre[\s>]", html, re.I):
-        return html, None
-    from trafilatura import load_html
-
-    root: Any = load_html(html)
-    if root is None:
-        return html, None
     without_numbers(root)
+    blocks = _blocks(root)
+    if not blocks:
+        return None
     marks = Marks("".join(root.itertext()))
-    for block in _blocks(root):
+    for block in blocks:
         tail = block.tail
         text = marks.marked(_apart(block, code_of(block)))
         block.clear()
         block.tag, block.text, block.tail = "p", text, tail
         for above in block.iterancestors("figure"):
             above.tag = "div"
-    return root, marks
+    return marks
 
 
 def code_of(block: Element) -> str:

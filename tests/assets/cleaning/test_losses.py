@@ -109,6 +109,20 @@ def test_what_comes_twice_is_kept_twice(body: str, lines: dict[str, int]) -> Non
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        f"<ol><li>One</li></ol>{LONG} and <b>back</b> again.<p>Then.</p>",
+        f"<p></p>\n{LONG} and <b>back</b> again.",
+        f"<div><h2>Ferries</h2>{LONG} and <i>back</i> again.<ul><li>One</li></ul></div>",
+        f"<pre>x = 1</pre>{LONG} and back again.",
+    ],
+)
+def test_text_in_no_paragraph_is_kept_whole_and_once(body: str) -> None:
+    text = text_of(f'<div class="text">{body}</div>')
+    assert " ".join(text.split()).count(f"{LONG} and back again.") == 1
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "By the numbers",
