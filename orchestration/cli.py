@@ -105,9 +105,16 @@ def init(
     """Write a commented study file, and a question file to fill in, for a folder or a site."""
     from orchestration.templates import write_study
 
-    for path in write_study(target, output, force=force):
+    written = write_study(target, output, force=force)
+    for path in written:
         print(path)
-    say(f"Now write questions into the question file, then: assay check {output}")
+    to_fill_in = len(written) > 1
+    told = (
+        "Now write questions into the question file, then:"
+        if to_fill_in
+        else "It has questions of its own; now:"
+    )
+    say(f"{told} assay check {output}")
 
 
 @app.command()

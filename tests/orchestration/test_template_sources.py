@@ -14,6 +14,7 @@ from evals.grid import Grid, read_questions_of
 from evals.study import Study
 from evals.study_file import read_study
 from orchestration.templates import write_study
+from tests.orchestration.test_cli import assay
 from warehouse.errors import InputError
 
 TEXT = "The ferry to the island runs every forty minutes and carries nineteen cars."
@@ -150,3 +151,12 @@ def test_a_folder_with_nothing_to_read_says_so(folder: Path, tmp_path: Path) -> 
     (folder / "numbers.csv").write_text("x,y\n1,2\n")
     with pytest.raises(InputError, match="holds no file that can be read"):
         write_study(str(folder), tmp_path / "s.yaml")
+
+
+def test_init_says_whose_questions_are_asked(folder: Path, tmp_path: Path) -> None:
+    beir(folder, "test")
+    done = assay("init", str(folder), "-o", str(tmp_path / "s.yaml"))
+    assert (done.returncode, done.stdout.split()) == (0, [str(tmp_path / "s.yaml")])
+    assert "questions of its own" in done.stderr
+    assert "write questions" not in done.stderr
+    assert assay("check", str(tmp_path / "s.yaml")).returncode == 0
