@@ -30,15 +30,22 @@ E5 = EmbedderRecipe.model_validate({"model": "multilingual-e5-small", "overflow"
 SMALL = 1_000  # chunks
 OWN = "own"  # stands for the language of the collection
 LEXICAL: dict[str, dict[str, Any]] = {
-    "plain words (the default before)": {"tokenizer": "plain", "function_words": "keep"},
-    "plain, no function words": {"tokenizer": "plain", "function_words": "drop", "language": OWN},
-    "stemmed": {"tokenizer": "stemmed", "function_words": "keep", "language": OWN},
-    "stemmed, no function words": {"tokenizer": "stemmed", "function_words": "drop", "language": OWN},
-    "lemmatised": {"tokenizer": "lemmatised", "function_words": "keep", "language": OWN},
-    "lemmatised, no function words": {"tokenizer": "lemmatised", "function_words": "drop", "language": OWN},
+    "plain words (the default before)": {"tokenizer": "plain", "function_words": "keep", "title": 0},
+    "plain, no function words": {
+        **{"tokenizer": "plain", "function_words": "drop", "title": 0},
+        "language": OWN,
+    },
+    "stemmed": {"function_words": "keep", "language": OWN, "title": 0},
+    "stemmed, no function words": {"function_words": "drop", "language": OWN, "title": 0},
+    "lemmatised": {"tokenizer": "lemmatised", "function_words": "keep", "language": OWN, "title": 0},
+    "lemmatised, no function words": {
+        **{"tokenizer": "lemmatised", "function_words": "drop", "title": 0},
+        "language": OWN,
+    },
     "default: `bm25: {}`": {},
     "default, `language` said": {"language": OWN},
-    "the same, title 1": {"language": OWN, "title": 1},
+    "the same, title 0": {"language": OWN, "title": 0},
+    "the same, title 2": {"language": OWN, "title": 2},
     "the same, plus": {"language": OWN, "variant": "plus"},
     "the same, lower_bounded": {"language": OWN, "variant": "lower_bounded"},
     "the same, k1 0.9, b 0.4": {"language": OWN, "k1": 0.9, "b": 0.4},
@@ -64,6 +71,9 @@ def fusions() -> Iterator[tuple[str, dict[str, Any]]]:
     for weight in (0.3, 0.4, 0.6, 0.7):
         given = {"weight": weight, "bm25": {"language": OWN}}
         yield f"sum, min_max, depth 1000, dense {weight}", {"hybrid": given}
+    for parameters in ({"title": 0}, {"k1": 2.0}):
+        told = ", ".join(f"{name} {value}" for name, value in parameters.items())
+        yield f"default, bm25 with {told}", {"hybrid": {"bm25": {"language": OWN, **parameters}}}
 
 
 def in_language(given: Any, language: str) -> Any:

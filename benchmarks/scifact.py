@@ -36,10 +36,10 @@ from warehouse.paths import home
 
 DEPTH = 1_000
 TOKENIZERS: dict[str, dict[str, Any]] = {
-    "plain": {"tokenizer": "plain", "function_words": "keep"},
-    "stemmed": {"tokenizer": "stemmed", "function_words": "keep"},
-    "stemmed, no function words": {"tokenizer": "stemmed", "function_words": "drop"},
-    "lemmatised": {"tokenizer": "lemmatised"},
+    "plain": {"tokenizer": "plain", "function_words": "keep", "title": 0},
+    "stemmed": {"tokenizer": "stemmed", "function_words": "keep", "title": 0},
+    "stemmed, no function words": {"tokenizer": "stemmed", "function_words": "drop", "title": 0},
+    "lemmatised": {"tokenizer": "lemmatised", "title": 0},
 }
 BM25_GRID: dict[str, tuple[Any, ...]] = {
     "variant": ("okapi", "plus", "lower_bounded"),
@@ -267,7 +267,7 @@ def main(folder: Path) -> None:
     print("| step | chosen on train | train | test |\n|---|---|---|---|")
     dense = study.arm(Dense(k=DEPTH))
     study.line("dense, MiniLM", dense)
-    default = study.arm(Bm25.model_validate({"tokenizer": "lemmatised", "k": DEPTH}))
+    default = study.arm(Bm25.model_validate({"tokenizer": "lemmatised", "title": 0, "k": DEPTH}))
     study.fusion("bm25 okapi lemmatised, defaults + dense: rrf, k 60", [default, dense], Rrf())
     study.fusion("bm25 okapi lemmatised, defaults + dense: weighted, sum", [default, dense], SUM)
     chosen = lexical(study)

@@ -19,7 +19,7 @@ DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 
 
 class Bm25(Retriever):
-    """BM25 (Robertson et al., TREC-3, 1994); okapi, plus and l are equal to rank-bm25 0.2.2, on plain words.
+    """BM25 (Robertson et al., TREC-3, 1994); okapi, plus and l score as rank-bm25 0.2.2 does.
 
     What is not said is what measured best over several collections (docs/retrieval-results.md).
 
@@ -41,7 +41,7 @@ class Bm25(Retriever):
     feedback: search words of the best chunks of a first search, too
     """
 
-    code_version: ClassVar[str] = "4"
+    code_version: ClassVar[str] = "5"
 
     k: Depth = 10
     variant: Variant = "okapi"
@@ -52,7 +52,7 @@ class Bm25(Retriever):
     tokenizer: Tokenizer = "stemmed"
     language: Language = "english"
     function_words: Literal["keep", "drop"] | None = None
-    title: Annotated[int, Field(ge=0, le=10)] = 0
+    title: Annotated[int, Field(ge=0, le=10)] = 1
     expand: Expand | None = None
     feedback: Feedback | None = None
 

@@ -39,7 +39,7 @@ class Embedder:
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
-PLAIN = {"tokenizer": "plain", "function_words": "keep"}
+PLAIN = {"tokenizer": "plain", "function_words": "keep", "title": 0}
 
 
 @pytest.fixture
