@@ -104,20 +104,20 @@ def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"
         study = edit(
             "generators:\n",
-            f"restrict: {{asked: {{retrievers: [words]}}}}\ngenerators:\n  asked: {{llm: {model}}}\n",
+            f"restrict: {{asked: {{retrievers: [meaning]}}}}\ngenerators:\n  asked: {{llm: {model}}}\n",
         )
         first = Driver(study, assay_home).run()
         assert not first.ok
         failed = {stage.stage: list(stage.failed) for stage in first.stages if stage.failed}
-        assert failed == {"answers": ["town.t16.minilm.words.asked"]}
+        assert failed == {"answers": ["town.t16.minilm.meaning.asked"]}
         assert rows(
             assay_home,
-            "SELECT status, count(*) FROM current_answers WHERE cell = 'town.t16.minilm.words.asked' "
+            "SELECT status, count(*) FROM current_answers WHERE cell = 'town.t16.minilm.meaning.asked' "
             "GROUP BY 1 ORDER BY 1",
         ) == [("error", 1), ("ok", 2)]
         missing = rows(
             assay_home,
-            "SELECT value, reason FROM current_scores WHERE cell = 'town.t16.minilm.words.asked' "
+            "SELECT value, reason FROM current_scores WHERE cell = 'town.t16.minilm.meaning.asked' "
             "AND metric = 'rouge_l' AND status = 'error'",
         )
         assert len(missing) == 1
