@@ -8,7 +8,7 @@ DATA ?= ../shared/data
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-defaults clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-defaults clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ demo: $(READY) ## crawl the sample sites, run a real grid on them, show its lead
 
 test: $(READY) ## run all tests
 	@$(BIN)/python -m pytest
+
+drill: $(READY) ## kill, damage and starve runs in every known way; each must end with the rows of an undisturbed one
+	@$(BIN)/python -m tests.drill
 
 lint: $(READY) ## check format, lint, types and the layers of the architecture
 	$(BIN)/ruff format --check .

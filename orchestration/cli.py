@@ -263,10 +263,11 @@ def models_verify(name: str) -> int:
 def rebuild() -> None:
     """Make the DuckDB file again from the Parquet files."""
     from orchestration.driver import alone
+    from warehouse.leftovers import marked
     from warehouse.tables import rebuild as make_again
 
     where = _home()
-    with alone(where, lambda text, _done, _of: say(text)):
+    with alone(where, lambda text, _done, _of: say(text)), marked(where):
         counts = make_again(where, say=say)
     for table, count in counts.items():
         print(f"{table}: {count}")

@@ -1,0 +1,285 @@
+"""The kinds of trials: kills, damage, full disks, bad servers, two at once; the same for the same seed."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.drill.town import reply
+from tests.drill.trial import Ended, Trial, forked, killed_at, limited, patient_models, rebuild, walk
+from tests.fakes.openai_server import (
+    FakeOpenAI,
+    Received,
+    Scripted,
+    failure,
+    hang,
+    invalid_json,
+    rate_limited,
+)
+
+if TYPE_CHECKING:  # what it imports starts threads, which a fork would lose
+    from assets.stage import Stage
+
+COMMITS = ("documents", "chunks", "embeddings", "indexes", "rankings", "answers", "scores", "pointers")
+"""Folders in which a process is killed as it names files: a build's folder, its record, its pointer."""
+
+FILES = {
+    "page manifest": "pages/*/manifest.parquet",
+    "page body": "bodies/**/*.*",
+    "record": "*/*/artifact.json",
+    "pointer": "pointers/*/*.json",
+    "documents": "documents/*/*/documents.parquet",
+    "chunks": "chunks/*/*/chunks.parquet",
+    "embeddings": "embeddings/*/*/embeddings.parquet",
+    "index facts": "indexes/*/*/facts.json",
+    "index rows": "indexes/*/*/lancedb/**/data/*.lance",
+    "index manifest": "indexes/*/*/lancedb/**/*.manifest",
+    "index words": "indexes/*/*/lexical/*",
+    "index columns": "indexes/*/*/lancedb/**/_indices/**/*.*",
+    "questions": "questions/*/*/questions.parquet",
+    "ranking": "rankings/*/*/*.parquet",
+    "answers": "answers/*/*/answers.parquet",
+    "scores": "scores/*/*/scores.parquet",
+    "leaderboard": "leaderboard/*/*/leaderboard.parquet",
+    "vectors": "cache/vectors/*/*.parquet",
+    "model call": "cache/calls/*/*.json",
+    "duplicates": "cache/duplicates/*",
+    "crawl record": "crawls/*/*.json",
+    "database": "assay.duckdb",
+    "Dagster's log": "dagster/**/*.db",
+}
+TORN = ("record", "pointer", "documents", "index rows", "ranking", "vectors", "model call", "database")
+
+
+def kills(study: Path, number: int, seed: int, total: int) -> Iterator[Trial]:
+    """Kill a first run at points over its whole length, at each kind of commit, alone, and a rebuild.
+
+    total: how many files an undisturbed run gives their final names
+    """
+    points = sorted(random.Random(seed).sample(range(total), min(number, total)))
+    for point in points:
+        yield Trial("kill", f"at rename {point} of {total}", "empty", _run(study, killed_at(point)), study)
+    for place in COMMITS:
+        for step in (0, 1):
+            name = f"{step + 1}. rename in {place}"
+            yield Trial("kill", name, "empty", _run(study, killed_at(step, f"/{place}/")), study)
+    yield Trial("kill", "the parent of a crawler alone", "empty", lambda home: orphan(home, study), study)
+    rebuilding = _run(study, killed_at(0, "/assay.duckdb"), rebuild)
+    yield Trial("kill", "a rebuild", "done", rebuilding, study)
+
+
+def _run(
+    study: Path, trap: Callable[[], object], act: Callable[[], int] | None = None
+) -> Callable[[Path], Ended]:
+    def disturb(home: Path) -> Ended:
+        ended = forked(home, act or walk(study), trap)()
+        assert ended.code == -signal.SIGKILL, f"it was not killed: {ended.told[-300:]}"
+        return ended
+
+    return disturb
+
+
+def orphan(home: Path, study: Path) -> None:
+    """Kill a run while its crawler works, and see that the crawler ends too."""
+    killed = killed_at(0, "/pages/")  # its pointer, or the first file that follows the crawl
+
+    def trap() -> None:
+        import assets.crawler
+
+        started = assets.crawler.run_crawler
+
+        def die(*given: object, **named: object) -> object:
+            import threading
+
+            threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+            return started(*given, **named)  # type: ignore[arg-type]
+
+        import assets.pages
+
+        assets.pages.run_crawler = die  # type: ignore[assignment]
+        killed()
+
+    forked(home, walk(study), trap)()
+    deadline = time.monotonic() + 20
+    while left := _processes_of(home):
+        assert time.monotonic() < deadline, f"processes are left: {left}"
+        time.sleep(0.2)
+
+
+def _processes_of(home: Path) -> list[str]:
+    """Return the command lines of the processes that work on a home."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes()
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"ASSAY_HOME={home}\0".encode() in environment + b"\0" and b"crawlers" in command:
+            found.append(command.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def damage(study: Path, seed: int, each: int) -> Iterator[Trial]:
+    """Flip a bit in a file of each kind, tear some, then run a study that reads most of it again."""
+    for kind, pattern in FILES.items():
+        for n in range(each):
+            for how in (flip, tear) if n == 0 and kind in TORN else (flip,):
+                name = f"{how.__name__} {kind} {n + 1}"
+                spoil = _spoiler(pattern, how, f"{seed} {kind} {n}")
+                yield Trial("damage", name, "done", spoil, study, rebuilds=True)
+
+
+def _spoiler(pattern: str, how: Callable[[Path, random.Random], None], seed: str) -> Callable[[Path], None]:
+    def spoil(home: Path) -> None:
+        chance = random.Random(seed)
+        files = sorted(path for path in home.glob(pattern) if path.is_file() and path.stat().st_size)
+        assert files, f"no file is called {pattern}"
+        how(chance.choice(files), chance)
+
+    return spoil
+
+
+def flip(path: Path, chance: random.Random) -> None:
+    """Change a bit, in a file of its own: others may be linked to it."""
+    data = bytearray(path.read_bytes())
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    _replace(path, bytes(data))
+
+
+def tear(path: Path, chance: random.Random) -> None:
+    """Cut a file off."""
+    data = path.read_bytes()
+    _replace(path, data[: chance.randrange(len(data))])
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.unlink()
+    path.write_bytes(data)
+
+
+def disks(study: Path, scratch: Path) -> Iterator[Trial]:
+    """Let files grow no further than some bytes, and fill a small disk where one may be mounted."""
+    for size in (0, 2_000, 20_000, 200_000):
+        yield Trial("disk", f"no file beyond {size} bytes", "empty", partial(_limited, study, size), study)
+    for size in ("1m", "3m"):
+        yield Trial("disk", f"full at {size}", "empty", partial(_full, study, size, scratch), study)
+
+
+def _limited(study: Path, size: int, home: Path) -> None:
+    assert forked(home, walk(study), limited(size))().code, "nothing was cut off"
+
+
+def _full(study: Path, size: str, scratch: Path, home: Path) -> None:
+    """Run on a small disk until it is full, and go on with what it holds on a larger one."""
+    disk = scratch / f"disk-{size}"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        return _limited(study, 50_000, home)
+    try:
+        ended = forked(disk / "var", walk(study))()
+        assert ended.code, "the disk was not full"
+        shutil.copytree(disk / "var", home, dirs_exist_ok=True)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def servers(study: Path, server: FakeOpenAI) -> Iterator[Trial]:
+    """Let the model's server be silent, refuse, or answer garbage during a first run."""
+    bodies = {
+        "garbage": Scripted(b"\x00\xff<html>" * 50),
+        "torn JSON": invalid_json(),
+        "another shape": Scripted(b'{"choices": {"0": null}, "usage": []}'),
+        "an error": failure(500, "out of memory"),
+        "no key": failure(401, "Incorrect API key provided"),
+        "too many": rate_limited(0),
+        "silence": hang(3.0),
+    }
+    for name, body in bodies.items():
+
+        def disturb(home: Path, body: Scripted = body) -> None:
+            server.respond = lambda _received: body
+            try:
+                ended = forked(home, walk(study))()
+                assert ended.code == 1, f"the failure was not told: {ended.told[-300:]}"
+            finally:
+                server.respond = reply
+
+        yield Trial("server", name, "empty", disturb, study)
+
+    def now_and_then(home: Path) -> None:
+        chance = random.Random(3)
+
+        def some(received: Received) -> Scripted:
+            return failure(503, "busy") if chance.random() < 0.5 else reply(received)
+
+        server.respond = some
+        try:
+            forked(home, walk(study))()
+        finally:
+            server.respond = reply
+
+    yield Trial("server", "an error now and then", "empty", now_and_then, study)
+
+
+def together(study: Path) -> Iterator[Trial]:
+    """Let Dagster's own runs work beside `assay run` on one home."""
+
+    def both(home: Path) -> None:
+        waits = [forked(home, walk(study)), forked(home, by_dagster(study))]
+        ended = [wait() for wait in waits]
+        assert [one.code for one in ended] == [0, 0], "\n".join(one.told[-600:] for one in ended)
+
+    for n in range(2):
+        yield Trial("two at once", f"dagster beside assay {n + 1}", "empty", both, study)
+
+
+def by_dagster(study: Path) -> Callable[[], int]:
+    """Return what materializes all assets of a study as Dagster does, without the driver and its lock."""
+
+    def act() -> int:
+        import dagster as dg
+
+        from evals.grid import Grid
+        from evals.study_file import read_study
+        from orchestration.definitions import definitions_of, stages_of
+
+        patient_models()
+        found = read_study(study)
+        job = definitions_of([found]).resolve_implicit_global_asset_job_def()
+        with dg.DagsterInstance.get() as instance:
+            for name, stage in stages_of(Grid([found])).items():
+                for tags in _ranges(stage):
+                    job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(name)], tags=tags)
+        return 0
+
+    return act
+
+
+def _ranges(stage: Stage) -> list[dict[str, str]]:
+    """Return the tags of the runs that cover all partitions of a stage."""
+    keys = stage.keys()
+    if stage.by_source:
+        return [{"dagster/partition": key} for key in keys]
+    begin, end = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+    return [{begin: keys[0], end: keys[-1]}] if keys else []
+
+
+def slice_of_all(study: Path, seed: int) -> Trial:
+    """Return one trial with two disturbances, for the test suite: a kill, and damage to what it left."""
+
+    def both(home: Path) -> None:
+        _run(study, killed_at(1, "/indexes/"))(home)
+        _spoiler(FILES["chunks"], flip, f"{seed}")(home)
+        (home / "assay.duckdb").write_bytes(b"")
+
+    return Trial("all", "a kill while an index is committed, then damage", "empty", both, study)
