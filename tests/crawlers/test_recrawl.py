@@ -70,7 +70,7 @@ def test_a_failure_takes_no_page_away_and_ends_when_the_page_answers(tmp_path):
         pages = source.pages()
         kept = read_manifest(source.home, source.name, gone=True).row(by_predicate=GONE, named=True)
     assert (row["failed"], row["gone"]) == ({}, 1)
-    assert "1 gone, 0 failed" in row["stdout"]
+    assert "1 gone, 2 read but not stored, 0 failed" in row["stdout"]
     assert site.url("/a") not in pages
     assert kept["url"] == site.url("/a")
     assert read_body(source.home, kept["sha256"]) == article("A", "/linked-from-a").encode()
