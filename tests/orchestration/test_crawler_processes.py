@@ -63,7 +63,7 @@ def test_nothing_of_ours_outlives_a_killed_command(
     if number is signal.SIGTERM:
         site.allow(None)  # an answer that is under way is waited for
     _, said = parent.communicate(timeout=100)
-    assert wait_until(lambda: not of_home(assay_home.root), 10), of_home(assay_home.root)
+    assert wait_until(lambda: not of_home(assay_home.root)), of_home(assay_home.root)
     assert "Traceback" not in said
     site.allow(None)
     site.forget()
@@ -86,7 +86,7 @@ def test_ctrl_c_in_a_terminal_shows_no_stack_and_leaves_nobody(
     assert "Traceback" not in shown, shown
     assert "watch_orphans" not in shown
     assert "stopped. What was finished is stored" in shown
-    assert wait_until(lambda: not of_home(assay_home.root), 10), of_home(assay_home.root)
+    assert wait_until(lambda: not of_home(assay_home.root)), of_home(assay_home.root)
     assert read_crawls(assay_home, "texts")["outcome"].to_list() == ["stopped by a signal"]
 
 
