@@ -72,6 +72,11 @@ def read_questions_of(study: Study) -> list[dict[str, Any]]:
     return rows if len(asked) == len(sets) else _read(asked)
 
 
+def read_train_questions_of(study: Study) -> list[dict[str, Any]]:
+    """Read the questions that a study tunes on, as `read_questions_of` those that it asks."""
+    return _read([one for one in question_sets(study) if one.use == "train"])
+
+
 def _read(sets: list[QuestionSet]) -> list[dict[str, Any]]:
     return read_sets((one.path, one.beir.split if one.beir else None, one.name) for one in sets)
 

@@ -237,18 +237,18 @@ def _passage_tokens(study: Study, chunking: str, done: set[Need], home: Home) ->
     """Return about how many tokens are delivered for one chunk of a chunking."""
     need = Need("chunks", f"{study.corpus.name}.{chunking}")
     if need not in done:
-        return round(_window(study.chunkings[chunking].recipe) * MEAN_PASSAGE)
+        return round(window_of(study.chunkings[chunking].recipe) * MEAN_PASSAGE)
     columns = ["n_tokens", "characters", "context_start", "context_end"]
     means = read_parquet(_file(need, home), columns).select(pl.all().mean())
     tokens, characters, begin, end = means.row(0)
     return round(tokens * (end - begin) / characters)
 
 
-def _window(chunker: Chunker) -> float:
+def window_of(chunker: Chunker) -> float:
     """Return the most tokens that are delivered for one chunk, by what its chunker says of itself.
 
     >>> from assets.chunking import CHUNKERS
-    >>> [_window(CHUNKERS[kind]()) for kind in ("recursive", "structure", "parent", "document")]
+    >>> [window_of(CHUNKERS[kind]()) for kind in ("recursive", "structure", "parent", "document")]
     [250.0, 256.0, 1024.0, 256.0]
     """
     given = chunker.model_dump()

@@ -123,6 +123,9 @@ class Restriction(Strict):
 class Budget(Strict):
     """What a run may spend on the calls of a study's retrievers and generators, in US dollars.
 
+    A call is begun only while there is room for it and for those under way, each taken to cost as much as the
+    dearest call of its model so far. So it is passed by at most the calls in flight, and those only by what
+    they cost more; calls whose price is not known do not count.
     `enrich`, `date_by` and an embedder's `api` have a `budget_usd` of their own.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,12 +13,13 @@ from pydantic import BaseModel, ValidationError
 from evals.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, instead, lines_of
 from evals.grid import question_sets
 from evals.study import Study, absolute, misfits, set_name
+from evals.study_names import BUNDLED, known_names, study_files, study_folder
 from warehouse.errors import InputError
 from warehouse.files import check_regular
 from warehouse.identity import canonical
 from warehouse.marked_yaml import Place, load
 
-BUNDLED = Path(__file__).parent / "studies"
+__all__ = ["BUNDLED", "Book", "find_study", "is_path", "named_parts", "read_book", "read_study", "study_path"]
 log = logging.getLogger(__name__)
 
 
@@ -170,11 +170,6 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
     return [("study", study.study, str(study.path)), *recipes, *sets]
 
 
-def study_folder() -> Path:
-    """Return the folder of study files: `ASSAY_STUDIES`, or the ones that come with the project."""
-    return Path(os.environ.get("ASSAY_STUDIES") or BUNDLED).expanduser()
-
-
 def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
     """Read all study files of a folder for the Dagster definitions, and those of ``also`` before them.
 
@@ -182,10 +177,7 @@ def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
     studies; `assay check FILE` says the same of it as an error.
     """
     studies: list[Study] = []
-    in_folder = sorted((folder or study_folder()).glob("*.yaml"))
-    for path in dict.fromkeys([*also, *(path.resolve() for path in in_folder)]):
-        if path.name.endswith(".questions.yaml"):
-            continue
+    for path in dict.fromkeys([*also, *(path.resolve() for path in study_files(folder))]):
         try:
             study = read_study(path)
             Book([*studies, study])
@@ -212,19 +204,22 @@ def study_path(name: str) -> Path:
     Raises:
         InputError: there is none; says which there are.
     """
-    if name.endswith((".yaml", ".yml")) or Path(name).is_file():
+    if is_path(name):
         return Path(name)
     path = study_folder() / f"{name}.yaml"
     if path.is_file():
         return path
-    for candidate in sorted(study_folder().glob("*.yaml")):
-        if candidate.name.endswith(".questions.yaml"):
-            continue
+    for candidate in study_files():
         marked_name = _name_of(candidate)
         if marked_name == name:
             return candidate
-    known = [p.stem for p in sorted(study_folder().glob("*.yaml")) if not p.name.endswith(".questions.yaml")]
-    raise InputError(f"there is no study {name!r}; {instead(name, known)}, or give the path of a study file")
+    told = f"{instead(name, known_names())}, or give the path of a study file"
+    raise InputError(f"there is no study {name!r}; {told}")
+
+
+def is_path(name: str) -> bool:
+    """Say whether what was given for a study is the path of a file, and not a name."""
+    return name.endswith((".yaml", ".yml")) or Path(name).is_file()
 
 
 def _name_of(path: Path) -> str | None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
 from enum import StrEnum
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestration.commands import looking, models
 from orchestration.settings import Settings, prepare
-from warehouse.errors import AssayError, InputError
+from orchestration.speaking import DONE, FAILED, StudyArgument, plainly, say
+from warehouse.errors import InputError
 from warehouse.paths import Home, home
 
 if TYPE_CHECKING:
@@ -25,16 +25,11 @@ if TYPE_CHECKING:
     from evals.study import Study
     from orchestration.driver import RunReport
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-models_app = typer.Typer(
-    no_args_is_help=True, help="Model weights: list them, fetch them, check them against their SHA-256."
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(models_app, name="models")
-
-DONE, FAILED, WRONG_INPUT, STOPPED = 0, 1, 2, 130
-StudyArgument = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study's name, or the path of a study file.")
-]
 
 
 class ReportFormat(StrEnum):
@@ -45,38 +40,24 @@ class ReportFormat(StrEnum):
     TREC = "trec"
 
 
-def plainly(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Turn what a person can mend into a sentence and an exit code, never a stack trace."""
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
 
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = command(*args, **kwargs) or DONE
-        except InputError as error:
-            for finding in error.findings:
-                say(f"error: {finding}")
-            code = WRONG_INPUT
-        except AssayError as error:
-            say(f"error: {error}")
-            code = FAILED
-        except KeyboardInterrupt:
-            say("stopped. What was finished is stored; the same command goes on from there.")
-            code = STOPPED
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = DONE
-        except OSError as error:  # a disk that is full, a folder that cannot be written to
-            where = f"{error.filename}: " if error.filename else ""
-            say(f"error: {where}{error.strerror or error}")
-            code = FAILED
-        raise typer.Exit(code)
-
-    return run
+        print(f"rag-assay {version('rag-assay')}")
+        raise typer.Exit(DONE)
 
 
-def say(text: str) -> None:
-    """Print to stderr: results alone go to standard output."""
-    print(text, file=sys.stderr, flush=True)
+@app.callback()
+def assay(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and exit.")
+    ] = False,
+) -> None:
+    """Measure which chunking, embedding, retriever and model answer best on your own documents.
+
+    Exit codes: 0 done, 1 some cells failed, 2 wrong input, 130 stopped by Ctrl-C.
+    """
 
 
 def _home() -> Home:
@@ -145,7 +126,6 @@ def run(study: StudyArgument) -> int:
     _look_ahead(found)
     note(found, where)
     report = _walk(found, where)
-    _summary(report)
     if not any(
         stage.stage == "leaderboard" and not (stage.failed or stage.left_out) for stage in report.stages
     ):
@@ -157,14 +137,18 @@ def run(study: StudyArgument) -> int:
 @app.command()
 @plainly
 def plan(study: StudyArgument) -> None:
-    """Say what a run would do: cells, chunks to embed, model calls and tokens, and what is done already."""
+    """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
+    from evals.costing import estimates
     from evals.grid import Grid
     from evals.planning import plan as make_plan
     from orchestration.definitions import stages_of
-    from orchestration.showing import show_plan
+    from orchestration.showing_plan import show_plan
 
     found = _study(study)
-    show_plan(make_plan(found, stages_of(Grid([found])), _home()))
+    where = _home()
+    stages = stages_of(Grid([found]))
+    planned = make_plan(found, stages, where)
+    show_plan(planned, estimates(found, planned, stages, where))
 
 
 @app.command()
@@ -205,7 +189,7 @@ def report(
             said = "; ".join(runs.missing)
             say(f"not written, for these rankings have not been run: {said}. Run `assay run {study}` first.")
     else:
-        print(_write_report(report_data(found, where), output or _report_path(found, where)))
+        print(_write_report(report_data(found, where), output or where.report(found.study)))
 
 
 @app.command()
@@ -224,38 +208,7 @@ def crawl(
 
         raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
     result = _walk(found, _home_of(found), only=("pages", "documents"), again=True, keys=(source,))
-    _summary(result)
     return DONE if result.ok else FAILED
-
-
-@models_app.command("list")
-@plainly
-def models_list() -> None:
-    """List the registered models, their licence, size, and whether they are here."""
-    from orchestration.showing import show_models
-
-    show_models(_home())
-
-
-@models_app.command("fetch")
-@plainly
-def models_fetch(name: str) -> None:
-    """Fetch a model's files and check them; they are kept under `ASSAY_HOME/models`."""
-    from warehouse import models
-
-    print(models.fetch(name, _home(), say))
-
-
-@models_app.command("verify")
-@plainly
-def models_verify(name: str) -> int:
-    """Hash every file of a model again and compare."""
-    from warehouse import models
-
-    found = models.verify(name, _home())
-    for item in found:
-        print(f"{'ok   ' if item.found == item.expected else 'WRONG'} {item.path} {item.found or 'missing'}")
-    return DONE if all(item.found == item.expected for item in found) else FAILED
 
 
 @app.command()
@@ -275,9 +228,9 @@ def rebuild() -> None:
 
 
 def _study(name: str) -> Study:
-    from evals.study_file import find_study
+    from evals.known_studies import find_known
 
-    return find_study(name)
+    return find_known(name, Home(Settings().home.expanduser().absolute()))
 
 
 def _study_with(source: str) -> Study:
@@ -314,15 +267,12 @@ def _walk(
 ) -> RunReport:
     from orchestration.driver import Driver
     from orchestration.progress import Bars
+    from orchestration.showing import show_end
 
     with Bars() as bars:
-        return Driver(study, where, bars.tell).run(only, again=again, keys=keys)
-
-
-def _summary(result: RunReport) -> None:
-    from orchestration.showing import show_run
-
-    show_run(result)
+        result = Driver(study, where, bars.tell, bars).run(only, again=again, keys=keys)
+    show_end(result)
+    return result
 
 
 def _write_report(data: ReportData, path: Path) -> Path:
@@ -332,10 +282,6 @@ def _write_report(data: ReportData, path: Path) -> Path:
     with replacing(path) as temporary:
         temporary.write_text(render_html(data), encoding="utf-8")
     return path
-
-
-def _report_path(study: Study, where: Home) -> Path:
-    return where.reports / f"{study.study}.html"
 
 
 def _is_newer(path: Path, study: Study, where: Home) -> bool:
@@ -355,14 +301,18 @@ def _show(study: Study, where: Home, result: RunReport) -> None:
     from evals.report import report_data
     from orchestration.showing import failure_notes, show_leaderboard
 
-    path = _report_path(study, where)
+    path = where.report(study.study)
     nothing_new = result.ok and result.unchanged and _is_newer(path, study, where)
     data = report_data(study, where, failure_notes(result), with_hits=not nothing_new)
     if not nothing_new:
         _write_report(data, path)
-    show_leaderboard(data)
-    say(f"\nReport:     {path}")
-    say("Dagster UI: make dev   (then open http://127.0.0.1:3000)")
+    say(f"Report:     {path}   (assay open {study.study})")
+    say("Dagster UI: make dev   (then open http://127.0.0.1:3000)\n")
+    show_leaderboard(data)  # last, for its last line is the answer
+
+
+app.add_typer(looking.app)
+app.add_typer(models.app, name="models")
 
 
 def main() -> None:

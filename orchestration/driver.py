@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import dagster as dg
 
@@ -74,6 +75,16 @@ class RunReport:
         return sum(stage.built for stage in self.stages)
 
 
+class Watch(Protocol):
+    """Hears when the stages of a walk begin and end."""
+
+    def begin(self, stage: str, number: int, of: int) -> None:
+        """Hear that a stage begins, the ``number``-th ``of`` so many."""
+
+    def end(self, report: StageReport) -> None:
+        """Hear what came of the stage that began last."""
+
+
 class Driver:
     """Brings the assets of one study up to date.
 
@@ -81,14 +92,20 @@ class Driver:
         study: the study.
         home: the prepared home folder; `DAGSTER_HOME` lies in it.
         progress: hears (label, done, of); `of` 0 means a sentence without a count.
+        watch: hears of the stages.
     """
 
     def __init__(
-        self, study: Study, home: Home, progress: Progress = lambda _label, _done, _of: None
+        self,
+        study: Study,
+        home: Home,
+        progress: Progress = lambda _label, _done, _of: None,
+        watch: Watch | None = None,
     ) -> None:
         self.study = study
         self.home = home
         self.progress = progress
+        self.watch = watch
         self.stages = stages_of(Grid([study]))
         self.options = RunOptions(progress=progress)
         self._reports: dict[str, StageReport] = {}
@@ -115,10 +132,16 @@ class Driver:
             close_dead_runs(instance)
             self._sync()
             self._observe_recipes(instance)
-            for stage in self.stages.values():
-                if (only is None or stage.name in only) and stage.keys():
-                    wanted = [key for key in stage.keys() if keys is None or key in keys]
-                    report.stages.append(self._stage(stage, wanted, instance, again=again))
+            walked = [
+                one for one in self.stages.values() if (only is None or one.name in only) and one.keys()
+            ]
+            for number, stage in enumerate(walked, start=1):
+                wanted = [key for key in stage.keys() if keys is None or key in keys]
+                if self.watch:
+                    self.watch.begin(stage.name, number, len(walked))
+                report.stages.append(self._stage(stage, wanted, instance, again=again))
+                if self.watch:
+                    self.watch.end(report.stages[-1])
                 if interrupted():
                     raise KeyboardInterrupt
             if not report.unchanged:

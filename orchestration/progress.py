@@ -1,14 +1,15 @@
-"""Progress on the terminal: a bar for whatever takes longer than two seconds."""
+"""Progress on the terminal: the stage of the moment, what takes longer than two seconds, what is finished."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Group
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -21,9 +22,16 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
+from evals.reporting.display import plain
+from orchestration.driver import StageReport
+from orchestration.showing import stage_lines
+from orchestration.speaking import console, text
+
 PATIENCE = 2.0  # seconds that a piece of work may take before its bar appears
+SELDOM = 15.0  # seconds between two lines on the same work where there is no terminal
 
 
 class _Rate(ProgressColumn):
@@ -35,50 +43,71 @@ class _Rate(ProgressColumn):
 
 
 class Bars:
-    """Shows (label, done, of) as bars on stderr; where that is no terminal, a line now and then.
+    """Shows a walk on stderr: bars for what is under way, lines that stay for the stages that are finished.
 
-    Use as a context manager; pass `tell` as the progress of a `Driver`.
+    Where stderr is no terminal, a line now and then stands for the bars. Use as a context manager; pass
+    `tell` as the progress of a `Driver`, and the object itself as its watch.
     """
 
     def __init__(self) -> None:
         # A Dagster run redirects stdout and stderr into its logs; this copy still leads to the terminal.
         self._stream = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8", errors="replace")
-        self.console = Console(file=self._stream, force_terminal=self._stream.isatty() or None)
+        self.console = console(self._stream, force_terminal=self._stream.isatty() or None)
+        label = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
+            TextColumn("{task.description}", markup=False, table_column=label),
+            BarColumn(bar_width=30 if self.console.width >= 100 else 12),
             MofNCompleteColumn(),
             _Rate(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,
             transient=True,
+            expand=True,
         )
         self._begun: dict[str, float] = {}
         self._tasks: dict[str, TaskID] = {}
         self._said: dict[str, float] = {}
+        self._sentences: Counter[str] = Counter()
+        self._stage = ""
+        self._place = ""  # `stage 4 of 10`
+
+    def begin(self, stage: str, number: int, of: int) -> None:
+        """Hear that a stage begins, the ``number``-th ``of`` so many."""
+        self._stage, self._place = stage, f"stage {number:>{len(str(of))}} of {of}"
+        if self.console.is_terminal:
+            self._tasks[stage] = self._progress.add_task(f"{self._place}: {stage}", total=None)
+
+    def end(self, report: StageReport) -> None:
+        """Hear what came of the stage that began last: it is written down for good."""
+        for label in list(self._tasks):
+            self._end(label)
+        self._print(*stage_lines(report, self._place))
 
     def tell(self, label: str, done: int, of: int) -> None:
-        """Hear how far a piece of work is; ``of`` 0 means a sentence to be shown once."""
+        """Hear how far a piece of work is; ``of`` 0 means a sentence, which is shown once."""
         now = time.monotonic()
         if of == 0:
-            self.console.print(Text(label, style="dim"))
+            self._sentences[label] += 1
+            if self._sentences[label] == 1:
+                self._print(text(label, "dim"))
             return
         begun = self._begun.setdefault(label, now)
-        if done >= of:
+        if done >= of and label != self._stage:
             self._end(label)
-        elif now - begun >= PATIENCE:
+        elif label == self._stage or now - begun >= PATIENCE:
             self._show(label, done, of, now)
 
     def _show(self, label: str, done: int, of: int, now: float) -> None:
+        shown = plain(f"{self._place}: {label}" if label == self._stage and self._place else label)
         if not self.console.is_terminal:
-            if now - self._said.get(label, 0.0) >= 15.0:
+            if now - self._said.setdefault(label, self._begun[label]) >= SELDOM:
                 self._said[label] = now
-                print(f"  {label}: {done} of {of}", file=self._stream, flush=True)
+                self._print(text(f"  {shown}: {done} of {of}"))
             return
         if label not in self._tasks:
-            self._tasks[label] = self._progress.add_task(label, total=of)
+            self._tasks[label] = self._progress.add_task(shown, total=of)
         self._progress.update(self._tasks[label], completed=done, total=of)
 
     def _end(self, label: str) -> None:
@@ -87,12 +116,20 @@ class Bars:
         if task is not None:
             self._progress.remove_task(task)
 
+    def _print(self, *lines: Text) -> None:
+        if lines:  # together: a log that is read meanwhile has all of a stage or nothing
+            self.console.print(Group(*lines), soft_wrap=not self.console.is_terminal)
+
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self.console.is_terminal:  # elsewhere it would end with an empty line
+            self._progress.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self.console.is_terminal:
+            self._progress.stop()
+        again = {sentence: n for sentence, n in self._sentences.items() if n > 1}
+        self._print(*(text(f"said {n:,} times: {sentence}", "dim") for sentence, n in again.items()))
         self._stream.close()

@@ -37,6 +37,10 @@ class Home:
         """The HTML reports, one file a study."""
         return self.root / "reports"
 
+    def report(self, study: str) -> Path:
+        """The HTML report of a study."""
+        return self.reports / f"{study}.html"
+
     @property
     def crawls(self) -> Path:
         """One folder a crawl in progress: Scrapy's job state and log."""

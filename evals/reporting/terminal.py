@@ -1,4 +1,4 @@
-"""The leaderboard for a terminal: the headline, one table a subset, and what a reader must know of it."""
+"""The leaderboard for a terminal: one table, what a reader must know of it, and the headline."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import MISSING, interval, number, percent, plain, several
+from evals.reporting.display import MISSING, interval, number, percent, plain, several, trimmed
 from evals.reporting.headline import headline
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.unseen import unseen
 
 MOST_METRICS = 5
 ROWS = 30
+NOTES = 3
+NOTE = 240  # characters of a note
 CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
 _GAP = 2  # between two columns
 TIED = "≈"
@@ -33,19 +35,36 @@ class Layout:
 
 
 def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> RenderableType:
-    """Return the headline and a leaderboard for each subset, for a terminal of ``width`` columns.
+    """Return one leaderboard, what a reader must know of it, and last the headline.
 
-    The primary metric has its interval, up to four more metrics follow as the width allows. At most
-    ``rows`` cells of a subset are shown; what is left out is counted below the table.
+    The table is that of all questions (or of the largest sample), for a terminal of ``width`` columns; cells
+    that were asked a smaller sample are told of in a line. The primary metric has its interval, up to four
+    more metrics follow as the width allows. At most ``rows`` cells are shown; what is left out is counted.
     """
-    parts: list[RenderableType] = [_text(headline(data))]
-    parts += [_text(text, "yellow") for text in unseen(data, main_subset(data))]
-    parts += [_text(f"Note: {note}", "yellow") for note in data.notes]
-    for subset in subsets(data):
+    subset = main_subset(data)
+    parts: list[RenderableType] = []
+    if subset.standings:
         layout = _layout(data, subset.standings[:rows], width)
-        parts += ["", _text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
+        parts += [_text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
         parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
-    return Group(*parts)
+    parts += [_text(_in_a_line(data, other), "dim") for other in subsets(data)[1:]]
+    parts += [_text(one, "yellow") for one in unseen(data, subset)]
+    parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
+    if len(data.notes) > NOTES:
+        parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))
+    return Group(*parts, "", _text(headline(data), "bold"))
+
+
+def _in_a_line(data: ReportData, subset: Subset) -> str:
+    """Say of a smaller subset how many cells it has and which leads: its table is in the report."""
+    leader = next((one for one in subset.standings if one.rank is not None), None)
+    cells = several(len(subset.standings), "cell")
+    name = f"{subset.name[:1].upper()}{subset.name[1:]}: {cells}, in the report"
+    if leader is None:
+        return f"{name}; none has a rank."
+    result = leader.results.get(data.primary.name)
+    label = leader.cell.label(varying_axes(subset.standings))
+    return f"{name}; first {label} with {data.primary.title} {_primary(result, data.primary)}."
 
 
 def _layout(data: ReportData, standings: Sequence[Standing], width: int) -> Layout:

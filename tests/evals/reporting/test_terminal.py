@@ -29,17 +29,17 @@ def test_no_line_is_wider_than_the_terminal(data: ReportData, width: int) -> Non
     assert max(len(line.rstrip()) for line in printed(data, width).splitlines()) <= width
 
 
-def test_the_headline_is_that_of_the_report(data: ReportData) -> None:
-    assert headline(data) in " ".join(printed(data, 400).split("\n")[0].split())
+def test_the_headline_comes_last_and_is_that_of_the_report(data: ReportData) -> None:
+    last = printed(data, 1000).rstrip("\n").split("\n")[-1]
+    assert headline(data) == " ".join(last.split())
 
 
 def test_the_primary_metric_stands_unbroken_with_its_interval(data: ReportData) -> None:
     for width in (80, 120):
-        lines = [
-            line for line in printed(data, width).splitlines() if "tokens-256-84" in line and "[" in line
-        ]
+        board = printed(data, width).split("Sample of 12")[0]
+        lines = [line for line in board.splitlines() if "tokens-256-84" in line and "[" in line]
         assert any("0.452 [0.360–0.583]" in line for line in lines)
-        assert all("100 %" in line for line in lines[1:])
+        assert all("100 %" in line for line in lines)
 
 
 def test_a_wider_terminal_shows_more_metrics_and_a_narrow_one_names_the_rest(data: ReportData) -> None:
@@ -65,6 +65,22 @@ def test_what_cannot_be_told_apart_is_marked(data: ReportData) -> None:
     assert marked == [f"≈{rank}" for rank in range(2, 2 + len(marked))]
     assert 0 < len(marked) < 10
     assert "≈ cannot be told apart from the leader by a paired bootstrap" in " ".join(text.split())
+
+
+def test_there_is_one_table_and_smaller_samples_have_a_line(data: ReportData) -> None:
+    text = printed(data, 120)
+    heads = [line for line in text.splitlines() if line.strip() and set(line) <= {" ", "─"}]
+    assert len(heads) == 1
+    (line,) = [line for line in text.splitlines() if line.startswith("Sample of 12")]
+    assert "in the report; first " in line
+
+
+def test_many_notes_are_counted() -> None:
+    row = {"chunking": "a", "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1}
+    notes = tuple(f"note {n} " + "x" * 500 for n in range(9))
+    text = printed(dataclasses.replace(board_data([row]), notes=notes), 120)
+    assert text.count("Note: ") == 3
+    assert "6 further notes in the report." in text
 
 
 def test_a_long_board_counts_what_it_leaves_out(data: ReportData) -> None:

@@ -1,0 +1,1 @@
+"""The commands that do not run anything of a study, a module a subject."""

@@ -1,0 +1,70 @@
+"""Commands that look at what is there: the studies, a report, one question."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from orchestration.settings import Settings
+from orchestration.speaking import StudyArgument, plainly, say
+from warehouse.errors import InputError
+from warehouse.paths import Home
+
+app = typer.Typer()
+
+
+def _home() -> Home:
+    """Return the home without making it: looking changes nothing."""
+    return Home(Settings().home.expanduser().absolute())
+
+
+@app.command("list")
+@plainly
+def list_studies() -> None:
+    """List the studies that are known, run or not: their cells, and when they were run."""
+    from evals.known_studies import known_studies
+    from orchestration.showing import show_studies
+
+    show_studies(known_studies(_home()))
+
+
+@app.command("open")
+@plainly
+def open_report(study: StudyArgument) -> None:
+    """Open the report of a study in the browser; where there is none, its path is all that is printed."""
+    from evals.known_studies import find_known
+
+    where = _home()
+    found = find_known(study, where)
+    path = where.report(found.study)
+    if not path.is_file():
+        raise InputError(f"the study {found.study} has no report yet: `assay run {study}` writes {path}")
+    print(path)
+    if not _in_browser(path.as_uri()):
+        say("no browser was found here; open that file with one of yours")
+
+
+def _in_browser(uri: str) -> bool:
+    try:
+        return webbrowser.open(uri)
+    except (webbrowser.Error, OSError):
+        return False
+
+
+@app.command("show")
+@plainly
+def show(
+    study: StudyArgument,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question's id.")],
+) -> None:
+    """Show one question: its gold, what every retriever found and lost, the answers and their scores."""
+    from evals.known_studies import find_known
+    from evals.question_rows import question_rows
+    from orchestration.showing_question import show_question
+
+    where = _home()
+    if not where.root.is_dir():
+        raise InputError(f"nothing was run in {where.root} yet; run `assay run {study}` first")
+    show_question(question_rows(find_known(study, where), question, where))

@@ -1,0 +1,48 @@
+"""`assay models`: the registered weights."""
+
+from __future__ import annotations
+
+import typer
+
+from orchestration.settings import Settings, prepare
+from orchestration.speaking import DONE, FAILED, plainly, say
+from warehouse.paths import Home, home
+
+app = typer.Typer(
+    no_args_is_help=True, help="Model weights: list them, fetch them, check them against their SHA-256."
+)
+
+
+def _home() -> Home:
+    prepare(Settings())
+    return home()
+
+
+@app.command("list")
+@plainly
+def models_list() -> None:
+    """List the registered models, their licence, size, and whether they are here."""
+    from orchestration.showing import show_models
+
+    show_models(_home())
+
+
+@app.command("fetch")
+@plainly
+def models_fetch(name: str) -> None:
+    """Fetch a model's files and check them; they are kept under `ASSAY_HOME/models`."""
+    from warehouse import models
+
+    print(models.fetch(name, _home(), say))
+
+
+@app.command("verify")
+@plainly
+def models_verify(name: str) -> int:
+    """Hash every file of a model again and compare."""
+    from warehouse import models
+
+    found = models.verify(name, _home())
+    for item in found:
+        print(f"{'ok   ' if item.found == item.expected else 'WRONG'} {item.path} {item.found or 'missing'}")
+    return DONE if all(item.found == item.expected for item in found) else FAILED

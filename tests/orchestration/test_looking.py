@@ -1,0 +1,107 @@
+"""`list`, `open`, `show`: what is there is shown, and nothing is changed."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from evals.noted import note
+from evals.study import Study
+from evals.study_file import read_study
+from orchestration.cli import app
+from orchestration.driver import Driver
+from warehouse.paths import Home
+
+pytestmark = pytest.mark.models
+Edit = Callable[[str, str], Study]
+
+
+def assay(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "140"})
+
+
+def test_version_and_help() -> None:
+    assert assay("--version").stdout.startswith("rag-assay ")
+    for command in (["-h"], ["run", "-h"], ["models", "list", "-h"]):
+        found = assay(*command)
+        assert found.exit_code == 0
+        assert "Usage" in found.stdout
+    assert "--install-completion" in assay("-h").stdout
+
+
+def test_shell_is_told_the_names_of_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from orchestration.speaking import complete_study
+
+    monkeypatch.setenv("ASSAY_STUDIES", str(tmp_path))
+    (tmp_path / "one.yaml").write_text("# a comment\nstudy: energy-law\n")
+    (tmp_path / "two.yaml").write_text("nothing: here\n")
+    (tmp_path / "two.questions.yaml").write_text("question_set: x\n")
+    assert complete_study("") == ["energy-law", "two"]
+    assert complete_study("en") == ["energy-law"]
+
+
+def test_before_a_run(
+    assay_home: Home, study_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_STUDIES", str(tmp_path))
+    (tmp_path / "broken.yaml").write_text("study: [\n")
+    listed = assay("list").stdout
+    assert next(line.split()[:4] for line in listed.splitlines() if "town" in line) == [
+        "town",
+        "2",
+        "not",
+        "run",
+    ]
+    assert "not valid YAML" in " ".join(listed.split())
+    opened = assay("open", "town")
+    assert opened.exit_code == 2
+    assert "has no report yet: `assay run town`" in opened.stderr
+    shown = assay("show", "town", "q1")
+    assert shown.exit_code == 2
+    assert "no results yet" in shown.stderr
+
+
+def test_after_a_run(assay_home: Home, study_path: Path, edit: Edit, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = read_study(study_path)
+    note(study, assay_home)
+    assert Driver(study, assay_home).run().ok
+    (line,) = [line for line in assay("list").stdout.splitlines() if line.startswith("town ")]
+    assert "not run yet" not in line
+    assert str(study_path) in line
+
+    shown = assay("show", "town", "q1").stdout
+    assert "true answer: Twelve pounds a night." in shown
+    assert "evidence 1, grade 1: harbour.txt: “A mooring costs twelve pounds a night”" in shown
+    for ranking in ("t16 · minilm · words", "t16 · minilm · meaning"):
+        block = shown.split(ranking)[1]
+        assert "1 ✓" in block
+        assert "evidence 1: held by the first" in block
+        assert "quote answers: " in block
+        assert "ndcg@10 1.000" in block
+    assert "without evidence" in assay("show", "town", "q3").stdout
+    unknown = assay("show", "town", "q9")
+    assert unknown.exit_code == 2
+    assert "asks no question 'q9'" in unknown.stderr
+
+    opened: list[str] = []
+    report = assay_home.report("town")
+    report.parent.mkdir(exist_ok=True)
+    report.write_text("<html>")
+    monkeypatch.setattr(webbrowser, "open", lambda uri: opened.append(uri) or True)
+    found = assay("open", "town")
+    assert (found.exit_code, found.stdout, opened) == (0, f"{report}\n", [report.as_uri()])
+    monkeypatch.setattr(webbrowser, "open", lambda _uri: False)
+    without = assay("open", str(study_path))
+    assert (without.exit_code, without.stdout) == (0, f"{report}\n")
+    assert "no browser" in without.stderr
+
+    edit("{size: 16, overlap: 4}", "{size: 24, overlap: 4}")
+    changed = assay("show", "town", "q1")
+    assert changed.exit_code == 2
+    assert "is no longer what was run" in changed.stderr
+    study_path.unlink()
+    assert "its file is known no longer" in assay("list").stdout
