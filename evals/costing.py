@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -55,7 +56,7 @@ class Estimate:
 
 def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -> list[Estimate]:
     """Say what each part of a run that asks a model would ask of it, by a plan of the study."""
-    cached = _cached(home)
+    cached = _Cached(home)
     corpus = _Corpus(study, home)
     rows = [
         *_answers(found, cached),
@@ -75,9 +76,19 @@ def total(rows: list[Estimate]) -> Span:
     return Span(sum(span.least for span in known), bounded)
 
 
-def _cached(home: Home) -> Counter[str]:
-    """Count the good calls of each model in the cache: so many of a plan's may cost nothing."""
-    return Counter(str(row["model"]) for row in CallCache(home).rows() if row["status"] == Status.OK)
+class _Cached:
+    """How many good calls of a model the cache holds: so many of a plan's may cost nothing."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        rows = CallCache(self._home).rows()
+        return Counter(str(row["model"]) for row in rows if row["status"] == Status.OK)
+
+    def __getitem__(self, model: str) -> int:
+        return self._counts[model]
 
 
 def _estimate(
@@ -104,12 +115,12 @@ def _times(calls: Span, tokens: Span) -> Span:
     return Span(calls.least * tokens.least, most)
 
 
-def _calls(most: int, model: str, cached: Counter[str]) -> Span:
+def _calls(most: int, model: str, cached: _Cached) -> Span:
     """Bound the calls that are to be made: any that the cache holds of the model may be one of them."""
     return Span(max(0, most - cached[model]), most)
 
 
-def _answers(found: Plan, cached: Counter[str]) -> Iterator[Estimate]:
+def _answers(found: Plan, cached: _Cached) -> Iterator[Estimate]:
     for plan in found.calls:
         calls = _calls(plan.calls, plan.model, cached)
         n = max(plan.calls, 1)
@@ -120,7 +131,7 @@ def _answers(found: Plan, cached: Counter[str]) -> Iterator[Estimate]:
         yield _estimate(f"answers by {plan.generator}", plan.model, calls, per_call)
 
 
-def _understanding(study: Study, rankings: Stage, cached: Counter[str], home: Home) -> Iterator[Estimate]:
+def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -> Iterator[Estimate]:
     """Estimate the steps `by: llm`: a call a question and step, in each ranking unless the cache has it."""
     store = Work(home).store
     waiting = [cell for cell in study.cells() if rankings.fresh(cell.ranking, store) is None]
@@ -142,7 +153,7 @@ def _understanding(study: Study, rankings: Stage, cached: Counter[str], home: Ho
             yield _estimate(what, step.model, calls, (read, Span(1, JSON_TOKENS)))
 
 
-def _enriching(study: Study, found: Plan, cached: Counter[str], corpus: _Corpus) -> Iterator[Estimate]:
+def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> Iterator[Estimate]:
     for plan in found.enriching:
         name = plan.key.partition(".")[2]
         if plan.key.startswith("dates of ") or name not in study.chunkings:
@@ -160,7 +171,7 @@ def _enriching(study: Study, found: Plan, cached: Counter[str], corpus: _Corpus)
         yield _estimate(f"enriching {plan.key}", plan.model, Span(least, calls.most), per_call, why)
 
 
-def _dating(study: Study, found: Plan, cached: Counter[str]) -> Iterator[Estimate]:
+def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
     for plan in found.enriching:
         source = study.sources.get(plan.key.removeprefix("dates of "))
         if not plan.key.startswith("dates of ") or source is None:

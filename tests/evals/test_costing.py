@@ -13,6 +13,7 @@ from evals.understanding.asking import ByModel
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.tiny import Bench
 from warehouse import call_failures
+from warehouse.parquet import read_parquet
 from warehouse.prices import price_of
 
 pytestmark = pytest.mark.models
@@ -34,8 +35,12 @@ def asked(bench: Bench) -> dict[str, Estimate]:
 
 
 def generators(bench_server: FakeOpenAI, model: str) -> dict[str, str]:
-    line = f"  llm: {{llm: {{model: {model}, passages: 3, max_tokens: 50, api_base: '{bench_server.api_base}'}}}}\n"
-    return {"generators:\n": f"generators:\n{line}", "questions:\n": "restrict: {llm: {retrievers: [bm25]}}\nquestions:\n"}
+    base = f"api_base: '{bench_server.api_base}'"
+    line = f"  llm: {{llm: {{model: {model}, passages: 3, max_tokens: 50, {base}}}}}\n"
+    return {
+        "generators:\n": f"generators:\n{line}",
+        "questions:\n": "restrict: {llm: {retrievers: [bm25]}}\nquestions:\n",
+    }
 
 
 def test_prices_are_those_of_the_bundled_map() -> None:
@@ -61,8 +66,9 @@ def test_answers_are_bounded_and_what_is_paid_lies_between(make_bench: MakeBench
     assert row.usd.most == pytest.approx(row.read.most * price.read + 3 * 50 * price.written)
     assert 0 < row.usd.least < row.usd.most
     bench.build()
-    paid = sum(call["usd"] for call in bench.artifact_rows("answers", "llm"))
-    assert row.usd.least * 0.1 <= paid <= row.usd.most
+    (cell,) = [cell.key for cell in bench.study.cells() if cell.generator == "llm"]
+    paid = read_parquet(bench.folder("answers", cell) / "answers.parquet")["usd"].sum()
+    assert 0 < paid <= row.usd.most
     assert "answers by llm" not in asked(bench), "what is done is not asked again"
 
 
@@ -81,24 +87,31 @@ def test_questions_that_a_model_is_to_understand_are_counted(make_bench: MakeBen
     assert row.usd.most
 
 
-def test_enrichment_and_an_embedding_api_before_and_after_the_documents(make_bench: MakeBench) -> None:
-    bench = make_bench(
-        {
-            "  t16: {tokens: {size: 16, overlap: 4}": f"  t16: {{enrich: {{model: {MINI}, questions: 2}}, tokens: {{size: 16, overlap: 4}}",
-        }
-    )
-    before = asked(bench)["enriching ferries.t16"]
+def test_enrichment_is_bounded_by_the_documents_before_they_are_cut(make_bench: MakeBench) -> None:
+    enrich = f"  t16: {{enrich: {{model: {MINI}, questions: 2}}, "
+    bench = make_bench({"  t16: {": enrich})
+    row = asked(bench)["enriching ferries.t16"]
     bench.build("chunks")
-    after = asked(bench)["enriching ferries.t16"]
-    assert after.calls.least == after.calls.most
-    assert before.calls.most is not None
-    assert before.calls.least <= after.calls.least <= before.calls.most
-    assert not before.why
+    n_chunks = bench.artifact("chunks", "ferries.t16").meta["chunks"]
+    assert row.calls.most is not None
+    assert row.calls.least <= n_chunks <= row.calls.most
+    assert row.usd is not None
+    assert row.usd.most
+    assert not row.why
+
+
+def test_texts_of_an_api_are_paid_by_the_token(make_bench: MakeBench) -> None:
+    small = "  minilm: {model: openai/text-embedding-3-small, max_tokens: 64, api: {}}"
+    bench = make_bench({"  minilm: {model: all-MiniLM-L6-v2}": small})
+    row = asked(bench)["texts of ferries.t16.minilm"]
+    assert row.usd is not None
+    assert row.usd.most
+    assert row.written == (0, 0)
 
 
 def test_parts_are_found_however_deep() -> None:
-    inner = {"chain": {"steps": [{"hyde": {"by": "llm", "model": MINI}}, {"dense": {}}]}}
-    recipe = StudyRetriever.model_validate({"fuse": {"of": [{"bm25": {}}, inner], "by": "rrf"}})
+    inner = [{"hyde": {"by": "llm", "model": MINI}}, {"dense": {}}]
+    recipe = StudyRetriever.model_validate({"fuse": {"of": [{"bm25": {}}, inner]}})
     assert [step.kind for step in parts(recipe, ByModel)] == ["hyde"]
 
 
