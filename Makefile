@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 STUDY ?= demo
 DATA ?= ../shared/data
+# `dagster dev` advises `dg dev` at each start, which only developers have installed.
+SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
@@ -44,7 +46,7 @@ format: $(READY) ## format the code and mend what the linter can
 
 dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with all assets of all studies
 	@$(BIN)/python -m orchestration.settings
-	@DAGSTER_HOME=$(ASSAY_HOME)/dagster $(BIN)/dagster dev -h 127.0.0.1 -p 3000 -m orchestration.definitions
+	@DAGSTER_HOME=$(ASSAY_HOME)/dagster PYTHONWARNINGS='$(SUPERSEDED)' $(BIN)/dagster dev -h 127.0.0.1 -p 3000 -m orchestration.definitions
 
 report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 	@$(BIN)/assay report $(STUDY)

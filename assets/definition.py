@@ -26,7 +26,6 @@ warnings.filterwarnings("ignore", category=PreviewWarning)
 RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
 ASKING = frozenset({"documents", "enrichments", "rankings", "answers"})  # stages that may ask a model
-ALL = 1_000_000  # more partitions than any stage has
 
 
 @dataclass
@@ -119,13 +118,21 @@ def as_asset(
 def _backfill_policy(stage: Stage, stages: dict[str, Stage] | None) -> dg.BackfillPolicy:
     """Return how many partitions of a backfill go into one run: one of a stage by source, else all of them.
 
-    The bound differs from stage to stage. A backfill puts neighbours with the same partitions and the same
-    policy into one run, and there the second would be skipped: the first yields no output, for its keys are
-    logged one by one.
+    The bound, which the UI shows, is the number of partitions or a little more: it differs from stage to
+    stage. A backfill puts neighbours with the same partitions and the same policy into one run, and there the
+    second would be skipped: the first yields no output, for its keys are logged one by one.
     """
     if stage.by_source:
         return dg.BackfillPolicy.multi_run(1)
-    return dg.BackfillPolicy.multi_run(ALL + list(stages).index(stage.name) if stages else ALL)
+    if stages is None:
+        return dg.BackfillPolicy.single_run()
+    bounds: dict[str, int] = {}
+    for name, other in stages.items():
+        bound = max(2, len(other.keys()))
+        while bound in bounds.values():
+            bound += 1
+        bounds[name] = bound
+    return dg.BackfillPolicy.multi_run(bounds[stage.name])
 
 
 def _one_by_one(

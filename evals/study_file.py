@@ -14,7 +14,7 @@ from evals.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, instead, 
 from evals.grid import question_sets
 from evals.study import Study, absolute, misfits, set_name
 from evals.study_names import BUNDLED, known_names, study_files, study_folder
-from warehouse.errors import InputError
+from warehouse.errors import InputError, NotSetError
 from warehouse.files import check_regular
 from warehouse.identity import canonical
 from warehouse.marked_yaml import Place, load
@@ -183,7 +183,9 @@ def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
             Book([*studies, study])
         except InputError as error:
             more = len(error.findings) - 1
-            log.warning("left out: %s%s", error.findings[0], f" (and {more} more)" if more else "")
+            # A study that waits for its variable is no mistake: `assay list` says what it waits for.
+            level = logging.DEBUG if isinstance(error, NotSetError) else logging.WARNING
+            log.log(level, "left out: %s%s", error.findings[0], f" (and {more} more)" if more else "")
         else:
             studies.append(study)
     return Book(studies)

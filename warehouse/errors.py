@@ -18,6 +18,10 @@ class InputError(AssayError):
         super().__init__("\n".join(findings))
 
 
+class NotSetError(InputError):
+    """A study file names environment variables that are not set; nothing else is wrong as far as is known."""
+
+
 class CorruptFileError(AssayError):
     """A stored file cannot be read; it names the file and how to have it made again."""
 

@@ -14,7 +14,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from warehouse.errors import InputError
+from warehouse.errors import InputError, NotSetError
 from warehouse.files import read_bounded
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -29,11 +29,13 @@ class MarkedYaml:
 
     data: plain dicts, lists and scalars, with `${NAME}` replaced from the environment
     lines: path of keys and list positions -> line, from 1
+    unset: environment variables that are named and not set, once for each place
     """
 
     path: Path
     data: Any
     lines: dict[Place, int] = field(default_factory=dict)
+    unset: list[str] = field(default_factory=list)
 
     def line(self, place: Place) -> int:
         """Return the line of ``place``, or of the nearest thing around it that has one.
@@ -119,7 +121,7 @@ def load(path: Path) -> MarkedYaml:
     ) as error:  # ValueError: a tag that its value does not fit, as in `!!int x`
         raise InputError(f"{path}: not valid YAML: {error}") from error
     if findings:
-        raise InputError(*findings)
+        raise (NotSetError if len(findings) == len(marked.unset) else InputError)(*findings)
     return marked
 
 
@@ -178,6 +180,7 @@ def _substitute(value: str, place: Place, marked: MarkedYaml, findings: list[str
     def replace(match: re.Match[str]) -> str:
         name = match[1]
         if name not in os.environ:
+            marked.unset.append(name)
             findings.append(
                 f"{marked.at(place)}: the environment variable {name} is not set; "
                 f"set it, as in `{name}=… assay run …`"

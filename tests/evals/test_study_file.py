@@ -476,3 +476,19 @@ def test_a_question_file_that_is_none_is_told_with_its_line(tmp_path: Path, file
     found = findings(tmp_path, {"- file: ferry.questions.yaml": f"- file: {file}"})
     line = line_of("- file:")
     assert any(one.startswith(f"tiny.yaml:{line}: ") and told in one for one in found), found
+
+
+def test_a_study_that_waits_for_its_variable_is_left_out_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASSAY_NOWHERE", raising=False)
+    (tmp_path / "waits.yaml").write_text(
+        "study: waits\nsources: {a: {reader: folder, path: '${ASSAY_NOWHERE}'}}\n"
+    )
+    with caplog.at_level(logging.INFO):
+        assert not read_book(tmp_path).studies
+        assert not caplog.records
+        (tmp_path / "wrong.yaml").write_text("study: '${ASSAY_NOWHERE}'\nstudy: twice\n")
+        assert not read_book(tmp_path).studies
+    (record,) = caplog.records
+    assert "wrong.yaml" in record.getMessage()
