@@ -93,12 +93,27 @@ def walk(root: Path) -> Iterator[Path]:
     """Yield the files under a folder, sorted within each; hidden files and folders are passed over.
 
     So is what assay stores, where its home lies within the folder: a crawl must not read its own journal.
+    Folders are yielded too whose files are not: those that cannot be listed, after all others, and symbolic
+    links to folders elsewhere.
     """
     own = os.path.realpath(home().root)
-    for folder, subfolders, files in os.walk(root):
+    real_root = os.path.realpath(root)
+    shut: list[Path] = []
+    for folder, subfolders, files in os.walk(root, onerror=lambda error: shut.append(Path(error.filename))):
         subfolders[:] = sorted(
             name
             for name in subfolders
             if not name.startswith(".") and os.path.realpath(Path(folder, name)) != own
         )
         yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
+        links = (Path(folder, name) for name in subfolders if Path(folder, name).is_symlink())
+        yield from (link for link in links if not Path(os.path.realpath(link)).is_relative_to(real_root))
+    yield from shut
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether a path is a folder; False where that may not be looked at, in any version of Python."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

@@ -14,7 +14,7 @@ from typing import IO
 
 from crawlers.items import Page
 from warehouse.errors import InputError
-from warehouse.files import is_text, walk
+from warehouse.files import is_folder, is_text, walk
 from warehouse.pages import PASSING, decode
 from warehouse.source import Source
 
@@ -32,7 +32,8 @@ def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
     """Yield name and path of the source's files of these kinds: the one file, or those of a folder, sorted.
 
     The name is the path within the folder, with `/`. Hidden files and folders, and files of other kinds, are
-    passed over; a single file is taken whatever its kind. Symbolic links to folders are not followed.
+    passed over; a single file is taken whatever its kind. A folder within whose files cannot be told (it may
+    not be entered, or is a symbolic link to elsewhere) is yielded itself: reading it fails with the reason.
 
     Raises:
         InputError: the path is missing, or the folder holds no such file.
@@ -45,7 +46,7 @@ def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
         return
     empty = True
     for path in walk(root):
-        if path.name.lower().endswith(suffixes):
+        if path.name.lower().endswith(suffixes) or is_folder(path):
             empty = False
             yield shown(path.relative_to(root).as_posix()), path
     if empty:
@@ -53,8 +54,8 @@ def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
 
 
 def shown(name: str) -> str:
-    """Return a file's name as UTF-8, what cannot be so replaced."""
-    return os.fsencode(name).decode("utf-8", errors="replace")
+    """Return a file's name as UTF-8, each byte that is none written as `\\xff`: two names stay two."""
+    return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
 def root_of(source: Source) -> Path:
@@ -66,14 +67,17 @@ def check_file(path: Path, source: Source) -> None:
     """Raise where a file of a source is none that may be read.
 
     Raises:
+        OSError: it, or its folder, may not be looked at.
         ValueError: it is no regular file (reading a pipe would wait for ever), or a symbolic link that leads
             out of the source's folder, as one may in an archive of somebody else's, or round in a circle.
     """
-    if path.exists() and not path.is_file():
-        raise ValueError("not a regular file")
     root = root_of(source)
     if path != root and path.is_symlink() and not _end_of(path).is_relative_to(root.resolve()):
         raise ValueError("a symbolic link that leads out of the source's folder")
+    if path.is_dir():
+        os.scandir(path).close()  # says why its files could not be listed
+    if path.exists() and not path.is_file():
+        raise ValueError("not a regular file")
 
 
 def _end_of(link: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from crawlers.items import Page
 from crawlers.reading.files import check_file, files_of, root_of, shown, why_unreadable
 from warehouse.errors import InputError
-from warehouse.files import walk
+from warehouse.files import is_folder, walk
 from warehouse.packages import KINDS, why_not
 from warehouse.pages import decode
 from warehouse.source import Source
@@ -30,7 +30,8 @@ def read(source: Source) -> Iterator[Page]:
     """Yield one page a file, in the order of their names; the URL is the path within the folder, with `/`.
 
     Hidden files and folders are passed over. A file of another kind, or one that cannot be read, is a failed
-    page. Symbolic links are not followed to folders, nor out of this one.
+    page. Symbolic links are not followed to folders, nor out of this one. A folder whose files cannot be
+    listed is a failed page too, and so is a link to a folder elsewhere.
 
     Raises:
         InputError: the folder is missing, or holds no file.
@@ -62,7 +63,7 @@ def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:
 
 def _page(name: str, path: Path, source: Source) -> Page:
     url, limit = shown(name), source.limits.page_bytes
-    kind = TYPES.get(path.suffix.lower())
+    kind = TYPES.get(path.suffix.lower()) or ("inode/directory" if is_folder(path) else None)
     if url != name:
         return Page(url, url, content_type=kind, reason="the file's name is not UTF-8")
     if kind is None:

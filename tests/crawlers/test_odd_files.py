@@ -265,14 +265,16 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
             "own.txt#1": "words",
             "same.txt#1": "words",
             "out.txt": reason,
+            "up": reason,
         }
-        assert read("jsonl", root) == {"out.jsonl": reason}
+        assert read("jsonl", root) == {"out.jsonl": reason, "up": reason}
         pages = READERS["folder"](Source(reader="folder", path=str(root)))
         assert {page.url: page.reason for page in pages} == {
             "own.txt": None,
             "same.txt": None,
             "out.txt": reason,
             "out.jsonl": "unsupported file type: .jsonl",
+            "up": reason,
         }
     named = Source(reader="text", path=str(folder / "out.txt"))
     assert [page.body for page in READERS["text"](named)] == [b"not yours"], "who names it means it"
@@ -315,3 +317,59 @@ def test_lines_of_other_bytes_are_no_passages(tmp_path, kind, name):
     (tmp_path / name).write_bytes(b"text\n" + gzip.compress(os.urandom(4000)))
     more = {"lines": True} if kind == "text" else {}
     assert read(kind, tmp_path, **more) == {name: "cannot be read: not text, but other bytes"}
+
+
+# ------------------------------------------------------------------------------- folders and names
+
+
+@pytest.fixture
+def shut(tmp_path, monkeypatch):
+    """A folder that may not be entered, whoever runs the test; beside it a text and a table."""
+    folder = tmp_path / "shut"
+    folder.mkdir()
+    (tmp_path / "a.txt").write_text("The ferry leaves at seven.")
+    (tmp_path / "b.csv").write_text("text\nThe ferry returns at nine.\n")
+    scandir = os.scandir
+
+    def refusing(path="."):
+        if os.fspath(path) == str(folder):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refusing)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["folder", "text", "table", "pdf", "jsonl", "warc"])
+def test_a_folder_that_may_not_be_entered_is_told(tmp_path, shut, kind):
+    pages = READERS[kind](Source.model_validate({"reader": kind, "path": str(tmp_path)}))
+    told = {page.url: page.reason for page in pages}
+    assert told["shut"] == "cannot be read: Permission denied"
+
+
+def test_a_source_that_may_not_be_entered_says_so(shut):
+    pages = list(READERS["folder"](Source.model_validate({"reader": "folder", "path": str(shut)})))
+    assert [page.reason for page in pages] == ["cannot be read: Permission denied"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "text"])
+def test_a_link_to_a_folder_elsewhere_is_told_and_one_to_within_is_not(tmp_path, kind):
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    for folder in (root / "sub", elsewhere):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("The ferry leaves at seven.")
+    (root / "out").symlink_to(elsewhere)
+    (root / "sub" / "up").symlink_to(root)
+    pages = READERS[kind](Source.model_validate({"reader": kind, "path": str(root)}))
+    assert {page.url: page.reason for page in pages} == {
+        "out": "cannot be read: a symbolic link that leads out of the source's folder",
+        "sub/a.txt": None,
+    }
+
+
+def test_two_names_that_are_not_utf_8_stay_two(tmp_path):
+    for name in (b"ferry\xff.txt", b"ferry\xfe.txt"):
+        (tmp_path / os.fsdecode(name)).write_text("The ferry leaves at seven.")
+    pages = list(READERS["folder"](Source.model_validate({"reader": "folder", "path": str(tmp_path)})))
+    assert {page.url for page in pages} == {"ferry\\xff.txt", "ferry\\xfe.txt"}
+    assert {page.reason for page in pages} == {"the file's name is not UTF-8"}

@@ -116,7 +116,7 @@ def test_folder_files_that_cannot_be_used(documents):
         "big.txt": "larger than 1024 bytes",
         "broken.txt": "cannot be read: No such file or directory",
         "pipe.txt": "cannot be read: not a regular file",
-        "m\ufffdll.txt": "the file's name is not UTF-8",
+        "m\\xfcll.txt": "the file's name is not UTF-8",
     }
 
 
