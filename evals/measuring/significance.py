@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
+from scipy.special import stdtr  # scipy.stats has it too, and takes a second to import
 
 Floats = npt.NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def paired_bootstrap(differences: Floats, seed: int, resamples: int = RESAMPLES)
         reached[part] = (ts >= np.abs(t[part]) * (1 - 1e-9)).sum(axis=0)
         bound[part] = np.quantile(ts, 1 - ALPHA, axis=0, method="higher")
     signs = 2.0 ** (1 - (filled != 0).sum(axis=0))
-    tail = np.where(reached > 0, 1.0, 2 * student.sf(np.abs(t), np.maximum(n - 1, 1)))
+    tail = np.where(reached > 0, 1.0, 2 * stdtr(np.maximum(n - 1, 1), -np.abs(t)))
     p = np.minimum(1.0, np.maximum(np.minimum((reached + 1) / (resamples + 1), tail), signs))
     with np.errstate(invalid="ignore"):
         half = np.where(error > 0, bound * error, 0.0)
