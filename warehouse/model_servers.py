@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
@@ -20,6 +21,8 @@ def litellm() -> Any:
 
     from warehouse.http_limits import limit_litellm
 
+    # Odd numbers in a reply make Pydantic warn on the terminal; what is wrong is the call's reason.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     module.suppress_debug_info = True  # else each failure prints advice to stdout
     limit_litellm(module)
     return module

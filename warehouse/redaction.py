@@ -41,11 +41,28 @@ def one_line(text: str) -> str:
     """Return ``text`` in one line of at most 400 characters that can be stored, and without any secret.
 
     A secret is the value of an environment variable whose name says so, in any of its usual encodings, and
-    whatever has the shape of a key.
+    whatever has the shape of a key. Of a traceback, which some libraries put into their messages, only what
+    was raised at its end is kept.
+
+    >>> one_line('no answer Traceback (most recent call last):\\n  File "/x.py", line 1\\nValueError: bad')
+    'no answer ValueError: bad'
     """
+    text = _without_traceback(text)
     for name, value in os.environ.items():
         if _SECRET_NAME.search(name) and len(value) >= 8:
             for form in (value, quote(value, safe=""), b64encode(os.fsencode(value)).decode()):
                 text = text.replace(form, "***")
     plain = " ".join(without_key(encodable(text)).split())
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
+
+
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+def _without_traceback(text: str) -> str:
+    before, mark, _ = text.partition(_TRACEBACK)
+    if not mark:
+        return text
+    lines = text.rpartition(_TRACEBACK)[2].splitlines()[1:]
+    raised = [number for number, line in enumerate(lines) if line and not line[0].isspace()]
+    return f"{before.rstrip()} {' '.join(lines[raised[0] :]) if raised else ''}"

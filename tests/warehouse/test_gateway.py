@@ -197,6 +197,33 @@ def test_other_failures_are_errors_with_a_reason(
         assert ask(next_run, server).text == "mended"  # nothing of it was cached
 
 
+def test_numbers_that_are_none_are_a_reason_without_a_traceback(
+    gateway: Gateway, server: FakeOpenAI, capfd: pytest.CaptureFixture[str]
+) -> None:
+    message = {"role": "assistant", "content": "x"}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    usage = {"prompt_tokens": -5, "completion_tokens": 1e30, "total_tokens": "x"}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "choices": [choice], "usage": usage}
+    server.add(Scripted(json.dumps(body).encode()))
+    gateway.retries = 0
+    reply = ask(gateway, server)
+    assert reply.status == Status.ERROR
+    assert reply.reason
+    assert "Traceback" not in reply.reason
+    assert "site-packages" not in reply.reason
+    assert "completion_tokens" in reply.reason
+    assert capfd.readouterr() == ("", "")
+
+
+def test_of_tracebacks_within_a_reason_the_last_error_is_kept() -> None:
+    cause = (
+        'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    f()\n    ^^^\nKeyError: 1\n'
+    )
+    text = f"no answer {cause}\nDuring handling of it:\n\n{cause.replace('KeyError: 1', 'a.Bad: two')}  lines"
+    assert one_line(text) == "no answer a.Bad: two lines"
+    assert one_line("cut Traceback (most recent call last):\n  File") == "cut"
+
+
 def test_an_answer_that_is_no_json_is_an_error(gateway: Gateway, server: FakeOpenAI) -> None:
     server.add(invalid_json())
     gateway.retries = 0
