@@ -98,6 +98,7 @@ class Chunks(Stage):
         tokens = np.concatenate(tally.tokens)
         meta = {
             "cut_by": cut_by,
+            "sources": list(self.build_plan.corpora[corpus].sources),
             "chunks": tally.chunks,
             "documents": len(documents),
             "duplicates": {

@@ -226,7 +226,7 @@ def _metadata(outcome: Outcome) -> dict[str, Any]:
         "build_seconds": round(outcome.seconds, 3),
     }
     for name, value in artifact.meta.items():
-        if name in {"checks", "recipes"} or value is None:
+        if name in {"checks", "recipes", "made_of", "source"} or value is None:
             continue
         shown[name] = dg.MetadataValue.json(value) if isinstance(value, dict | list) else value
     return shown

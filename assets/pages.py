@@ -19,6 +19,8 @@ from warehouse.identity import digest, sha256_file
 from warehouse.pages import NOT_BEGUN, PASSING, is_whole, manifest_digest, manifest_file, read_manifest
 from warehouse.paths import Home
 
+_WITHOUT_EFFECT = {"schedule", "delay", "contact", "language", "date_by"}  # on what is stored
+
 
 class Pages(Stage):
     """Fetches the pages of a source by a crawler in a process of its own."""
@@ -51,8 +53,21 @@ class Pages(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of where the pages come from; when and how politely does not change them."""
         source = self.sources[key]
-        spec = source.model_dump(mode="json", exclude={"schedule", "delay", "contact", "language", "date_by"})
+        spec = source.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
         return {f"source.{key}": digest([spec, fingerprint(Path(source.path)) if source.path else None])}
+
+    def is_of_now(self, key: str, artifact: Artifact) -> bool:
+        """Say whether a study means by a source what was crawled, whatever became of its files since then.
+
+        True also where an earlier version has crawled it, which kept nothing of that. Where the folder is
+        gone that was read, its study may have been moved with it, and another path means the same.
+        """
+        path, before = self.sources[key].path, artifact.meta.get("path")
+        moved = path is None or before is None or path == before or not Path(before).exists()
+        return moved and artifact.meta.get("source") in {None, self._recipe(key)}
+
+    def _recipe(self, key: str) -> str:
+        return digest(self.sources[key].model_dump(mode="json", exclude={*_WITHOUT_EFFECT, "path"}))
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key, unless its pages are not (or not whole) what they were then.
@@ -105,6 +120,8 @@ class Pages(Stage):
             "crawl": crawl,
             "manifest_sha256": sha256_file(manifest_file(work.home, key)),
             "stored": manifest_digest(stored),
+            "source": self._recipe(key),
+            "path": self.sources[key].path,
         }
         meta |= _passing(reasons)
         complete = "incomplete" not in meta

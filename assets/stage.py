@@ -172,6 +172,14 @@ class Stage(ABC):
         inputs = [self.regarded(artifact) for artifact in self.inputs(key, store)]
         return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
 
+    def made_of(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of the contents that a key is built from, by whatever recipe.
+
+        Raises:
+            AssayError: one of them is not there yet.
+        """
+        return digest([[artifact.stage, artifact.data_version] for artifact in self.inputs(key, store)])
+
     def regarded(self, artifact: Artifact) -> list[str]:
         """Return what of an input makes this stage's result another one: its content, however it was made.
 
@@ -276,7 +284,8 @@ def _build(
                 f"{stage.name} of {key}: another process changed what it is built from meanwhile; "
                 "it is built again by the next run"
             )
-        artifact = store.commit_once(_artifact(stage, key, mine, built), folder, known, always=stage.crawls)
+        whole = _artifact(stage, key, mine, built, store)
+        artifact = store.commit_once(whole, folder, known, always=stage.crawls)
     work.sound.add((stage.name, mine, artifact.created_at))
     error = None if artifact.complete else str(artifact.meta.get("incomplete", "some rows failed"))
     seconds = time.perf_counter() - begin
@@ -331,11 +340,12 @@ def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -
     return next((a for a in found if a and a.complete and _is_still_there(a, stage, key, store)), None)
 
 
-def _artifact(stage: Stage, key: str, identity: str, built: Built) -> Artifact:
+def _artifact(stage: Stage, key: str, identity: str, built: Built, store: ArtifactStore) -> Artifact:
     meta = {
         **built.meta,
         "checks": [check.__dict__ for check in built.checks],
         "recipes": list(stage.recipes(key).values()),
+        "made_of": stage.made_of(key, store),
     }
     return Artifact(
         stage.name, key, identity, built.data_version, built.complete, meta, measured=built.measured

@@ -151,3 +151,28 @@ def test_a_report_of_another_file_than_was_run_says_so(town: Town) -> None:
                 show(bench.study, bench.home)
     assert town.run(variant, "home")
     assert not town.built
+
+
+def test_a_report_whose_documents_another_study_read_anew_says_so(town: Town) -> None:
+    town.run(PLAIN, "home")
+    town.run({**PLAIN, "study": "tiny2"}, "home", "tiny2.yaml", docs={**TEXTS, "ferry": "It sails at six."})
+    bench = town.bench_of(PLAIN, "home")
+    for show in (report_data, leaderboard_rows):
+        with pytest.raises(InputError, match=r"^rankings of tiny\.t16.* other documents .*`assay run"):
+            show(bench.study, bench.home)
+    assert town.run(PLAIN, "home")
+
+
+def test_a_report_of_other_question_sets_than_were_asked_says_so(town: Town) -> None:
+    (town.folder / "town.questions.yaml").write_text(OTHER_QUESTIONS)
+    one, other = ([{"file": f"{name}.questions.yaml"}] for name in ("ferry", "town"))
+    town.run(PLAIN, "home")
+    town.run({**PLAIN, "study": "tiny2", "questions": [*one, *other]}, "home", "tiny2.yaml")
+    for questions in (other, [*one, *other]):
+        bench = town.bench_of({**PLAIN, "questions": questions}, "home")
+        with pytest.raises(InputError, match=r"^rankings of tiny\.t16.* questions .*`assay run"):
+            report_data(bench.study, bench.home)
+    town.run({**PLAIN, "questions": other}, "home")
+    bench = town.bench_of({**PLAIN, "questions": one}, "home")
+    with pytest.raises(InputError, match=r"^rankings of tiny\.t16.* questions .*`assay run"):
+        leaderboard_rows(bench.study, bench.home)

@@ -13,11 +13,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from evals.report import report_data
 from evals.study import Study
 from evals.study_file import read_study
 from orchestration.driver import Driver, RunReport
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from warehouse.connection import connect
+from warehouse.errors import InputError
 from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
@@ -318,3 +320,29 @@ def test_a_budget_is_what_all_stages_of_a_run_spend_together(
         assert len(server.requests) == 2
         spent = rows(assay_home, "SELECT sum(usd) FROM llm_calls")
     assert spent == [(pytest.approx(0.3),)]
+
+
+def test_a_report_of_other_sources_than_were_read_says_so(
+    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]
+) -> None:
+    (study_path.parent / "more").mkdir()
+    (study_path.parent / "more" / "inn.txt").write_text("The inn has nine beds.")
+    whole = study_path.read_text()
+    assert Driver(read_study(study_path), assay_home).run().ok
+    source = "{reader: folder, path: texts}"
+    changes = {
+        source: ["{reader: folder, path: more}", "{reader: text, path: texts}"],
+        "path: texts": ["path: texts, limits: {pages: 2}", "path: texts, language: de"],
+        "sources: [texts]}": ["sources: [texts, more]}"],
+    }
+    for old, others in changes.items():
+        for other in others:
+            edit(source, f"{source}\n  more: {{reader: folder, path: more}}")
+            changed = edit(old, other)
+            with pytest.raises(InputError, match=r"^the (source texts|corpus town) in .* is no longer what"):
+                report_data(changed, assay_home)
+            study_path.write_text(whole)
+    (study_path.parent / "texts" / "new.txt").write_text("The bakery sells rolls.")
+    moved = study_path.parent.rename(study_path.parent.with_name("elsewhere")) / study_path.name
+    stored = Home(moved.parent / assay_home.root.name)
+    assert len(report_data(read_study(moved), stored).scores), "the same study, moved with its home"
