@@ -25,6 +25,7 @@ UNCOMPARED: Row = dict.fromkeys(("leader", "difference", "difference_low", "diff
 def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: Iterable[str]) -> float:
     """Return the share of questions that a cell has dealt with: by an answer, or by a refusal.
 
+    A question for which the retriever found nothing is refused: there is nothing to answer it from.
     A refusal may be right, and metrics say whether it is. But a cell that refuses all questions, of which the
     documents answer some, has given no answer: its share is 0.
 
@@ -39,8 +40,9 @@ def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: I
         if question not in asked:
             continue
         dealt["answers"] += status == Status.OK and bool(text)
-        dealt["refusals"] += status == Status.REFUSED
-        missed |= status == Status.REFUSED and answerable.get(question, True)
+        refused = status in {Status.REFUSED, Status.NO_CONTEXT}
+        dealt["refusals"] += refused
+        missed |= refused and answerable.get(question, True)
     if not dealt["answers"] and missed:
         return 0.0
     return sum(dealt.values()) / len(asked) if asked else 0.0

@@ -35,6 +35,7 @@ def share(statuses: list[Status], answerable: str = "yyyy") -> float:
         ([OK, OK], "yyyy", 0.5),  # two questions have no row
         ([], "yyyy", 0),
         ([Status.NO_CONTEXT] * 4, "yyyy", 0),
+        ([OK, OK, OK, Status.NO_CONTEXT], "yyyy", 1),  # nothing was found, and nothing said
     ],
 )
 def test_what_counts_as_answered(statuses: list[Status], answerable: str, expected: float) -> None:

@@ -68,7 +68,8 @@ UNKNOWN_NAMES = [
     (
         "reader: folder",
         "reader: csv",
-        "reader: must be 'beir', 'folder', 'html', 'jsonl', 'pdf', 'table', 'text' or 'warc', not 'csv'",
+        "reader: must be 'beir', 'docx', 'epub', 'folder', 'html', 'jsonl', 'pdf', 'pptx', 'rst', 'table', "
+        "'text', 'warc' or 'xlsx', not 'csv'",
     ),
     ("{k: 5}", "{variant: okapy}", "variant: must be 'okapi', 'plus', 'l' or 'lower_bounded', not 'okapy'"),
     ("ndcg@10", "ndgc@10", "metrics item 1: unknown metric 'ndgc@10'; did you mean ndcg@10?"),

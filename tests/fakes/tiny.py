@@ -15,9 +15,10 @@ from evals.study_file import read_study
 from orchestration.definitions import stages_of
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest
+from warehouse.pages import write_manifest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS, DROPPED
+from warehouse.schemas import DOCUMENTS, DROPPED, PAGES
 
 STUDY = """\
 study: tiny
@@ -130,6 +131,7 @@ class Bench:
     def give(self, texts: Mapping[str, str], source: str = "docs") -> None:
         """Commit pages and documents of these texts, as if they had just been crawled and cleaned."""
         content = digest(dict(texts))
+        write_manifest(self.home, source, frame([], PAGES))
         pages = self.stages["pages"].identity(source, self.store)
         self.store.commit(Artifact("pages", source, pages, content))
         stage = self.stages["documents"]
