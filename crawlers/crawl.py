@@ -135,9 +135,10 @@ def summary(row: dict[str, Any]) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in failed.items())
     gone = f"{row['gone']} gone, " if row["gone"] else ""
     followed = f"{row['followed']} read but not stored, " if row.get("followed") else ""
+    unmet = f"{row['unmet']} not met again, " if row.get("unmet") else ""
     return (
         f"{row['source']}: {row['outcome']}; {row['new']} new, {row['changed']} changed, "
-        f"{row['unchanged']} unchanged, {gone}{followed}"
+        f"{row['unchanged']} unchanged, {gone}{followed}{unmet}"
         f"{sum(failed.values())} failed{f' ({reasons})' if failed else ''}; "
         f"{row['requests']} requests, {row['bytes']} bytes"
     )

@@ -237,13 +237,16 @@ class PageStore:
     def finish(
         self, outcome: str, requests: int, size: int, *, followed: int = 0, complete: bool = False
     ) -> Row:
-        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings; `followed`).
+        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings).
+
+        With it comes what is not in the record: `followed`, and `unmet`, how many pages stay stored that this
+        crawl did not come across: a limit cut them off, or their URLs lead elsewhere for the time being.
 
         Args:
             outcome: `finished`, or the limit or signal that ended the crawl.
             requests: requests sent, or files read.
             size: bytes received.
-            followed: pages that were read and held nothing to store; not in the record.
+            followed: pages that were read and held nothing to store.
             complete: everything that the source holds was seen, so what was not seen is gone from it.
         """
         if complete or self.from_files:
@@ -251,10 +254,10 @@ class PageStore:
         if outcome == FINISHED:
             self.followed.sweep(self.started_at)
         self._merge()
-        row = self._row_of(outcome, requests, size)
+        row, unmet = self._row_of(outcome, requests, size), len(self.unseen())
         self._record(row)  # before the journal goes, without which nobody would know of this crawl
         self.close()
-        return {**row, "followed": followed}
+        return {**row, "followed": followed, "unmet": unmet}
 
     def _interrupted(self, error: BaseException) -> Row:
         return self._row_of(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import duckdb
 
 STATUSES = frozenset(Status)
+_UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
 SHOWN_RANKS = 3  # cells whose hits the report can show
 LIBRARIES = (
     "dagster",
@@ -324,7 +325,19 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
             checks = _meta(store.current(stage, name)).get("checks", ())
             found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
     rankings = {key: _meta(store.current("rankings", key)) for key in study.rankings()}
-    return [*found, *_stood_in(rankings), *_busy(rankings)]
+    return [*found, *_stood_in(rankings), *_busy(rankings), *_unusable(study, store)]
+
+
+def _unusable(study: Study, store: ArtifactStore) -> list[str]:
+    """Say which cells have answers that no further run will mend: empty or cut ones."""
+    found = []
+    for cell in study.cells():
+        meta = _meta(store.current("answers", cell.key))
+        counts = {status: n for status, n in meta.get("by_status", {}).items() if status in _UNUSABLE}
+        if counts:
+            listed = ", ".join(f"{n} {_UNUSABLE[status]}" for status, n in counts.items())
+            found.append(f"answers of {cell.key}: {listed}, of {meta.get('questions')}")
+    return found
 
 
 def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:

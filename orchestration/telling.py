@@ -23,7 +23,7 @@ def told(stage: str, outcome: Outcome) -> list[str]:
 
 
 def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
-    """Say how a crawl ended and what it found, by its row (`schemas.CRAWLS`, and `followed`).
+    """Say how a crawl ended and what it found, by its row (`schemas.CRAWLS`, `followed`, `unmet`).
 
     >>> row = {"outcome": "limit: 9 pages", "new": 8, "followed": 2, "failed": '{"timeout": 1}'}
     >>> crawl_sentence("news", row)
@@ -32,6 +32,7 @@ def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
     failed: dict[str, int] = json.loads(crawl.get("failed") or "{}")
     counts = [(crawl.get(name) or 0, name) for name in ("new", "changed", "unchanged", "gone")]
     counts.append((crawl.get("followed") or 0, "read but not stored"))
+    counts.append((crawl.get("unmet") or 0, "not met again (they stay stored)"))
     parts = [f"{count:,} {name}" for count, name in counts if count]
     if failed:
         parts.append(f"{sum(failed.values()):,} failed ({_by_reason(failed)})")

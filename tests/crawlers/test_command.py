@@ -73,7 +73,7 @@ def test_dagster_gets_the_row_of_the_crawl(tmp_path, monkeypatch, form):
         success, messages = pipes(tmp_path, monkeypatch, {"name": "site", "source": form(source)})
     assert success
     (row,) = messages
-    assert row.keys() == CRAWLS.keys() | {"followed"}
+    assert row.keys() == CRAWLS.keys() | {"followed", "unmet"}
     assert row["followed"] == 1, "the index page"
     assert (row["source"], row["new"], json.loads(row["failed"])) == ("site", 1, {"status 404": 1})
     assert row["requests"] == 4

@@ -162,3 +162,23 @@ def test_a_page_that_moved_for_good_is_stored_once(tmp_path, status, gone):
     assert (row["new"], row["unchanged"], row["gone"], row["failed"]) == (1, 2, gone, {})
     assert (site.url("/a") in source.pages()) == (gone == 0)
     assert site.url("/new") in source.pages()
+
+
+def test_every_stored_page_is_counted_whatever_became_of_it(tmp_path):
+    paths = [f"/{name}" for name in ("same", "new-words", "fails", "gone", "moved", "for-now")]
+    with serving() as site:
+        site["/"] = Reply(index(*paths))
+        for path in paths:
+            site[path] = Reply(article(path))
+        source = crawling(tmp_path, spider="news", start=[site.url("/")])
+        stored = source.run()["new"]
+        site["/new-words"] = Reply(article("Others"))
+        site["/fails"] = Reply("busy", status=500)
+        site["/gone"] = Reply("", status=410)
+        site["/moved"] = Reply(status=301, headers={"Location": "/same"})
+        site["/for-now"] = Reply(status=302, headers={"Location": "/same"})
+        row = source.run()
+    counted = row["new"] + row["changed"] + row["unchanged"] + row["gone"] + sum(row["failed"].values())
+    assert (stored, counted) == (6, 5)
+    assert " 1 not met again, " in row["stdout"]
+    assert source.pages()[site.url("/for-now")]["sha256"], "it may be served there again"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 import pytest
 
+from evals import answers
 from evals.report import report_data
 from evals.reporting.headline import headline
 from tests.fakes.tiny import QUESTIONS, Bench
@@ -66,6 +68,24 @@ def test_a_cell_is_ranked_by_what_it_is_for(
     assert checks["covered"]["metadata"]["cells"] == [MUTE]
     rebuild(bench.home)
     assert headline(report_data(bench.study, bench.home, with_hits=False)).startswith("dense has nDCG @ 10")
+
+
+@pytest.mark.parametrize(("status", "told"), [("parse_failed", "gave no text"), ("truncated", "were cut")])
+def test_answers_that_no_further_run_will_mend_are_told(
+    make_bench: MakeBench, status: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = answers._row
+
+    def cut(question: dict[str, Any], *others: Any) -> dict[str, Any]:
+        return made(question, *others) | {"status": status, "reason": "why"}
+
+    monkeypatch.setattr(answers, "_row", cut)
+    bench = make_bench()
+    bench.build()
+    rebuild(bench.home)
+    notes = report_data(bench.study, bench.home, with_hits=False).notes
+    number = bench.artifact("answers", MUTE).meta["questions"]
+    assert f"answers of {MUTE}: {number} {told}, of {number}" in notes
 
 
 def test_without_generators_a_cell_needs_no_answers(make_bench: MakeBench) -> None:

@@ -179,6 +179,10 @@ def test_a_reading_that_failed_elsewhere_leaves_nothing_behind(
 def test_sentences() -> None:
     killed = {"outcome": "killed", "new": None, "failed": "{}"}
     assert crawl_sentence("s", killed) == "crawl of s: killed; nothing was found"
+    cut = {"outcome": "limit: 9 pages", "unchanged": 9, "unmet": 3}
+    assert crawl_sentence("s", cut) == (
+        "crawl of s: cut off by its limit of 9 pages; 9 unchanged, 3 not met again (they stay stored)"
+    )
     many = {"outcome": "finished", "unchanged": 12345, "failed": '{"b": 2, "a": 2, "host not found": 30}'}
     assert crawl_sentence("s", many) == (
         "crawl of s: finished; 12,345 unchanged, 34 failed (30 host not found, 2 a, 2 b)"
