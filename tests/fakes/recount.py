@@ -194,7 +194,7 @@ class Recount:
             return None
         rows = {q: cell.answers[q] for q in ids if q in cell.answers}
         said = [q for q, row in rows.items() if row["status"] == "ok" and row["answer"]]
-        refused = [q for q, row in rows.items() if row["status"] == "refused"]
+        refused = [q for q, row in rows.items() if row["status"] in {"refused", "no_context"}]
         wrongly = any(self.questions[q]["answerable"] for q in refused)
         return 0.0 if wrongly and not said else (len(said) + len(refused)) / len(ids)
 

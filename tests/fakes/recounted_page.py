@@ -10,7 +10,7 @@ from typing import Any
 
 import lxml.html
 
-from tests.fakes.recount import AXES, SURE, Cell, Recount, Row, Value, covered, quantile
+from tests.fakes.recount import AXES, SURE, Cell, Recount, Row, Value, quantile
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Compared:
     def number(self, where: str, shown: str, wanted: Value, step: float = 0.001) -> None:
         """Compare a figure as it is written with one that was counted; a dash stands for none."""
         self.n[where.split(":", maxsplit=1)[0]] += 1
-        text = shown.replace("−", "-").replace("\u202f", "").replace(" %", "").strip()
+        text = "".join(shown.removeprefix("≈").replace("−", "-").removesuffix("%").split())
         good = text == "–" if wanted is None else _close(text, wanted, step)
         if not good:
             self.wrong.append(f"{where}: {shown!r}, not {wanted}")
@@ -137,11 +137,14 @@ def _board(recount: Recount, table: Any, subset: str, found: Compared) -> None:
             step = _step(metric, mean["value"] if mean else None)
             found.number(f"{where} {metric}", number.rstrip("†"), mean["value"] if mean else None, step)
             if mean and mean["value"] is not None and mean["coverage"] >= SURE:
+                if len(ends) != 2:
+                    found.wrong.append(f"{where} {metric}: no interval in {_text(row[at])!r}")
+                    continue
                 for name, end in zip(("low", "high"), ends, strict=True):
                     found.number(f"{where} {metric} {name}", end, mean[name], _step(metric, mean[name]))
             if at == first and leaders and cell.key not in leaders:
                 apart = recount.difference(cell, leaders[0], metric, subset)
-                written = _main(row[first + 2])[0].removeprefix("≈").strip()
+                written = _main(row[first + 2])[0]
                 found.number(f"{where} difference", written, apart, step)
             if at == first:
                 share = recount.share(cell, metric, ids)
@@ -258,8 +261,12 @@ def _holding(item: Row, hits: list[Row], texts: dict[str, str]) -> int | None:
         return None
     text = texts[item["doc_id"]]
     wanted = {at for at in range(item["start"], item["end"]) if not text[at].isspace()}
-    numbers = range(1, len(hits) + 1)
-    return next((number for number in numbers if wanted <= covered(item, hits[:number])), None)
+    for number, hit in enumerate(hits, 1):
+        if hit["doc_id"] == item["doc_id"]:
+            wanted -= set(range(hit["start"], hit["end"]))
+        if not wanted:
+            return number
+    return None
 
 
 def _groups(recount: Recount, page: Any, found: Compared) -> None:
