@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -69,6 +70,7 @@ def sources_in(folder: Path) -> Found:
     documents: dict[str, Path] = {}
     passages: list[tuple[str, Path, dict[Column, str]]] = []
     found = Found()
+    others: Counter[str] = Counter()
     for path in walk(folder):
         name, kind = path.name.lower(), path.suffix.lower()
         if name.endswith(jsonl.LINES + jsonl.WHOLE + table.SUFFIXES):
@@ -82,6 +84,10 @@ def sources_in(folder: Path) -> Found:
             documents.setdefault("warc", path)
         elif kind in TYPES:
             documents.setdefault(_READERS.get(kind, kind[1:]), path)
+        else:
+            others[kind or "no suffix"] += 1
+    if others:
+        found.left_out.insert(0, f"{_listed(others)}: no reader reads these kinds of files")
     if documents and not passages and "warc" not in documents:
         found.sources = [("folder", folder, {})]
     else:
@@ -94,6 +100,13 @@ def sources_in(folder: Path) -> Found:
     elif passages:
         found.url = f"{passages[0][1].relative_to(folder).as_posix()}#1"
     return found
+
+
+def _listed(kinds: Counter[str]) -> str:
+    """Say how many files there are of each kind, of ten kinds at most."""
+    shown = [f"{number} x {kind}" for kind, number in kinds.most_common(MOST)]
+    rest = kinds.total() - sum(number for _, number in kinds.most_common(MOST))
+    return ", ".join([*shown, *([f"{rest} others"] if rest else [])])
 
 
 def _merged(
@@ -163,4 +176,12 @@ def _rows(path: Path, source: Source) -> Iterator[Any]:
                 yield from jsonl.values(file, LONGEST)
             else:
                 lines = bounded_lines(file, LONGEST, b"\r\n")
-                yield from (json.loads(line) for _, line in lines if line and line.strip())
+                yield from (row for _, line in lines if line and line.strip() for row in _parsed(line))
+
+
+def _parsed(line: bytes) -> list[Any]:
+    """Return the item of a line, alone; nothing of a broken line, which does not end the file."""
+    try:
+        return [json.loads(line)]
+    except (ValueError, RecursionError):
+        return []

@@ -171,6 +171,8 @@ def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
         sources[key] = f"{{reader: {reader}, path: {_quoted(str(path))}{told}}}"
     last = next(reversed(sources))
     sources[last] += "".join(f"\n  # left out: {' '.join(told.split())}" for told in found.left_out[:10])
+    if len(found.left_out) > 10:
+        sources[last] += f"\n  # … and {len(found.left_out) - 10} more"
     return sources, url_of(found.url)
 
 

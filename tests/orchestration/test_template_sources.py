@@ -160,3 +160,36 @@ def test_init_says_whose_questions_are_asked(folder: Path, tmp_path: Path) -> No
     assert "questions of its own" in done.stderr
     assert "write questions" not in done.stderr
     assert assay("check", str(tmp_path / "s.yaml")).returncode == 0
+
+
+def test_what_no_reader_reads_is_told_by_kind_and_breaks_out_of_no_comment(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "a.txt").write_text(TEXT)
+    lines(folder / "b.jsonl", {"text": TEXT})
+    for name in ("old.doc", "older.DOC", "notes", "x.\u2028seed: 9", "y.\nseed: 8"):
+        (folder / name).write_text(TEXT)
+    study = begun(folder, tmp_path / "s.yaml")
+    text = (tmp_path / "s.yaml").read_text()
+    assert "# left out: 2 x .doc, 1 x " in text
+    assert "1 x no suffix" in text
+    assert "no reader reads these kinds of files" in text
+    assert study.seed == 7
+
+
+def test_a_broken_line_does_not_hide_the_columns_of_the_others(folder: Path, tmp_path: Path) -> None:
+    lines(folder / "b.jsonl", {"_id": "1", "body": TEXT})
+    with (folder / "b.jsonl").open("a") as file:
+        file.write("\nnot json\n")
+    (source,) = begun(folder, tmp_path / "s.yaml").sources.values()
+    assert (source.reader, source.columns) == ("jsonl", {"text": "body", "id": "_id"})
+
+
+def test_what_is_left_out_beyond_ten_is_counted(folder: Path, tmp_path: Path) -> None:
+    (folder / "a.txt").write_text(TEXT)
+    for number in range(13):
+        (folder / f"{number}.csv").write_text("x,y\n1,2\n")
+    begun(folder, tmp_path / "s.yaml")
+    text = (tmp_path / "s.yaml").read_text()
+    assert text.count("# left out: ") == 10
+    assert "# … and 3 more" in text
