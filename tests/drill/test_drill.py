@@ -25,15 +25,25 @@ def test_a_slice_of_the_drill_ends_with_equal_rows() -> None:
     assert "all rows equal" in done.stdout
 
 
+WANTED = ['["q1", 1, 0.5]', '["q2", null, null]', '["q2", null, null]']
+
+
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ({"v": ["a", "b"]}, []),
-        ({"v": ["a"]}, ["v: 1 of 2 rows lack, 0 too many, first b"]),
-        ({"v": ["a", "c"]}, ["v: 1 of 2 rows lack, 1 too many, first b"]),
-        ({"v": ["a", "b", "b"]}, ["v: 0 of 2 rows lack, 0 too many, first a row comes twice"]),
-        ({"error": ["torn"]}, ["the rows cannot be read: torn"]),
+        (WANTED, []),
+        (['["q1", 1, 0.5000001]', *WANTED[1:]], []),  # what was embedded beside other texts
+        (['["q1", 1, 0.501]', *WANTED[1:]], "1 of 3 rows lack or have other numbers, 0 too many"),
+        (['["q1", 2, 0.5]', *WANTED[1:]], "1 of 3 rows lack or have other numbers, 1 too many"),
+        (WANTED[1:], "1 of 3 rows lack or have other numbers, 0 too many"),
+        (WANTED[:2], "1 of 3 rows lack or have other numbers, 0 too many"),  # one of two equal rows
+        ([*WANTED, '["q3", 1, 0.5]'], "0 of 3 rows lack or have other numbers, 1 too many"),
     ],
 )
-def test_differing_rows_are_said(found: dict[str, list[str]], said: list[str]) -> None:
-    assert differences(found, {"v": ["a", "b"]}) == said
+def test_differing_rows_are_said(found: list[str], said: str | list[str]) -> None:
+    told = differences({"v": found}, {"v": WANTED})
+    assert told == [] if said == [] else told[0].startswith(f"v: {said}, first ")
+
+
+def test_rows_that_cannot_be_read_are_said() -> None:
+    assert differences({"error": ["torn"]}, {"v": WANTED}) == ["the rows cannot be read: torn"]

@@ -7,6 +7,7 @@ moment, and may be killed.
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
@@ -18,13 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 VIEWS = {
-    "current_hits": 'ranking, question_id, rank, chunk_id, doc_id, "start", "end", round(score, 5)',
+    "current_hits": 'ranking, question_id, rank, chunk_id, doc_id, "start", "end", score',
     "current_answers": "cell, question_id, status, reason, answer, raw, chunk_ids",
-    "current_scores": "cell, question_id, metric, status, round(value, 9), reason",
-    "current_leaderboard": "subset, cell, metric, round(value, 9), n, coverage, round(low, 9), rank",
+    "current_scores": "cell, question_id, metric, status, value, reason",
+    "current_leaderboard": "subset, cell, metric, value, n, coverage, low, rank",
     "current_losses": "ranking, question_id, url, lost_at, step",
 }
 """What must be equal: all of a row but how long things took, and identities that regard that."""
+TOLERANCE = (
+    1e-5  # of numbers: a text that is embedded beside others after a kill has a vector that differs by 1e-7
+)
 PATIENCE = 180.0  # seconds that a run may take
 
 Step = Callable[[], object]
@@ -181,12 +185,31 @@ def differences(found: dict[str, list[str]], wanted: dict[str, list[str]]) -> li
         return [f"the rows cannot be read: {found['error'][0]}"]
     said = []
     for view, rows in wanted.items():
-        lacking, excess = set(rows) - set(found[view]), set(found[view]) - set(rows)
-        if lacking or excess or len(rows) != len(found[view]):
-            first = next(iter(sorted(lacking or excess)), "a row comes twice")
-            counts = f"{len(lacking)} of {len(rows)} rows lack, {len(excess)} too many"
-            said.append(f"{view}: {counts}, first {first}")
+        known, there = _numbers_of(rows), _numbers_of(found[view])
+        lacking = [row for row in known if not _alike(known[row], there.get(row, []))]
+        excess = [row for row in there if row not in known]
+        if lacking or excess:
+            first = (lacking or excess)[0]
+            counts = f"{len(lacking)} of {len(rows)} rows lack or have other numbers, {len(excess)} too many"
+            said.append(f"{view}: {counts}, first {first}: {there.get(first)} for {known.get(first)}")
     return said
+
+
+def _numbers_of(rows: list[str]) -> dict[str, list[list[float]]]:
+    """Return the fractional numbers of each row, by all else that it holds."""
+    found: dict[str, list[list[float]]] = {}
+    for row in map(json.loads, rows):
+        rest = [None if isinstance(value, float) else value for value in row]
+        found.setdefault(json.dumps(rest), []).append([value for value in row if isinstance(value, float)])
+    return {rest: sorted(numbers) for rest, numbers in found.items()}
+
+
+def _alike(some: list[list[float]], others: list[list[float]]) -> bool:
+    return [len(one) for one in some] == [len(one) for one in others] and all(
+        math.isclose(one, other, abs_tol=TOLERANCE)
+        for pair in zip(some, others, strict=True)
+        for one, other in zip(*pair, strict=True)
+    )
 
 
 def killed_at(number: int, where: str = "") -> Step:
