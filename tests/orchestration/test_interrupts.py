@@ -6,10 +6,14 @@ import logging
 import signal
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+from orchestration import start
 from orchestration.interrupts import noted_interrupts
 
 
@@ -82,3 +86,25 @@ def test_other_threads_hear_nothing_and_break_nothing() -> None:
     thread.start()
     thread.join()
     assert heard == [False]
+
+
+def test_ctrl_c_while_the_command_line_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "orchestration.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "orchestration.cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        start.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "stopped. Nothing was begun.\n"
+
+
+def test_the_command_starts_there() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    module, _, name = project["project"]["scripts"]["assay"].partition(":")
+    assert getattr(import_module(module), name) is start.main
