@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 STUDY ?= demo
+JOBS ?= auto
 DATA ?= ../shared/data
 # `dagster dev` advises `dg dev` at each start, which only developers have installed.
 SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
@@ -28,8 +29,8 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## crawl the sample sites, run a real grid on them, show its leaderboard
 	@$(BIN)/assay run demo
 
-test: $(READY) ## run all tests
-	@$(BIN)/python -m pytest
+test: $(READY) ## run all tests, side by side (JOBS=1: one after another)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --maxprocesses 4 --durations 10
 
 drill: $(READY) ## kill, damage and starve runs in every known way; each must end with the rows of an undisturbed one
 	@$(BIN)/python -m tests.drill
