@@ -106,7 +106,7 @@ def check(study: StudyArgument) -> None:
     from evals.study_file import study_path
 
     path = study_path(study)
-    found = check_study(path, Home(Settings().home.expanduser().absolute()))
+    found = check_study(path, Home(Settings().place()))
     for warning in found.warnings:
         say(f"warning: {warning}")
     say(
@@ -230,7 +230,7 @@ def rebuild() -> None:
 def _study(name: str) -> Study:
     from evals.known_studies import find_known
 
-    return find_known(name, Home(Settings().home.expanduser().absolute()))
+    return find_known(name, Home(Settings().place()))
 
 
 def _study_with(source: str) -> Study:

@@ -20,6 +20,14 @@ class Settings(BaseSettings):
 
     home: Path = Path("var")
 
+    def place(self) -> Path:
+        """Return the home as an absolute path, which need not be there.
+
+        Raises:
+            InputError: it cannot be used as a path.
+        """
+        return _absolute(self.home)
+
 
 QUIET = {
     "DAGSTER_DISABLE_TELEMETRY": "1",
@@ -44,7 +52,7 @@ def prepare(settings: Settings | None = None) -> Path:
     Raises:
         InputError: the home cannot be made or written to.
     """
-    root = _absolute((settings or Settings()).home)
+    root = (settings or Settings()).place()
     os.environ["ASSAY_HOME"] = str(root)
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)

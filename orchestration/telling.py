@@ -28,10 +28,14 @@ def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
     >>> row = {"outcome": "limit: 9 pages", "new": 8, "followed": 2, "failed": '{"timeout": 1}'}
     >>> crawl_sentence("news", row)
     'crawl of news: cut off by its limit of 9 pages; 8 new, 2 read but not stored, 1 failed (1 timeout)'
+    >>> crawl_sentence("blog", {"outcome": "finished", "followed": 3, "failed": '{"read, not stored: why": 2}'})
+    'crawl of blog: finished; 1 read but not stored, 2 failed (2 read, not stored: why)'
     """
     failed: dict[str, int] = json.loads(crawl.get("failed") or "{}")
     counts = [(crawl.get(name) or 0, name) for name in ("new", "changed", "unchanged", "gone")]
-    counts.append((crawl.get("followed") or 0, "read but not stored"))
+    # Those that are not stored for a reason of their own are told with it.
+    told_apart = sum(count for reason, count in failed.items() if reason.startswith("read, not stored"))
+    counts.append((max(0, (crawl.get("followed") or 0) - told_apart), "read but not stored"))
     counts.append((crawl.get("unmet") or 0, "not met again (they stay stored)"))
     parts = [f"{count:,} {name}" for count, name in counts if count]
     if failed:

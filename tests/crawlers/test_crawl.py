@@ -118,12 +118,14 @@ def test_failed_pages_are_no_warnings(crawl):
     _, row, _, home = crawl
     assert row["stderr"] == ""
     assert "Spider closed (finished)" in (home.crawls / "site" / "crawl.log").read_text()
-    assert row["stdout"].startswith("site: finished; 5 new, 0 changed, 0 unchanged, 11 failed (")
+    told = "site: finished; 5 new, 0 changed, 0 unchanged, 2 read but not stored, 11 failed ("
+    assert row["stdout"].startswith(told)
 
 
 def test_a_site_that_is_not_there(tmp_path):
     with serving() as site:
         url = site.url("/")
     row = crawling(tmp_path, spider="blog", start=[url]).run()
-    assert (row["outcome"], row["failed"]) == ("finished", {"connection refused": 1})
+    refused = "connection refused"
+    assert (row["outcome"], row["failed"]) == (f"no start page: {refused}", {refused: 1})
     assert row["stderr"].count("\n") == 1, "a line about robots.txt, and no traceback"

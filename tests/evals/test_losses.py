@@ -201,8 +201,9 @@ NOON, TICKETS, DUSK, CRANE = (
     evidence("d001", 0, 4),
     evidence("d001", 1000, 1005),
 )
-ARM: dict[str, Any] = {"bm25": {"k": 10}}
-FIRST: dict[str, Any] = {"bm25": {"k": 1}}
+EVERY_WORD = {"function_words": "keep", "title": 0}  # the passages are three words long
+ARM: dict[str, Any] = {"bm25": {"k": 10, **EVERY_WORD}}
+FIRST: dict[str, Any] = {"bm25": {"k": 1, **EVERY_WORD}}
 ONLY_LAMPS: dict[str, Any] = {"filter": {"where": {"field": "title", "op": "=", "value": "lamps"}}}
 NEVER: dict[str, Any] = {"nothing": {}}
 WEIGHED: dict[str, Any] = {"weighted": {}, "weights": [1.0, 0.1], "k": 1}
