@@ -28,7 +28,8 @@ def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
     >>> row = {"outcome": "limit: 9 pages", "new": 8, "followed": 2, "failed": '{"timeout": 1}'}
     >>> crawl_sentence("news", row)
     'crawl of news: cut off by its limit of 9 pages; 8 new, 2 read but not stored, 1 failed (1 timeout)'
-    >>> crawl_sentence("blog", {"outcome": "finished", "followed": 3, "failed": '{"read, not stored: why": 2}'})
+    >>> row = {"outcome": "finished", "followed": 3, "failed": '{"read, not stored: why": 2}'}
+    >>> crawl_sentence("blog", row)
     'crawl of blog: finished; 1 read but not stored, 2 failed (2 read, not stored: why)'
     """
     failed: dict[str, int] = json.loads(crawl.get("failed") or "{}")
