@@ -49,13 +49,17 @@ class RunOptions:
 
 
 def as_asset(
-    stage: Stage, stages: dict[str, Stage] | None, keys: Sequence[str] | None = None
+    stage: Stage,
+    stages: dict[str, Stage] | None,
+    keys: Sequence[str] | None = None,
+    bounds: Mapping[str, int] | None = None,
 ) -> dg.AssetsDefinition:
     """Return the Dagster asset of a stage.
 
     stages: all stages, for the arrows between them; None leaves the arrows out
     keys: its partitions, where not all of them: the driver runs just the keys that are not up to date, and a
         run plans, and pays for, every partition between the first and the last of its range
+    bounds: of `backfill_bounds`, where there are backfills
 
     One run covers any range of its partitions. Each key that ends well is logged as a materialization with
     its data version and provenance as soon as it is committed; at the end the run fails if any key did.
@@ -76,7 +80,7 @@ def as_asset(
         dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions_def)
         for name, text in stage.checks.items()
     ]
-    policy = _backfill_policy(stage, stages)
+    policy = _backfill_policy(stage, bounds)
     if stage.crawls:
         return _one_by_one(stage, spec, check_specs, policy)
 
@@ -115,24 +119,27 @@ def as_asset(
     return materialize
 
 
-def _backfill_policy(stage: Stage, stages: dict[str, Stage] | None) -> dg.BackfillPolicy:
-    """Return how many partitions of a backfill go into one run: one of a stage by source, else all of them.
+def backfill_bounds(stages: Mapping[str, Stage]) -> dict[str, int]:
+    """Return, by stage, how many partitions a backfill puts into one run: all of them.
 
     The bound, which the UI shows, is the number of partitions or a little more: it differs from stage to
     stage. A backfill puts neighbours with the same partitions and the same policy into one run, and there the
     second would be skipped: the first yields no output, for its keys are logged one by one.
     """
-    if stage.by_source:
-        return dg.BackfillPolicy.multi_run(1)
-    if stages is None:
-        return dg.BackfillPolicy.single_run()
     bounds: dict[str, int] = {}
-    for name, other in stages.items():
-        bound = max(2, len(other.keys()))
+    for name, stage in stages.items():
+        bound = max(2, len(stage.keys()))
         while bound in bounds.values():
             bound += 1
         bounds[name] = bound
-    return dg.BackfillPolicy.multi_run(bounds[stage.name])
+    return bounds
+
+
+def _backfill_policy(stage: Stage, bounds: Mapping[str, int] | None) -> dg.BackfillPolicy:
+    """Return how a backfill makes runs of partitions: one each of a stage by source, else all in one."""
+    if stage.by_source:
+        return dg.BackfillPolicy.multi_run(1)
+    return dg.BackfillPolicy.multi_run(bounds[stage.name]) if bounds else dg.BackfillPolicy.single_run()
 
 
 def _one_by_one(

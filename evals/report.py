@@ -164,7 +164,7 @@ def _hits(
         frames.append(hits.with_columns(texts, pl.lit(key).alias("cell")))
     schema = {**HITS, "text": pl.String, "cell": pl.String}
     hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
-    return hits.join(_titles(study, store), on="doc_id", how="left")
+    return hits.join(_titles(study, store, hits["doc_id"].unique()), on="doc_id", how="left")
 
 
 def _passages(hits: pl.DataFrame, index: OpenIndex) -> list[str | None]:
@@ -193,13 +193,17 @@ def _losses(connection: duckdb.DuckDBPyConnection, grid: Grid, cells: list[str])
     return rows.with_columns(cell=pl.col("ranking").replace(first)).drop("ranking")
 
 
-def _titles(study: Study, store: ArtifactStore) -> pl.DataFrame:
+def _titles(study: Study, store: ArtifactStore, documents: pl.Series) -> pl.DataFrame:
+    """Return URL and title of these documents; nothing is read where there are none."""
+    if documents.is_empty():
+        return pl.DataFrame(schema={"doc_id": pl.String, "url": pl.String, "title": pl.String})
     frames = [
         read_parquet(store.folder("documents", a.identity) / "documents.parquet", ["doc_id", "url", "title"])
         for a in (store.current("documents", source) for source in study.corpus.sources)
         if a
     ]
-    return pl.concat(frames)
+    titles = pl.concat(frames)
+    return titles.filter(titles["doc_id"].is_in(documents.implode()))
 
 
 def _metric_info(name: str) -> MetricInfo:

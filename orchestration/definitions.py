@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.chunks import Chunks
-from assets.definition import RunOptions, as_asset, recipes_asset
+from assets.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
 from assets.documents import Documents
 from assets.embeddings import Embeddings
 from assets.enrichments import Enrichments
@@ -51,10 +51,11 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
     """Return the Dagster definitions of these studies."""
     grid = Grid(list(studies))
     stages = stages_of(grid)
+    bounds = backfill_bounds(stages)
     return dg.Definitions(
         assets=[
             recipes_asset(list(stages.values())),
-            *(as_asset(stage, stages) for stage in stages.values()),
+            *(as_asset(stage, stages, bounds=bounds) for stage in stages.values()),
         ],
         schedules=crawl_schedules(grid.build),
         resources={"options": RunOptions()},
