@@ -79,6 +79,8 @@ def unreachable(model: str, api_base: str | None) -> str | None:
     """
     if model.startswith(LOCAL):
         return None
+    if model.startswith("openai/") and (server_of(model, api_base) or os.environ.get("OPENAI_API_KEY")):
+        return None  # told without LiteLLM, whose import takes seconds that a run with nothing to do has not
     try:
         with redirect_stdout(StringIO()):  # it prints advice
             litellm().get_llm_provider(model)
