@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -13,24 +13,12 @@ from warehouse.cron import is_cron
 from warehouse.identity import digest
 from warehouse.recipe import Strict
 
-SPIDERS = ("eurlex", "news", "blog", "site")
-READERS = (
-    *(
-        "beir",
-        "docx",
-        "epub",
-        "folder",
-        "html",
-        "jsonl",
-        "pdf",
-        "pptx",
-        "rst",
-        "table",
-        "text",
-        "warc",
-        "xlsx",
-    ),
-)
+SpiderName = Literal["eurlex", "news", "blog", "site"]
+ReaderName = Literal[
+    "beir", "docx", "epub", "folder", "html", "jsonl", "pdf", "pptx", "rst", "table", "text", "warc", "xlsx"
+]
+SPIDERS: tuple[str, ...] = get_args(SpiderName)
+READERS: tuple[str, ...] = get_args(ReaderName)
 
 CELEX = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"  # with its version's date
 EURLEX = "eur-lex.europa.eu"
@@ -119,25 +107,8 @@ class Source(Strict):
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
 
-    spider: Literal["eurlex", "news", "blog", "site"] | None = None
-    reader: (
-        Literal[
-            "beir",
-            "docx",
-            "epub",
-            "folder",
-            "html",
-            "jsonl",
-            "pdf",
-            "pptx",
-            "rst",
-            "table",
-            "text",
-            "warc",
-            "xlsx",
-        ]
-        | None
-    ) = None
+    spider: SpiderName | None = None
+    reader: ReaderName | None = None
     start: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()

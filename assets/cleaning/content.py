@@ -60,19 +60,13 @@ def clean_content(
     if not blocks:
         raise Unusable(f"what `content` names in this page has no text: {selector!r}")
     blocks[0] = (blocks[0][0], blocks[0][1].lstrip())  # a document's text begins with a word
-    levels = sorted({level for level, _ in blocks if level is not None})
-    outline = Outline()
-    for level, text in blocks:
-        if level is None:
-            outline.add(text)
-        else:
-            outline.begin(text, levels.index(level) + 1)
+    outline = Outline.of(blocks)
     facts = page_facts(root, url)
     guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
     published, source = dated(facts, guessed.date if guessed else None, url, html)
     metadata = said_by_page(facts) | {"teaser": facts.description, "date_source": source}
     return Draft(
-        text=outline.closed().text,
+        text=outline.text,
         title=facts.title or (guessed.title if guessed else None),
         published_at=published,
         language=facts.language,

@@ -90,15 +90,8 @@ def _encrypted(archive: ZipFile) -> set[str]:
 
 
 def _put_together(chapters: list[list[Block]]) -> Outline:
-    blocks = [block for chapter in chapters for block in chapter]
-    levels = sorted({level for level, _ in blocks if level is not None})
-    outline = Outline()
-    for level, text in blocks:
-        if level is None:
-            outline.add(text)
-        else:
-            outline.begin(text, levels.index(level) + 1)
-    if not outline.closed().text:
+    outline = Outline.of([block for chapter in chapters for block in chapter])
+    if not outline.text:
         raise Unusable("EPUB: no text: images only")
     return outline
 

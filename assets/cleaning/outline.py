@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -52,6 +52,25 @@ class Outline:
     sections: list[dict[str, Any]] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _open: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, blocks: Sequence[tuple[int | None, str]]) -> Outline:
+        """Return the closed outline of (level, text) blocks; None is the level of a paragraph.
+
+        Levels are closed up: the highest of the blocks is 1.
+
+        >>> found = Outline.of([(2, "Moorings"), (None, "Free.")])
+        >>> found.text, found.sections[0]["level"]
+        ('Moorings\\n\\nFree.', 1)
+        """
+        levels = sorted({level for level, _ in blocks if level is not None})
+        outline = cls()
+        for level, text in blocks:
+            if level is None:
+                outline.add(text)
+            else:
+                outline.begin(text, levels.index(level) + 1)
+        return outline.closed()
 
     @property
     def text(self) -> str:
