@@ -21,6 +21,7 @@ from warehouse.errors import InputError
 from warehouse.marked_yaml import MarkedYaml, Place, load
 from warehouse.model_servers import unreachable
 from warehouse.paths import Home
+from warehouse.source import Source
 
 LOOKED_AT = 100  # pages of a source that are tried before it is said that none can be read
 NAMED = 10  # pieces of evidence that are named
@@ -50,7 +51,7 @@ def check_study(path: Path, home: Home) -> Checked:
     errors += _mistakes_of_questions(path, study)
     marked = _marked(path)
     if marked is not None:
-        errors += lines_of(marked, [*_models(marked.data), *_unreadable(marked.data, study)])
+        errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
     if errors or study is None:
         raise InputError(*dict.fromkeys(errors))
     return Checked(study, len(read_questions_of(study)), [*cut_off(study), *lost_evidence(study, home)])
@@ -126,7 +127,7 @@ def _asked_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
 # Sources ---------------------------------------------------------------------------------------------------
 
 
-def _unreadable(data: dict[str, Any], study: Study | None) -> list[Finding]:
+def _unreadable(study: Study | None) -> list[Finding]:
     """Say which sources of files hold nothing that their reader can read."""
     if study is None:
         return []
@@ -140,12 +141,13 @@ def _unreadable(data: dict[str, Any], study: Study | None) -> list[Finding]:
     return found
 
 
-def _why_nothing(source: Any) -> str | None:
+def _why_nothing(source: Source) -> str | None:
+    """Say why the reader of a source finds nothing to read; None: it does find something."""
     from crawlers.reading import READERS
 
     reasons: list[str] = []
     try:
-        for page in islice(READERS[source.reader](source), LOOKED_AT):
+        for page in islice(READERS[source.reader or ""](source), LOOKED_AT):
             if page.body is not None:
                 return None
             reasons.append(f"{page.url}: {page.reason}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evals.noted import noted
 from evals.study import Study
-from evals.study_file import find_study, is_path, read_study
+from evals.study_file import is_path, name_in, read_study, study_path
 from evals.study_names import study_files
 from warehouse.artifacts import ArtifactStore
 from warehouse.errors import InputError
@@ -66,16 +65,20 @@ def _run_at(name: str, store: ArtifactStore) -> datetime | None:
     return datetime.fromtimestamp(at, UTC) if at is not None else None
 
 
-def find_known(name: str, home: Home) -> Study:
-    """Return the study of that name or path; names are also those of study files that were run in the home.
+def known_path(name: str, home: Home) -> Path:
+    """Return the file of the study of that name or path; one that was run in the home goes first.
 
     Raises:
-        InputError: there is none, or it cannot be used.
+        InputError: there is none; says which there are.
     """
-    if not is_path(name):
-        for path in noted(home):
-            with suppress(InputError):  # told of by whoever asks for that file
-                study = read_study(path)
-                if study.study == name:
-                    return study
-    return find_study(name)
+    known = () if is_path(name) else noted(home)
+    return next((path for path in known if name_in(path) == name), None) or study_path(name)
+
+
+def find_known(name: str, home: Home) -> Study:
+    """Return the study of that name or path, as `known_path` finds it.
+
+    Raises:
+        InputError: there is none, or its file cannot be used.
+    """
+    return read_study(known_path(name, home))

@@ -19,7 +19,17 @@ from warehouse.files import check_regular
 from warehouse.identity import canonical
 from warehouse.marked_yaml import Place, load
 
-__all__ = ["BUNDLED", "Book", "find_study", "is_path", "named_parts", "read_book", "read_study", "study_path"]
+__all__ = [
+    "BUNDLED",
+    "Book",
+    "find_study",
+    "is_path",
+    "name_in",
+    "named_parts",
+    "read_book",
+    "read_study",
+    "study_path",
+]
 log = logging.getLogger(__name__)
 
 
@@ -212,8 +222,7 @@ def study_path(name: str) -> Path:
     if path.is_file():
         return path
     for candidate in study_files():
-        marked_name = _name_of(candidate)
-        if marked_name == name:
+        if name_in(candidate) == name:
             return candidate
     told = f"{instead(name, known_names())}, or give the path of a study file"
     raise InputError(f"there is no study {name!r}; {told}")
@@ -224,7 +233,8 @@ def is_path(name: str) -> bool:
     return name.endswith((".yaml", ".yml")) or Path(name).is_file()
 
 
-def _name_of(path: Path) -> str | None:
+def name_in(path: Path) -> str | None:
+    """Return what a study file calls its study; None where it cannot be read or does not say."""
     try:
         data = load(path).data
     except InputError:

@@ -103,10 +103,11 @@ def init(
 def check(study: StudyArgument) -> None:
     """Check a study file, its question files and paths: all errors at once, and nothing is run."""
     from evals.checking import check_study
-    from evals.study_file import study_path
+    from evals.known_studies import known_path
 
-    path = study_path(study)
-    found = check_study(path, Home(Settings().place()))
+    where = Home(Settings().place())
+    path = known_path(study, where)
+    found = check_study(path, where)
     for warning in found.warnings:
         say(f"warning: {warning}")
     say(
@@ -254,7 +255,7 @@ def _look_ahead(study: Study) -> None:
 
     read_questions_of(study)
     for reason in unreachable_models(study):
-        say(f"warning: {reason}; its cells will have no answers")
+        say(f"warning: {reason}; what needs it will fail")
 
 
 def _walk(
