@@ -14,16 +14,23 @@ _CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\u
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Write a value with three decimals, tokens without; None and NaN are a dash, never 0.
+    """Write a value with three decimals, tokens without, few seconds with two digits that say something.
+
+    None and NaN are a dash, never 0.
 
     >>> number(0.71249), number(None), number(-0.5), number(12345.6, "tokens")
     ('0.712', '–', '−0.500', '12\u202f346')
+    >>> number(0.00042, "s"), number(0.0095, "s"), number(0.01, "s"), number(0.0, "s")
+    ('0.00042', '0.0095', '0.010', '0.000')
     """
     if value is None or not math.isfinite(value):
         return MISSING
     if unit == "tokens":
         return count(round(value)) if abs(value) >= 100 else f"{value:.1f}".replace("-", "−")
-    return f"{value:.3f}".replace("-", "−")
+    decimals = 3
+    if unit == "s" and 0 < abs(value) < 0.01:
+        decimals = min(9, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}".replace("-", "−")
 
 
 def signed(value: float | None, unit: str = "") -> str:
