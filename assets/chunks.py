@@ -17,13 +17,13 @@ from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
-from assets.merging import Build
-from assets.recipes import Chunking, weights_of
-from assets.stage import Built, Check, Need, Stage, Work
-from warehouse import weights
+from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.recipes.build_half import Chunking, weights_of
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest, digest_strings
+from warehouse.inference import weights
 from warehouse.parquet import read_parquet, write_batches, write_parquet
 from warehouse.schemas import CHUNKS
 

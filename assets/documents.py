@@ -17,12 +17,12 @@ from assets.cleaning.dating import Dating, identity_of
 from assets.cleaning.language import detector
 from assets.cleaning.run import CODE_VERSION, DAMAGED
 from assets.cleaning.versions import carried_on, changes
-from assets.merging import Build
-from assets.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact, ArtifactStore, file_damage
 from warehouse.errors import CorruptFileError
-from warehouse.gateway import Gateway
 from warehouse.identity import digest, sha256_text
+from warehouse.inference.gateway import Gateway
 from warehouse.pages import read_manifest
 from warehouse.parquet import read_parquet, write_batches, write_parquet
 from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
@@ -203,7 +203,7 @@ def _dating(source: str, date_by: DateBy | None, work: Work) -> Iterator[Dating 
     if date_by is None:
         yield None
         return
-    with Gateway(work.home, purse=work.purses.of(f"dates of {source}", date_by.budget_usd)) as gateway:
+    with Gateway(work.home, budget=work.budgets.of(f"dates of {source}", date_by.budget_usd)) as gateway:
         yield Dating(date_by, gateway)
 
 

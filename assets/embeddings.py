@@ -16,10 +16,10 @@ from assets.embedding.blocks import ROWS, Survey, blocks, survey, texts_of
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.windows import first_windows
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.enriching.similarity import similarities, tags_text
 from assets.indexing.rows import QUESTIONS
-from assets.merging import Build
-from assets.stage import Built, Check, Need, Stage, Work
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
 from warehouse.identity import digest, sha256_text

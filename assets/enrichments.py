@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.enriching.by_model import Enrichment, Task, enrich
-from assets.merging import Build
-from assets.stage import Built, Check, Need, Stage, Work
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
-from warehouse.gateway import Gateway
 from warehouse.identity import digest
+from warehouse.inference.gateway import Gateway
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ENRICHMENTS, RETRYABLE
 
@@ -57,7 +57,7 @@ class Enrichments(Stage):
         chunks_of, *documents_of = self.inputs(key, work.store)
         tasks = [*_summaries(recipe, chunks_of, documents_of, work), *_questions(recipe, chunks_of, work)]
         label = f"asking {recipe.model} about {key}"
-        with Gateway(work.home, purse=work.purses.of(f"enrich {key}", recipe.budget_usd)) as gateway:
+        with Gateway(work.home, budget=work.budgets.of(f"enrich {key}", recipe.budget_usd)) as gateway:
             rows = list(enrich(recipe, tasks, gateway, lambda done: work.progress(label, done, len(tasks))))
         write_parquet(frame(rows, ENRICHMENTS), folder / "enrichments.parquet")
         return _built(rows)

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.indexing.approximate import RECALL
-from assets.indexing.facts import IndexFacts
+from assets.indexing.index_facts import IndexFacts
 from assets.indexing.recipe import IndexRecipe
 from assets.indexing.rows import QUESTIONS, StoredRows
 from assets.indexing.table import build as build_table
 from assets.indexing.table import open_table
 from assets.indexing.upsert import link_or_copy
-from assets.merging import Build
-from assets.stage import Built, Check, Need, Stage, Work
+from assets.recipes.merging import Build
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 

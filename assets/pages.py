@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from assets.crawler import run_crawler
-from assets.merging import Build
-from assets.stage import Built, Check, Need, Stage, Work
+from assets.engine.crawl_process import run_crawler
+from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.files import walk

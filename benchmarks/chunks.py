@@ -31,8 +31,8 @@ from assets.chunking.tokens import TokenWindows
 from assets.chunks import tokenizer_of
 from assets.cleaning.eurlex import clean_eurlex
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
-from assets.stage import Work
-from warehouse import models
+from assets.engine.stage import Work
+from warehouse.inference import models
 from warehouse.parquet import frame
 from warehouse.paths import Home
 from warehouse.schemas import DOCUMENTS

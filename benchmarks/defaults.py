@@ -18,7 +18,7 @@ import numpy as np
 
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
-from benchmarks.defaults_data import Asked, Collection, collections, opened
+from benchmarks.defaults_data import Collection, Queries, collections, opened
 from evals.measuring.contract import RetrievalMetric
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
@@ -89,7 +89,7 @@ def in_language(given: Any, language: str) -> Any:
     return language if given == OWN else given
 
 
-def line(name: str, given: dict[str, Any], asked: Sequence[Asked], metric: RetrievalMetric) -> None:
+def line(name: str, given: dict[str, Any], asked: Sequence[Queries], metric: RetrievalMetric) -> None:
     """Print one retriever's mean in each collection, and the mean of these."""
     means = []
     for one in asked:
@@ -100,7 +100,7 @@ def line(name: str, given: dict[str, Any], asked: Sequence[Asked], metric: Retri
     print(f"| {name} | {cells} |", flush=True)
 
 
-def head(title: str, asked: Sequence[Asked]) -> None:
+def head(title: str, asked: Sequence[Queries]) -> None:
     """Print the first lines of a table."""
     names = [f"{one.collection.name} ({len(one.queries)})" for one in asked]
     print(f"\n| {title} | {' | '.join(names)} | mean |\n|{'---|' * (len(names) + 2)}", flush=True)

@@ -20,21 +20,21 @@ from assets.cleaning.plain import clean_beir
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.tokenizer import load_tokenizer
 from assets.indexing import table
-from assets.indexing.facts import read_facts
+from assets.indexing.index_facts import read_facts
 from assets.indexing.rows import HeldRows
-from assets.recipes import Chunking
+from assets.recipes.build_half import Chunking
 from crawlers.reading import beir
-from evals.gold import gold_of
-from evals.grid import Grid
+from evals.gold.evidence import gold_of
+from evals.gold.question_files import read_beir
 from evals.measuring.contract import Gold, RetrievalMetric, Span
-from evals.question_files import read_beir
 from evals.retrieving.contract import Query, Ranking
 from evals.retrieving.index import OpenIndex
-from evals.study import Study
-from evals.study_file import BUNDLED, read_study
-from warehouse import models
+from evals.study.grid import Grid
+from evals.study.study import Study
+from evals.study.study_file import BUNDLED, read_study
 from warehouse.artifacts import ArtifactStore
 from warehouse.errors import CorruptFileError
+from warehouse.inference import models
 from warehouse.parquet import frame, read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import DOCUMENTS
@@ -68,7 +68,7 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Queries:
     """A collection in the index of one embedder, its questions embedded."""
 
     collection: Collection
@@ -106,7 +106,7 @@ def collections(data: Path, home: Home) -> Iterator[Collection]:
     yield from _sample_sites(home)
 
 
-def opened(collection: Collection, embedder: CachedEmbedder, home: Home) -> Asked:
+def opened(collection: Collection, embedder: CachedEmbedder, home: Home) -> Queries:
     """Open a collection's index, built first where it is not there, and embed its questions."""
     recipe = embedder.recipe
     place = home.root / "bench" / "defaults" / recipe.passage_revision() / collection.name.replace(" ", "-")
@@ -118,7 +118,7 @@ def opened(collection: Collection, embedder: CachedEmbedder, home: Home) -> Aske
         table.build(place, HeldRows(collection.chunks, embedder.passages(texts).vectors))
     vectors = embedder.queries([question.text for question in collection.questions]).vectors
     queries = [Query(q.text, vector) for q, vector in zip(collection.questions, vectors, strict=True)]
-    return Asked(collection, OpenIndex(place), queries)
+    return Queries(collection, OpenIndex(place), queries)
 
 
 # Collections -----------------------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ import polars as pl
 
 from assets.cleaning.batches import Cleaning, Known
 from assets.documents import Documents
-from assets.merging import Build
-from assets.stage import Work, build_key
+from assets.engine.building import build_key
+from assets.engine.stage import Work
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
 from warehouse.parquet import frame

@@ -30,8 +30,9 @@ import numpy as np
 from assets.embedding.cached import FLUSH, CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.embeddings import Embeddings
-from assets.merging import Build
-from assets.stage import Work, build_key
+from assets.engine.building import build_key
+from assets.engine.stage import Work
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest, digest_strings
 from warehouse.parquet import frame, read_parquet, write_parquet

@@ -63,7 +63,7 @@ def main() -> None:
         from orchestration.settings import prepare
 
         prepare()
-        from evals.study_file import read_study
+        from evals.study.study_file import read_study
         from orchestration.driver import Driver
         from warehouse.paths import home
 

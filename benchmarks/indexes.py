@@ -24,15 +24,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from assets.engine.building import build_key
+from assets.engine.stage import Work
 from assets.indexes import Indexes
 from assets.indexing.approximate import nearest
-from assets.indexing.facts import read_facts
+from assets.indexing.index_facts import read_facts
 from assets.indexing.lexical import lexical_of, open_lexical, write_lexical
 from assets.indexing.rows import StoredRows
 from assets.indexing.table import open_table
-from assets.merging import Build
-from assets.recipes import Corpus
-from assets.stage import Work, build_key
+from assets.recipes.build_half import Corpus
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.parquet import frame, write_batches
 from warehouse.paths import Home

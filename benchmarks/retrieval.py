@@ -24,13 +24,13 @@ import polars as pl
 import yaml
 
 from assets.embedding.tokenizer import load_tokenizer
-from evals.retrieving.asking import Asker, warm_up
 from evals.retrieving.clock import Clock
-from evals.retrieving.contract import Kit, Memory
+from evals.retrieving.context import Made, TextEmbedder
+from evals.retrieving.contract import Memory, RetrievalContext
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
-from warehouse import models
+from evals.retrieving.running import QueryRunner, warm_up
+from warehouse.inference import models
 from warehouse.paths import Home, home
 
 ARMS = ("bm25", "dense", "recency", "metadata")
@@ -90,7 +90,7 @@ def prepare(data: Path, place: Path, most: int | None, *, by_chance: bool) -> No
     from assets.chunking.run import chunk_documents
     from assets.indexing import table
     from assets.indexing.rows import HeldRows
-    from assets.recipes import Chunking
+    from assets.recipes.build_half import Chunking
 
     documents = documents_of(data, most)
     tokenizer = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home()))
@@ -129,13 +129,17 @@ class Figures(NamedTuple):
 
 
 def run(
-    recipe: Any, index: OpenIndex, questions: pl.DataFrame, vectors: dict[str, QueryVector], kit: Kit
+    recipe: Any,
+    index: OpenIndex,
+    questions: pl.DataFrame,
+    vectors: dict[str, QueryVector],
+    context: RetrievalContext,
 ) -> Figures:
     """Rank every question as the stage does."""
     begin = time.perf_counter()
-    asker = Asker(recipe, index, vectors if recipe.recipe.needs_vector else {}, kit, 100)
-    warm_up(asker, questions)
-    asked = [asker.ask(question) for question in questions.iter_rows(named=True)]
+    runner = QueryRunner(recipe, index, vectors if recipe.recipe.needs_vector else {}, context, 100)
+    warm_up(runner, questions)
+    asked = [runner.ask(question) for question in questions.iter_rows(named=True)]
     wall = time.perf_counter() - begin
     failed = [one.ranked["reason"] for one in asked if one.ranked["reason"]]
     if failed:
@@ -147,9 +151,9 @@ def run(
 
 def measure(data: Path, place: Path) -> None:
     """Rank, and print seconds by retriever and chunk size, memory, and latencies."""
-    from evals.question_files import read_beir
+    from evals.gold.question_files import read_beir
     from evals.retrieving import StudyRetriever
-    from evals.study import expanded
+    from evals.study.powersets import expanded
 
     questions = pl.DataFrame(
         [
@@ -163,8 +167,9 @@ def measure(data: Path, place: Path) -> None:
     retrievers = expanded({name: StudyRetriever.model_validate(one) for name, one in recipes.items()})
     clock = Clock()
     count = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home())).count
-    kits = {
-        name: Kit(TextEmbedder(caller, clock), Made(), home(), Memory(), clock, count=count) for name in SIZES
+    contexts = {
+        name: RetrievalContext(TextEmbedder(caller, clock), Made(), home(), Memory(), clock, count=count)
+        for name in SIZES
     }
     begin = time.perf_counter()
     indexes = {name: OpenIndex(place / name) for name in SIZES}
@@ -175,7 +180,7 @@ def measure(data: Path, place: Path) -> None:
     begin, busy = time.perf_counter(), time.process_time()
     for name in combined:
         for size in SIZES:
-            found[name, size] = run(retrievers[name], indexes[size], questions, vectors, kits[size])
+            found[name, size] = run(retrievers[name], indexes[size], questions, vectors, contexts[size])
     seconds, busy = time.perf_counter() - begin + opening, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     print(
@@ -187,7 +192,7 @@ def measure(data: Path, place: Path) -> None:
     )
     for name in retrievers.keys() - set(combined):
         for size in SIZES:
-            found[name, size] = run(retrievers[name], indexes[size], questions, vectors, kits[size])
+            found[name, size] = run(retrievers[name], indexes[size], questions, vectors, contexts[size])
     print(f"{'retriever':<38}" + "".join(f"{size + ' s':>13}{'p50 ms':>9}{'p95 ms':>9}" for size in SIZES))
     for name in retrievers:
         figures = [found[name, size] for size in SIZES]

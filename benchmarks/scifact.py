@@ -151,18 +151,18 @@ def methods() -> Iterator[tuple[str, Method]]:
 
 
 def lexical(study: Study) -> dict[str, dict[str, Any]]:
-    """Print BM25 of every wording, with its defaults and as chosen on train; return what was chosen."""
+    """Print BM25 of every analyzer, with its defaults and as chosen on train; return what was chosen."""
     best: dict[str, dict[str, Any]] = {}
-    for name, wording in TOKENIZERS.items():
+    for name, analyzer in TOKENIZERS.items():
         for variant in ("okapi", "plus", "l", "lower_bounded"):
-            recipe = Bm25.model_validate({**wording, "variant": variant, "k": DEPTH})
+            recipe = Bm25.model_validate({**analyzer, "variant": variant, "k": DEPTH})
             study.line(f"bm25 {variant}, {name}", study.arm(recipe), "defaults")
 
-        def value(given: dict[str, Any], wording: dict[str, Any] = wording) -> float:
-            return study.train_value(Bm25.model_validate({**wording, **given, "k": 10}))
+        def value(given: dict[str, Any], analyzer: dict[str, Any] = analyzer) -> float:
+            return study.train_value(Bm25.model_validate({**analyzer, **given, "k": 10}))
 
         chosen = climbed(value, BM25_GRID)
-        best[name] = {**wording, **chosen}
+        best[name] = {**analyzer, **chosen}
         recipe = Bm25.model_validate({**best[name], "k": DEPTH})
         study.line(f"bm25, {name}", study.arm(recipe), _written(chosen))
     return best

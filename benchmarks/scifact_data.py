@@ -13,16 +13,16 @@ from assets.cleaning.plain import clean_beir
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.indexing import table
-from assets.indexing.facts import read_facts
+from assets.indexing.index_facts import read_facts
 from assets.indexing.rows import HeldRows
 from crawlers.reading import beir
+from evals.gold.question_files import read_beir
 from evals.measuring.contract import Gold
 from evals.measuring.ndcg import Ndcg
-from evals.question_files import read_beir
 from evals.retrieving.clock import Clock
-from evals.retrieving.contract import Kit, Query, Ranking
+from evals.retrieving.context import TextEmbedder
+from evals.retrieving.contract import Query, Ranking, RetrievalContext
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.kits import TextEmbedder
 from evals.retrieving.tuning import TrainQuestion, Worth, apart
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame
@@ -109,7 +109,9 @@ def _questions(
     found: list[dict[str, Any]], embedder: CachedEmbedder, words: TextEmbedder, index: OpenIndex
 ) -> Questions:
     vectors = embedder.queries([row["question"] for row in found]).vectors
-    kit = Kit(embed=words)
-    queries = [Query(row["question"], vector, kit=kit) for row, vector in zip(found, vectors, strict=True)]
+    context = RetrievalContext(embed=words)
+    queries = [
+        Query(row["question"], vector, context=context) for row, vector in zip(found, vectors, strict=True)
+    ]
     golds = [Gold({item["url"]: int(item["grade"]) for item in row["evidence"]}) for row in found]
     return Questions(queries, [Worth(Ndcg(10), gold, index) for gold in golds])

@@ -12,19 +12,21 @@ import polars as pl
 from assets.chunks import tokenizer_of
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.tokenizer import Tokenizer
-from assets.stage import Built, Need, Stage, Work
+from assets.engine.stage import Built, Need, Stage, Work
 from evals.generating.extractive import extract_many
 from evals.generating.prompts import PROMPT_DIGEST, answer_messages, is_refusal
-from evals.grid import Grid
-from evals.question_files import UNANSWERED
-from evals.rankings import open_index, purse_of, read_questions
-from evals.study import Cell, Extractive, Llm, Study
+from evals.generating.recipes import Extractive, Llm
+from evals.gold.question_files import UNANSWERED
+from evals.rankings import budget_of, open_index, read_questions
+from evals.study.cells import Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
-from warehouse.gateway import Gateway, served_by
 from warehouse.identity import digest
+from warehouse.inference.gateway import Gateway, served_by
+from warehouse.inference.replies import Reply
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.replies import Reply
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
 
 
@@ -196,8 +198,8 @@ def _extract(study: Study, cell: Cell, recipe: Extractive, ready: Ready, work: W
 
 
 def _ask(study: Study, cell: Cell, recipe: Llm, ready: Ready, work: Work) -> list[dict[str, Any]]:
-    purse = purse_of(study, work)
-    gateway: Gateway = work.once(("gateway", purse), lambda: Gateway(work.home, purse=purse))
+    budget = budget_of(study, work)
+    gateway: Gateway = work.once(("gateway", budget), lambda: Gateway(work.home, budget=budget))
     rows = []
     for number, (question, chunk_ids, texts) in enumerate(ready, 1):
         reply = gateway.complete(

@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from assets.stage import Built, Check, Need, Stage, Work
-from evals.comparison import UNCOMPARED, Valued, answered, compared, leader_of, with_ranks
-from evals.grid import Grid
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.measuring import get_metric
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES, bootstrap
+from evals.measuring.comparison import UNCOMPARED, Valued, answered, compared, leader_of, with_ranks
 from evals.measuring.contract import Metric
 from evals.rankings import read_questions
-from evals.study import NO_GENERATOR, Cell, Study
+from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet

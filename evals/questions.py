@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from assets.chunks import corpus_documents, corpus_duplicates
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.pages import fingerprint
-from assets.stage import Built, Check, Need, Stage, Work
-from evals.gold import in_first_copies, places_of, resolve
-from evals.grid import Grid
-from evals.question_files import read_beir, read_yaml
+from evals.gold.evidence import in_first_copies, places_of, resolve
+from evals.gold.question_files import read_beir, read_yaml
+from evals.study.grid import Grid
 from warehouse.identity import digest, sha256_file
 from warehouse.parquet import frame, write_parquet
 from warehouse.schemas import QUESTIONS

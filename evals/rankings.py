@@ -12,28 +12,29 @@ import polars as pl
 
 from assets.chunks import tokenizer_of
 from assets.embedding.cached import CachedEmbedder
-from assets.stage import Built, Check, Need, Stage, Work
-from evals.gold import gold_of
-from evals.grid import Grid
-from evals.losses import losses_of
+from assets.engine.stage import Built, Check, Need, Stage, Work
+from evals.gold.evidence import gold_of
+from evals.gold.losses import losses_of
 from evals.measuring.contract import RetrievalMetric, Span
-from evals.retrieving.asking import Asked, Asker, warm_up
 from evals.retrieving.clock import Clock
-from evals.retrieving.contract import Kit, Memory, Query, Trace, TrainCase
+from evals.retrieving.context import Made, TextEmbedder
+from evals.retrieving.contract import Memory, Query, RetrievalContext, Trace, TrainCase
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.kits import Made, TextEmbedder
 from evals.retrieving.queries import QueryVector, embed_queries
+from evals.retrieving.running import QueryResult, QueryRunner, warm_up
 from evals.retrieving.tuning import CODE_VERSION as TUNING
 from evals.retrieving.tuning import apart
-from evals.study import Cell, Study
+from evals.study.cells import Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
 from evals.understanding.notes import Note
-from warehouse import models
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
 from warehouse.identity import digest
+from warehouse.inference import models
+from warehouse.inference.budget import Budget
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import HITS, LOSSES, NOTES, RANKED, RETRYABLE, TRACES, Schema, Status
-from warehouse.spending import Purse
 
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
 
@@ -110,25 +111,25 @@ class Rankings(Stage):
         index = open_index(index_artifact, work)
         embedder = CachedEmbedder(study.embedders[cell.embedder], work.home)
         vectors = _vectors(questions, embedder, work) if recipe.recipe.needs_vector else {}
-        kit = _kit(index_artifact, embedder, purse_of(study, work), work)
+        context = _context(index_artifact, embedder, budget_of(study, work), work)
         tokenizer = study.chunkings[cell.chunking].tokenizer
-        kit = replace(kit, count=lambda texts: tokenizer_of(tokenizer, work).count(texts))
+        context = replace(context, count=lambda texts: tokenizer_of(tokenizer, work).count(texts))
         if n_train:
             known = read_questions(set_artifacts[len(asked_sets) :], work)
             train = apart(known, questions)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
             metric = tuning_metric(study, train)
-            tuning = recipe.tuned(_cases(recipe, train, metric, embedder, kit), index, metric)
+            tuning = recipe.tuned(_cases(recipe, train, metric, embedder, context), index, metric)
             recipe = tuning.tuned
             tuned["tuned"] = [one._asdict() for one in tuning.chosen]
             tuned["train_questions_left_out"] = len(known) - len(train)
-        asker = Asker(recipe, index, vectors, kit, study.trace)
-        asked, losses = _ask(asker, questions, lambda done, of: work.progress(f"ranking {key}", done, of))
+        runner = QueryRunner(recipe, index, vectors, context, study.trace)
+        asked, losses = _ask(runner, questions, lambda done, of: work.progress(f"ranking {key}", done, of))
         built = _built(asked)
         _write(asked, losses, folder)
         built = replace(built, meta={**built.meta, **tuned})
         # What was said of train questions decided the weights.
-        return _with_notes(built, [*kit.notes, *(note for one in asked for note in one.notes)])
+        return _with_notes(built, [*context.notes, *(note for one in asked for note in one.notes)])
 
 
 def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
@@ -145,25 +146,25 @@ def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
 
 
 def _ask(
-    asker: Asker, questions: pl.DataFrame, progress: Callable[[int, int], None]
-) -> tuple[list[Asked], list[dict[str, Any]]]:
+    runner: QueryRunner, questions: pl.DataFrame, progress: Callable[[int, int], None]
+) -> tuple[list[QueryResult], list[dict[str, Any]]]:
     """Ask every question; return what each came to, its trace dropped, and rows of schemas.LOSSES."""
-    len(asker.index)  # opened before the clock runs
-    warm_up(asker, questions)
-    asked: list[Asked] = []
+    len(runner.index)  # opened before the clock runs
+    warm_up(runner, questions)
+    asked: list[QueryResult] = []
     losses: list[dict[str, Any]] = []
     for number, question in enumerate(questions.iter_rows(named=True), 1):
-        one = asker.ask(question)
+        one = runner.ask(question)
         if one.ranked["status"] == Status.OK:
             passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
-            losses += losses_of(question, one.trace, passages, asker.index)
+            losses += losses_of(question, one.trace, passages, runner.index)
         asked.append(one._replace(trace=Trace()))  # all candidates of all questions would fill the memory
         if number % 25 == 0 or number == len(questions):
             progress(number, len(questions))
     return asked, losses
 
 
-def _write(asked: list[Asked], losses: list[dict[str, Any]], folder: Path) -> None:
+def _write(asked: list[QueryResult], losses: list[dict[str, Any]], folder: Path) -> None:
     tables: dict[str, tuple[list[dict[str, Any]], Schema]] = {
         "hits": ([hit for one in asked for hit in one.hits], HITS),
         "ranked": ([one.ranked for one in asked], RANKED),
@@ -196,7 +197,11 @@ def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
 
 
 def _cases(
-    recipe: Any, questions: pl.DataFrame, metric: RetrievalMetric, embedder: CachedEmbedder, kit: Kit
+    recipe: Any,
+    questions: pl.DataFrame,
+    metric: RetrievalMetric,
+    embedder: CachedEmbedder,
+    context: RetrievalContext,
 ) -> list[TrainCase]:
     """Return the train questions that the metric can be asked of, each with what it should find."""
     answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
@@ -209,7 +214,7 @@ def _cases(
                 vector,
                 row["asked_at"],
                 tuple(row["conversation"] or ()),
-                kit=kit,
+                context=context,
             ),
             gold_of(row),
         )
@@ -217,20 +222,20 @@ def _cases(
     ]
 
 
-def _kit(index: Artifact, embedder: CachedEmbedder, purse: Purse, work: Work) -> Kit:
+def _context(index: Artifact, embedder: CachedEmbedder, budget: Budget, work: Work) -> RetrievalContext:
     """Return what retrievers share: rankings of an index's arms, vectors of an embedder, loaded models."""
     clock = work.once("clock of cached results", Clock)
-    return Kit(
+    return RetrievalContext(
         work.once(("embed", embedder.recipe), lambda: TextEmbedder(embedder, clock)),
         work.once("made by retrievers", Made),
         work.home,
         work.once(("arms", index.identity), Memory),
         clock,
-        purse,
+        budget,
     )
 
 
-def _built(asked: list[Asked]) -> Built:
+def _built(asked: list[QueryResult]) -> Built:
     ranked = [one.ranked for one in asked]
     failed = [row for row in ranked if row["status"] != Status.OK]
     spent = [one.spent for one in asked if one.spent]
@@ -278,9 +283,9 @@ def _vectors(questions: pl.DataFrame, embedder: CachedEmbedder, work: Work) -> d
     )
 
 
-def purse_of(study: Study, work: Work) -> Purse:
+def budget_of(study: Study, work: Work) -> Budget:
     """Return what a run may spend on the study's retrievers and generators together."""
-    return work.purses.of(study.study, study.budget.usd if study.budget else None)
+    return work.budgets.of(study.study, study.budget.usd if study.budget else None)
 
 
 def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:

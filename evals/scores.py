@@ -8,14 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from assets.stage import Built, Need, Stage, Work
+from assets.engine.stage import Built, Need, Stage, Work
 from evals.answers import sampled_questions
-from evals.gold import gold_of
-from evals.grid import Grid
+from evals.gold.evidence import gold_of
 from evals.measuring import get_metric
 from evals.measuring.contract import Case, Metric, Score, Span
 from evals.rankings import read_questions
-from evals.study import NO_GENERATOR, Cell
+from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.grid import Grid
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.merging import Build
+from assets.recipes.merging import Build
 from warehouse.identity import digest
 
 

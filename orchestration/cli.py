@@ -16,13 +16,13 @@ import typer
 
 from orchestration.commands import looking, models
 from orchestration.settings import Settings, prepare
-from orchestration.speaking import DONE, FAILED, StudyArgument, plainly, say
+from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
 from warehouse.paths import Home, home
 
 if TYPE_CHECKING:
     from evals.reporting.data import ReportData
-    from evals.study import Study
+    from evals.study.study import Study
     from orchestration.driver import RunReport
 
 app = typer.Typer(
@@ -67,7 +67,7 @@ def _home() -> Home:
 
 def _home_of(study: Study) -> Home:
     """Return the home, unless the study's names stand for another study's things there."""
-    from evals.noted import refuse_taken
+    from evals.study.run_studies import refuse_taken
 
     where = _home()
     refuse_taken(study, where)
@@ -84,7 +84,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Write a commented study file, and a question file to fill in, for a folder or a site."""
-    from orchestration.templates import write_study
+    from orchestration.templates.study_files import write_study
 
     written = write_study(target, output, force=force)
     for path in written:
@@ -102,8 +102,8 @@ def init(
 @plainly
 def check(study: StudyArgument) -> None:
     """Check a study file, its question files and paths: all errors at once, and nothing is run."""
-    from evals.checking import check_study
-    from evals.known_studies import known_path
+    from evals.study.checking import check_study
+    from evals.study.known_studies import known_path
 
     where = Home(Settings().place())
     path = known_path(study, where)
@@ -120,7 +120,7 @@ def check(study: StudyArgument) -> None:
 @plainly
 def run(study: StudyArgument) -> int:
     """Bring a study up to date, write its report, show its leaderboard."""
-    from evals.noted import note
+    from evals.study.run_studies import note
 
     found = _study(study)
     where = _home_of(found)
@@ -139,11 +139,11 @@ def run(study: StudyArgument) -> int:
 @plainly
 def plan(study: StudyArgument) -> None:
     """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
-    from evals.costing import estimates
-    from evals.grid import Grid
-    from evals.planning import plan as make_plan
+    from evals.study.costing import estimates
+    from evals.study.grid import Grid
+    from evals.study.planning import plan as make_plan
     from orchestration.definitions import stages_of
-    from orchestration.showing_plan import show_plan
+    from orchestration.terminal.showing_plan import show_plan
 
     found = _study(study)
     where = _home()
@@ -168,8 +168,8 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a study that was run, or print its leaderboard."""
-    from evals.exports import json_rows, trec_runs
-    from evals.report import report_data
+    from evals.reporting.exports import json_rows, trec_runs
+    from evals.reporting.rows import report_data
 
     found = _study(study)
     where = _home_of(found)
@@ -205,7 +205,7 @@ def crawl(
     """Crawl one source again and clean what changed."""
     found = _study(study) if study else _study_with(source)
     if source not in found.corpus.sources:
-        from assets.recipes import unknown
+        from assets.recipes.build_half import unknown
 
         raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
     result = _walk(found, _home_of(found), only=("pages", "documents"), again=True, keys=(source,))
@@ -229,15 +229,15 @@ def rebuild() -> None:
 
 
 def _study(name: str) -> Study:
-    from evals.known_studies import find_known
+    from evals.study.known_studies import find_known
 
     return find_known(name, Home(Settings().place()))
 
 
 def _study_with(source: str) -> Study:
-    from assets.recipes import unknown
-    from evals.noted import noted
-    from evals.study_file import read_book
+    from assets.recipes.build_half import unknown
+    from evals.study.run_studies import noted
+    from evals.study.study_file import read_book
 
     studies = list(read_book(also=noted(_home())).studies.values())
     for study in studies:
@@ -250,8 +250,8 @@ def _study_with(source: str) -> Study:
 
 def _look_ahead(study: Study) -> None:
     """Read the question files, for a typo must not cost a crawl; tell of models that cannot be asked."""
-    from evals.checking import unreachable_models
-    from evals.grid import read_questions_of
+    from evals.study.checking import unreachable_models
+    from evals.study.grid import read_questions_of
 
     read_questions_of(study)
     for reason in unreachable_models(study):
@@ -268,7 +268,7 @@ def _walk(
 ) -> RunReport:
     from orchestration.driver import Driver
     from orchestration.progress import Bars
-    from orchestration.showing import show_end
+    from orchestration.terminal.showing import show_end
 
     with Bars() as bars:
         result = Driver(study, where, bars.tell, bars).run(only, again=again, keys=keys)
@@ -299,8 +299,8 @@ def _is_newer(path: Path, study: Study, where: Home) -> bool:
 
 
 def _show(study: Study, where: Home, result: RunReport) -> None:
-    from evals.report import report_data
-    from orchestration.showing import failure_notes, show_leaderboard
+    from evals.reporting.rows import report_data
+    from orchestration.terminal.showing import failure_notes, show_leaderboard
 
     path = where.report(study.study)
     nothing_new = result.ok and result.unchanged and _is_newer(path, study, where)

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.chunks import Chunks
-from assets.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
 from assets.documents import Documents
 from assets.embeddings import Embeddings
+from assets.engine.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
+from assets.engine.stage import Stage
 from assets.enrichments import Enrichments
 from assets.indexes import Indexes
 from assets.pages import Pages
-from assets.stage import Stage
 from evals.answers import Answers
-from evals.grid import Grid
 from evals.leaderboard import Leaderboard
-from evals.noted import noted
 from evals.questions import Questions
 from evals.rankings import Rankings
 from evals.scores import Scores
-from evals.study import Study
-from evals.study_file import read_book
+from evals.study.grid import Grid
+from evals.study.run_studies import noted
+from evals.study.study import Study
+from evals.study.study_file import read_book
 from orchestration.automation import crawl_schedules
 from orchestration.settings import prepare
 from warehouse.paths import home

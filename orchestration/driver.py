@@ -13,19 +13,19 @@ from typing import Protocol
 
 import dagster as dg
 
-from assets.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_all, sync_records
-from assets.stage import Need, Outcome, Progress, Stage, Work
-from evals.grid import Grid
-from evals.study import Study
+from assets.engine.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_all, sync_records
+from assets.engine.stage import Need, Outcome, Progress, Stage, Work
+from evals.study.grid import Grid
+from evals.study.study import Study
 from orchestration.definitions import stages_of
 from orchestration.event_log import opened_instance, plain_failures, shared_engines
 from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
-from orchestration.telling import told
+from orchestration.terminal.telling import told
 from warehouse.errors import LockedError
+from warehouse.inference.budget import Budgets
 from warehouse.leftovers import marked
 from warehouse.paths import Home
-from warehouse.spending import Purses
 
 PID_TAG = "assay/pid"
 log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class Driver:
         """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again."""
         begin = time.perf_counter()
         report = RunReport()
-        self.options.purses = Purses()  # a budget is what one run may spend
+        self.options.budgets = Budgets()  # a budget is what one run may spend
         self.options.sound = set()  # what is damaged between two runs is found by the second
         with (
             noted_interrupts() as interrupted,

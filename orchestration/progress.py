@@ -27,8 +27,8 @@ from rich.text import Text
 
 from evals.reporting.display import plain
 from orchestration.driver import StageReport
-from orchestration.showing import stage_lines
-from orchestration.speaking import console, text
+from orchestration.terminal.showing import stage_lines
+from orchestration.terminal.speaking import console, text
 
 PATIENCE = 2.0  # seconds that a piece of work may take before its bar appears
 SELDOM = 15.0  # seconds between two lines on the same work where there is no terminal

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse import models
+from warehouse.inference import models
 from warehouse.paths import Home
 
 REPOSITORY = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from warehouse.errors import CorruptFileError
-from warehouse.redaction import encodable
+from warehouse.inference.redaction import encodable
 
 TEMPORARY = ".*.tmp"  # what `temporary_beside` names its files
 

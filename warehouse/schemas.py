@@ -199,7 +199,7 @@ LOSSES: Schema = {
     "question_id": pl.String,
     "evidence": pl.Int64,  # place in the question's list of evidence, from 0
     "url": pl.String,
-    "lost_at": pl.String,  # evals.losses.Loss; NULL when what was delivered holds it
+    "lost_at": pl.String,  # evals.gold.losses.Loss; NULL when what was delivered holds it
     "step": pl.String,  # the step that lost it; NULL where no step did
     "found_at": pl.Int64,  # how many of the delivered passages hold all of it, from 1; NULL when they do not
 }

@@ -10,7 +10,7 @@ import polars as pl
 
 from assets.chunking.contract import Chunker, Material, Section, Span, Tools
 from assets.chunking.sections import Outline
-from assets.enriching.facts import document_facts, facts_of
+from assets.enriching.chunk_facts import document_facts, facts_of
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet

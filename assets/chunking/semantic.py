@@ -57,7 +57,7 @@ class Semantic(Chunker):
     @field_validator("model")
     @classmethod
     def _is_an_embedder(cls, name: str) -> str:
-        from warehouse import models
+        from warehouse.inference import models
 
         known = [model.name for model in models.known() if model.kind == "embedder"]
         if name not in known:

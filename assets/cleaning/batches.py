@@ -19,7 +19,7 @@ import polars as pl
 
 from assets.cleaning.dating import Dating
 from assets.cleaning.run import Cleaned, clean_page, doc_id, page_key
-from assets.stage import Progress
+from assets.engine.stage import Progress
 from warehouse.errors import CorruptFileError
 from warehouse.pages import media_type
 from warehouse.parquet import frame, read_parquet, write_parquet

@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 from assets.cleaning.run import Cleaned, version_of
-from warehouse.gateway import Gateway, json_format, served_by
 from warehouse.identity import digest
-from warehouse.model_servers import LOCAL
-from warehouse.replies import Reply
+from warehouse.inference.gateway import Gateway, json_format, served_by
+from warehouse.inference.model_servers import LOCAL
+from warehouse.inference.replies import Reply
 from warehouse.schemas import RETRYABLE, Status
 from warehouse.source import DateBy
 

@@ -15,7 +15,7 @@ from assets.cleaning.outline import Outline
 from assets.cleaning.titles import is_title, names_in
 from assets.cleaning.unicode import tidy
 from warehouse.iso_dates import iso
-from warehouse.packages import KINDS, why_not
+from warehouse.office_packages import KINDS, why_not
 from warehouse.pages import decode
 
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document"})

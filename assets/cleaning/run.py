@@ -24,7 +24,7 @@ from assets.cleaning.unicode import repaired, tidy
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.iso_dates import iso
-from warehouse.packages import KINDS
+from warehouse.office_packages import KINDS
 from warehouse.pages import PASSING, media_type, read_body
 from warehouse.paths import Home
 

@@ -11,9 +11,9 @@ import numpy as np
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.tokenizer import load_tokenizer
 from assets.embedding.windows import average_windows, encodable, first_windows, refuse_long, unit
-from warehouse.embedding_api import EmbeddingApi
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
+from warehouse.inference.embedding_api import EmbeddingApi
 from warehouse.vectors import VectorCache
 
 AT_ONCE = 4  # requests in flight

@@ -16,10 +16,10 @@ from assets.embedding.local import LocalEmbedder
 from assets.embedding.quick import FEW, quick_embedder
 from assets.embedding.tokenizer import Ints, Tokenizer, load_tokenizer
 from assets.embedding.windows import count_tokens, encodable, refuse_long
-from warehouse import weights
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
-from warehouse.models import Progress
+from warehouse.inference import weights
+from warehouse.inference.models import Progress
 from warehouse.paths import Home
 from warehouse.segments import UNKNOWN
 from warehouse.vectors import VectorCache

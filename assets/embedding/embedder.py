@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field, model_validator
 
-from warehouse import models, weights
 from warehouse.errors import InputError
 from warehouse.identity import digest
-from warehouse.models import Progress
+from warehouse.inference import models, weights
+from warehouse.inference.models import Progress
 from warehouse.paths import Home
 from warehouse.recipe import Recipe, Strict
 
@@ -156,7 +156,7 @@ class EmbedderRecipe(Recipe):
     def _weights(self) -> str:
         if self.api is None:
             return weights.identity(self.model, self.commit)
-        from warehouse.model_servers import server_of
+        from warehouse.inference.model_servers import server_of
 
         tokenizer = self.api.tokenizer if self.overflow != "fail" else None
         tokens = weights.identity(tokenizer) if tokenizer else None

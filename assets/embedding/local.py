@@ -27,8 +27,8 @@ class LocalEmbedder:
     Args:
         recipe: of the embedder.
         folder: of the model.
-        identity: of the weights (`warehouse.weights.identity`), which tells the files of the folder from
-            others that lay there before; what is loaded is shared as long as it stays.
+        identity: of the weights (`warehouse.inference.weights.identity`), which tells the files of the
+            folder from others that lay there before; what is loaded is shared as long as it stays.
 
     Raises:
         InputError: the folder holds no model that can be loaded, or not one for what the recipe asks.

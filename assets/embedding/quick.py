@@ -18,7 +18,7 @@ import numpy as np
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.windows import encodable, unit
-from warehouse import weights
+from warehouse.inference import weights
 from warehouse.paths import Home
 
 FEW = 32  # texts: for more, the import pays

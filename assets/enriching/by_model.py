@@ -10,11 +10,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from assets.embedding.windows import encodable
-from warehouse.gateway import Gateway, json_format, served_by
 from warehouse.identity import digest
-from warehouse.model_servers import LOCAL
+from warehouse.inference.gateway import Gateway, json_format, served_by
+from warehouse.inference.model_servers import LOCAL
+from warehouse.inference.replies import Reply
 from warehouse.recipe import Recipe
-from warehouse.replies import Reply
 from warehouse.schemas import Status
 
 SUMMARY = (

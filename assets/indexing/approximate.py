@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.embedding.embedder import Matrix
-from assets.indexing.facts import Search
+from assets.indexing.index_facts import Search
 from assets.indexing.recipe import IndexRecipe
 from assets.indexing.rows import Rows
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from assets.embedding.embedder import Matrix
-from assets.indexing.dates import moment
+from assets.indexing.publication_days import moment
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest
 from warehouse.schemas import CHUNKS

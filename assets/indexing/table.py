@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from assets.indexing.approximate import RECALL, create_vector_index, tuned
-from assets.indexing.facts import FACTS, IndexFacts, Search, read_facts, write_facts
+from assets.indexing.index_facts import FACTS, IndexFacts, Search, read_facts, write_facts
 from assets.indexing.lexical import lexical_of, write_lexical
 from assets.indexing.recipe import IndexRecipe
 from assets.indexing.rows import Rows, schema_digest, schema_of

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute
 
-from assets.indexing.facts import IndexFacts
+from assets.indexing.index_facts import IndexFacts
 from assets.indexing.rows import Rows
 
 if TYPE_CHECKING:

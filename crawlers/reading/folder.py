@@ -10,7 +10,7 @@ from crawlers.items import Page
 from crawlers.reading.files import check_file, files_of, root_of, shown, why_unreadable
 from warehouse.errors import InputError
 from warehouse.files import is_folder, walk
-from warehouse.packages import KINDS, why_not
+from warehouse.office_packages import KINDS, why_not
 from warehouse.pages import decode
 from warehouse.source import Source
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from warehouse.errors import InputError
 from warehouse.files import read_bounded
-from warehouse.packages import KINDS, MAX_UNPACKED, why_not
+from warehouse.office_packages import KINDS, MAX_UNPACKED, why_not
 
 Rows = Iterator[Sequence[Any]]
 

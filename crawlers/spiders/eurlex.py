@@ -15,7 +15,7 @@ from crawlers.links import base_of, clean_url
 from crawlers.markup import first, meta, present, squeezed, text_of
 from crawlers.spiders.base import HTML, Output, SiteSpider
 from crawlers.store import GONE
-from warehouse.act_notice import notice_in
+from warehouse.eurlex_notice import notice_in
 from warehouse.iso_dates import first_iso
 from warehouse.source import CELEX
 

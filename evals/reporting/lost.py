@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evals.losses import Loss
+from evals.gold.losses import Loss
 from evals.reporting import limits
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import count, listed, several, trimmed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evals.retrieving.contract import Query, Ranking, Retriever
 
 if TYPE_CHECKING:
-    from evals.retrieving.recipes import RETRIEVERS, STEPS, RetrieverRecipe, StudyRetriever
+    from evals.retrieving.registry import RETRIEVERS, STEPS, RetrieverRecipe, StudyRetriever
 
 __all__ = ["RETRIEVERS", "STEPS", "Query", "Ranking", "Retriever", "RetrieverRecipe", "StudyRetriever"]
 
@@ -17,6 +17,6 @@ def __getattr__(name: str) -> Any:
     # whichever of both is imported first, the registry is made when it is first asked for.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from evals.retrieving import recipes
+    from evals.retrieving import registry as recipes
 
     return getattr(recipes, name)

@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from evals.retrieving.analyzer import Analyzer, Language, Tokenizer, asked_tokens, lexical_in
 from evals.retrieving.bm25_scores import Bm25Scores, Parameters, Variant
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
 from evals.retrieving.expansion import Expand, Vocabulary, expanded
 from evals.retrieving.feedback import Feedback, WordsOfChunks, interpolated
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.words import Language, Tokenizer, Wording, asked_tokens, lexical_in
 
 DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 
@@ -66,11 +66,11 @@ class Bm25(Retriever):
         if not len(index):
             return nothing()
         model = self._model(index)
-        plain = asked_tokens(query.text, contracted=self._wording.functional)
-        words: Mapping[str, float] = Counter(self._wording.counted(plain))
+        plain = asked_tokens(query.text, contracted=self._analyzer.functional)
+        words: Mapping[str, float] = Counter(self._analyzer.counted(plain))
         if self.expand:
             words = expanded(
-                words, plain, query, index, Vocabulary(model.lexical, self._wording), self.expand
+                words, plain, query, index, Vocabulary(model.lexical, self._analyzer), self.expand
             )
         if self.feedback:
             # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
@@ -83,19 +83,19 @@ class Bm25(Retriever):
         return Ranking.best(rows, scores, self.k)
 
     @property
-    def _wording(self) -> Wording:
+    def _analyzer(self) -> Analyzer:
         said = self.function_words
         kept = self.language != "english" if said is None else said == "keep"
-        return Wording(self.tokenizer, self.language, kept)
+        return Analyzer(self.tokenizer, self.language, kept)
 
     def _model(self, index: OpenIndex) -> Bm25Scores:
         delta = DELTAS[self.variant] if self.delta is None else self.delta
         parameters = Parameters(self.variant, self.k1, self.b, self.epsilon, delta)
-        key = ("bm25", parameters, self._wording, self.title)
+        key = ("bm25", parameters, self._analyzer, self.title)
         return index.made(
-            key, lambda: Bm25Scores.of(lexical_in(index, self._wording, self.title), parameters)
+            key, lambda: Bm25Scores.of(lexical_in(index, self._analyzer, self.title), parameters)
         )
 
     def _words_of_chunks(self, index: OpenIndex) -> WordsOfChunks:
-        key = ("words of chunks", self._wording, self.title)
-        return index.made(key, lambda: WordsOfChunks.of(lexical_in(index, self._wording, self.title)))
+        key = ("words of chunks", self._analyzer, self.title)
+        return index.made(key, lambda: WordsOfChunks.of(lexical_in(index, self._analyzer, self.title)))

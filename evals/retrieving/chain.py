@@ -17,12 +17,12 @@ from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.contract import (
     Finish,
     Query,
+    QueryTransform,
     Ranking,
     Retriever,
     Step,
     TrainCase,
     Tuning,
-    Understanding,
     nothing,
 )
 from evals.retrieving.fusing import fused
@@ -60,7 +60,7 @@ class Chain(Retriever):
             told = f"a chain has one retriever, this one has {both}; fuse them, as in {{fuse: {{of: [...]}}}}"
             raise _at(found[1], told)
         for number, link in enumerate(self.steps):
-            if number > found[0] and isinstance(link.recipe, Understanding):
+            if number > found[0] and isinstance(link.recipe, QueryTransform):
                 raise _at(number, f"`{link.kind}` reads the question; it stands before `{kinds[found[0]]}`")
             if number < found[0] and isinstance(link.recipe, Step):
                 raise _at(number, f"`{link.kind}` works on a ranking; it stands after `{kinds[found[0]]}`")
@@ -211,10 +211,10 @@ def _deep(recipe: Any, k: int) -> Any:
 
 def _embedded(new: Query, old: Query, chain: Chain) -> Query:
     """Give a query whose text was changed a vector of its own, where one is needed."""
-    if not chain.needs_vector or not new.text.strip() or new.kit.embed is None:
+    if not chain.needs_vector or not new.text.strip() or new.context.embed is None:
         return new
     stale = new.vector is None or (new.text != old.text and new.vector is old.vector)
-    return replace(new, vector=new.kit.embed([new.text])[0]) if stale else new
+    return replace(new, vector=new.context.embed([new.text])[0]) if stale else new
 
 
 def _at(number: int, told: str) -> ValidationError:

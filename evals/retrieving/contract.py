@@ -20,8 +20,8 @@ from pydantic import Field
 from evals.measuring.contract import Gold, RetrievalMetric
 from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.index import OpenIndex
+from warehouse.inference.budget import Budget
 from warehouse.recipe import Recipe
-from warehouse.spending import Purse
 
 Depth = Annotated[int, Field(ge=1, le=10_000)]
 Vector = npt.NDArray[np.float32]
@@ -74,7 +74,7 @@ class Ranking:
         return Ranking(rows[order].astype(np.int64), scores[order].astype(np.float64))
 
 
-class Noted(NamedTuple):
+class TraceStep(NamedTuple):
     """The candidates after one step.
 
     step: the kind of the retriever or step that they are of
@@ -97,12 +97,12 @@ class Trace:
     allowed: which rows the filters of the question let through, shape (chunks,); None: all
     """
 
-    steps: list[Noted] = field(default_factory=list)
+    steps: list[TraceStep] = field(default_factory=list)
     allowed: npt.NDArray[np.bool_] | None = None
 
     def note(self, step: str, kind: Kind, ranking: Ranking) -> None:
         """Keep the rows of a step's ranking."""
-        self.steps.append(Noted(step, kind, ranking.rows, ranking.stretches))
+        self.steps.append(TraceStep(step, kind, ranking.rows, ranking.stretches))
 
 
 class Remembered(NamedTuple):
@@ -110,7 +110,7 @@ class Remembered(NamedTuple):
 
     ranking: Ranking
     spent: Spent
-    steps: tuple[Noted, ...]
+    steps: tuple[TraceStep, ...]
     notes: tuple[Any, ...]
     allowed: npt.NDArray[np.bool_] | None
 
@@ -152,13 +152,13 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class Kit:
+class RetrievalContext:
     """What a retriever may use beside the index.
 
     embed: texts -> unit vectors of the index's embedder (its query side), shape (texts, dimensions)
     made: things made once for all questions (a loaded cross-encoder, a gateway)
     home: where models and caches lie
-    purse: what calls of models are paid from; None: no limit
+    budget: what calls of models are paid from; None: no limit
     memory: rankings of arms that combinations share; None: every arm ranks anew
     clock: what was taken from caches says here what it had taken
     count: texts -> their tokens by the chunking's tokenizer, special tokens not counted
@@ -170,7 +170,7 @@ class Kit:
     home: Any = None
     memory: Memory | None = None
     clock: Clock = field(default_factory=Clock)
-    purse: Purse | None = None
+    budget: Budget | None = None
     count: Callable[[Sequence[str]], list[int]] | None = None
     notes: dict[Any, None] = field(default_factory=dict)
 
@@ -205,7 +205,7 @@ class Query:
     entities: tuple[Entity, ...] = ()
     allowed: npt.NDArray[np.bool_] | None = None
     where: str | None = None
-    kit: Kit = field(default_factory=Kit)
+    context: RetrievalContext = field(default_factory=RetrievalContext)
     trace: Trace | None = None
 
     def __post_init__(self) -> None:
@@ -294,23 +294,23 @@ class Retriever(Recipe):
         return self.model_copy(update={"k": k})
 
     def found(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank as one arm of several: from the kit's memory, where it has ranked this question before."""
-        memory, trace = query.kit.memory, query.trace
+        """Rank as one arm of several: from the context's memory, where it has ranked this question before."""
+        memory, trace = query.context.memory, query.trace
         if memory is None:
             return self.rank(query, index)
         key = (type(self).__name__, self.model_dump_json(), query.key())
         known = memory.held.get(key)
         if known is None:
             # Also where nobody asks now: the next one who takes it from memory may.
-            inner, kit = Trace(), replace(query.kit, notes={})
-            begin = kit.clock.now()
-            ranking = self.rank(replace(query, trace=inner, kit=kit), index)
-            spent = kit.clock.since(begin)
-            known = Remembered(ranking, spent, tuple(inner.steps), tuple(kit.notes), inner.allowed)
+            inner, context = Trace(), replace(query.context, notes={})
+            begin = context.clock.now()
+            ranking = self.rank(replace(query, trace=inner, context=context), index)
+            spent = context.clock.since(begin)
+            known = Remembered(ranking, spent, tuple(inner.steps), tuple(context.notes), inner.allowed)
             memory.keep(key, known)
         else:
-            query.kit.clock.add(known.spent)
-        query.kit.notes.update(dict.fromkeys(known.notes))
+            query.context.clock.add(known.spent)
+        query.context.notes.update(dict.fromkeys(known.notes))
         if trace:
             trace.steps.extend(known.steps)
             trace.allowed = known.allowed
@@ -341,7 +341,7 @@ class Step(Recipe):
         """Return the ranking as it is after the step."""
 
 
-class Understanding(Recipe):
+class QueryTransform(Recipe):
     """What a chain does with a question before its retriever: filters, rewrites, expands it.
 
     Whoever changes the text leaves `vector` as it is or None: it is embedded again where one is needed. A

@@ -86,7 +86,7 @@ class _Reading(Strict):
             return nothing()
         first = ranking.take(slice(self.n))
         key = ("cross-encoder", self.model, self.revision, self.max_length)
-        model = query.kit.once(key, lambda: load(self.model, self.revision, self.max_length))
+        model = query.context.once(key, lambda: load(self.model, self.revision, self.max_length))
         # A question that is longer than any model reads is cut before it is tokenised for every passage.
         scores = self._scores(model, query.text[: 32 * self.max_length], passages(first, index))
         order = np.lexsort((first.rows, -scores))

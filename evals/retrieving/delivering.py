@@ -184,9 +184,9 @@ class TokenBudget(Step):
         """Return what fits, in the order of the ranking.
 
         Raises:
-            ValueError: the query's kit counts no tokens.
+            ValueError: the query's context counts no tokens.
         """
-        count = query.kit.count
+        count = query.context.count
         if count is None:
             raise ValueError("a token budget needs the tokenizer of the chunking")
         left = self.tokens

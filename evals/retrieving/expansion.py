@@ -10,10 +10,10 @@ import numpy.typing as npt
 from pydantic import Field
 
 from assets.indexing.lexical import Lexical
+from evals.retrieving.analyzer import Analyzer
 from evals.retrieving.contract import Query
 from evals.retrieving.function_words import FUNCTION_WORDS
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.words import Wording
 from warehouse.recipe import Strict
 
 Vectors = npt.NDArray[np.float32]
@@ -44,10 +44,10 @@ class Expand(Strict):
 
 
 class Vocabulary(NamedTuple):
-    """What a retriever searches: postings, and the wording that they are counted by."""
+    """What a retriever searches: postings, and the analyzer that they are counted by."""
 
     lexical: Lexical
-    wording: Wording
+    analyzer: Analyzer
 
 
 class Candidates(NamedTuple):
@@ -81,7 +81,7 @@ def expanded(
         ValueError: the query brings no embedder.
     """
     asked = _to_expand(plain, vocabulary, recipe)[: recipe.asked]
-    known = candidates(query, index, vocabulary.wording.language, recipe.vocabulary)
+    known = candidates(query, index, vocabulary.analyzer.language, recipe.vocabulary)
     if not asked or not known.words:
         return dict(words)
     found: dict[str, float] = {}
@@ -99,16 +99,16 @@ def _vector(word: str, known: Candidates, query: Query) -> Vectors:
     """
     if word in known.places:
         return known.vectors[known.places[word]]
-    assert query.kit.embed is not None  # noqa: S101 -- candidates() has said so
-    return query.kit.embed([word])[0]
+    assert query.context.embed is not None  # noqa: S101 -- candidates() has said so
+    return query.context.embed([word])[0]
 
 
 def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
-    ignored = FUNCTION_WORDS[vocabulary.wording.language]
+    ignored = FUNCTION_WORDS[vocabulary.analyzer.language]
     asked = [word for word in dict.fromkeys(plain) if word not in ignored]
     if not recipe.only_unknown:
         return asked
-    forms = vocabulary.wording.forms(asked)
+    forms = vocabulary.analyzer.forms(asked)
     return [
         word
         for word, form in zip(asked, forms, strict=True)
@@ -120,7 +120,7 @@ def _nearest(
     word: str, cosines: Vectors, known: Sequence[str], recipe: Expand, vocabulary: Vocabulary
 ) -> list[tuple[str, float]]:
     """Return the forms nearest to a word, with their cosines; its own form is none of them."""
-    own = vocabulary.wording.forms([word])[0]
+    own = vocabulary.analyzer.forms([word])[0]
     # A lexicon holds several words of one form (study, studies), so that more are looked at than are kept.
     looked_at = min(8 * recipe.words + 8, len(known))
     near = np.flatnonzero(cosines >= np.partition(cosines, len(known) - looked_at)[len(known) - looked_at])
@@ -129,7 +129,7 @@ def _nearest(
     for at in order:
         if cosines[at] < recipe.similarity or len(found) == recipe.words:
             break
-        form = vocabulary.wording.forms([known[at]])[0]
+        form = vocabulary.analyzer.forms([known[at]])[0]
         if form is not None and form != own and known[at] != word:
             found.setdefault(form, float(cosines[at]))
     return list(found.items())
@@ -141,7 +141,7 @@ def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> Can
     Raises:
         ValueError: the query brings no embedder.
     """
-    embed = query.kit.embed
+    embed = query.context.embed
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
 

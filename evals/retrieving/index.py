@@ -13,9 +13,9 @@ import polars as pl
 
 from assets.indexing import table as tables
 from assets.indexing.approximate import nearest
-from assets.indexing.dates import moment
-from assets.indexing.facts import IndexFacts, read_facts
+from assets.indexing.index_facts import IndexFacts, read_facts
 from assets.indexing.lexical import Lexical, open_lexical
+from assets.indexing.publication_days import moment
 from assets.indexing.rows import COLUMNS, QUESTIONS
 from warehouse.parquet import read_parquet
 

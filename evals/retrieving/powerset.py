@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from evals.findings import instead
 from evals.retrieving.contract import Depth
+from evals.study.findings import instead
 from warehouse.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from assets.indexing.dates import moment
+from assets.indexing.publication_days import moment
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
 from evals.retrieving.index import OpenIndex
 
@@ -52,7 +52,7 @@ class Recency(Retriever):
 def asked(asked_at: str) -> np.datetime64:
     """Return when a question was asked, to the second: a time, or the last second of a day without one.
 
-    Time zones are left out on both sides (`assets.indexing.dates.moment`).
+    Time zones are left out on both sides (`assets.indexing.publication_days.moment`).
 
     >>> asked("2024-05-31"), asked("2024-05-31T12:00:00+02:00")
     (np.datetime64('2024-05-31T23:59:59'), np.datetime64('2024-05-31T12:00:00'))

@@ -17,12 +17,12 @@ import numpy.typing as npt
 import polars as pl
 
 from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.retrieving.analyzer import asked_tokens
 from evals.retrieving.contract import Chosen, Finish, Ranking, TrainCase, Tuning
 from evals.retrieving.delivering import delivered
 from evals.retrieving.fusing import candidates
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import Floats, Method
-from evals.retrieving.words import asked_tokens
 from warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def tune(
     """
     questions = []
     for case in cases:
-        alone = replace(case.query, kit=replace(case.query.kit, memory=None), trace=None)
+        alone = replace(case.query, context=replace(case.query.context, memory=None), trace=None)
         questions.append(TrainQuestion(fuse.arms(alone, index), Worth(metric, case.gold, index, case.finish)))
     found = choose_weights(questions, fuse.method, fuse.k)
     arms = tuple(str(arm.kind) for arm in fuse.of)

@@ -13,11 +13,11 @@ from pydantic import Field, StringConstraints
 
 from evals.retrieving.contract import Entity, Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.asking import ByModel, quoted
-from evals.understanding.dates import day_of, find_dates
+from evals.understanding.by_model import ByModel, quoted
 from evals.understanding.gazetteer import Gazetteer, entity, learnt
-from evals.understanding.narrowing import IfEmpty, Narrowing, in_window, narrowed, text_literal
+from evals.understanding.named_dates import day_of, find_dates
 from evals.understanding.notes import note
+from evals.understanding.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
 from evals.understanding.tagging import tagged
 from evals.understanding.windows import relation, stretches
 from warehouse.recipe import Strict
@@ -89,8 +89,8 @@ class Entities(ByModel):
         days = self._by_days(query, index)
         names = self._by_names(found, gazetteer, index)
         if days and names:
-            return [narrowed(query, self.kind, [days & names, days, names], self.if_empty)]
-        return [narrowed(query, self.kind, [one for one in (days, names) if one], self.if_empty)]
+            return [prefiltered(query, self.kind, [days & names, days, names], self.if_empty)]
+        return [prefiltered(query, self.kind, [one for one in (days, names) if one], self.if_empty)]
 
     def _dated(self, query: Query) -> list[Entity]:
         found = []
@@ -111,7 +111,7 @@ class Entities(ByModel):
             if said is not None:
                 return self._known(query, said, gazetteer)
         if self.tagger != "none":
-            spans = tagged(self.tagger, self.tagger_model, text, query.kit)
+            spans = tagged(self.tagger, self.tagger_model, text, query.context)
         found = [
             entity(one, text, value, gazetteer)
             for one in gazetteer.find(text, self.typos)
@@ -148,7 +148,7 @@ class Entities(ByModel):
                 note(query, self.kind, "unknown", f"no document of the corpus carries {text!r} as a keyword")
         return list(found)
 
-    def _by_days(self, query: Query, index: OpenIndex) -> Narrowing | None:
+    def _by_days(self, query: Query, index: OpenIndex) -> Prefilter | None:
         parts = []
         now = day_of(query.asked_at)
         for one in stretches(query.text, find_dates(query.text, query.asked_at)):
@@ -165,7 +165,7 @@ class Entities(ByModel):
             return None
         return date.fromordinal(min(day.toordinal() + self.days, date.max.toordinal()))
 
-    def _by_names(self, found: list[Entity], gazetteer: Gazetteer, index: OpenIndex) -> Narrowing | None:
+    def _by_names(self, found: list[Entity], gazetteer: Gazetteer, index: OpenIndex) -> Prefilter | None:
         if self.keywords == "none":
             return None
         groups: dict[str, list[str]] = {}  # words of the question -> what they may mean: any of it will do
@@ -195,10 +195,10 @@ def _carried(index: OpenIndex) -> dict[str, Any]:
     return found
 
 
-def _carrying(index: OpenIndex, values: list[str]) -> Narrowing:
+def _carrying(index: OpenIndex, values: list[str]) -> Prefilter:
     mask = np.zeros(len(index), np.bool_)
     for value in values:
         mask[_carried(index)[value]] = True
     listed = ", ".join(text_literal(value) for value in values)
     where = f"(keywords IS NOT NULL AND array_has_any(keywords, make_array({listed})))"
-    return Narrowing(mask, where, f"about {' or '.join(values)}")
+    return Prefilter(mask, where, f"about {' or '.join(values)}")

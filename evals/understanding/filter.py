@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.asking import ByModel, quoted
+from evals.understanding.by_model import ByModel, quoted
 from evals.understanding.expressions import FIELDS, Expression, Op
-from evals.understanding.narrowing import IfEmpty, narrowed
 from evals.understanding.predicates import fields, narrowing
+from evals.understanding.prefilter import IfEmpty, prefiltered
 from warehouse.recipe import Strict
 
 _OPS: tuple[Op, ...] = ("=", "!=", "<", "<=", ">", ">=", "contains", "any")
@@ -88,7 +88,7 @@ class Filter(ByModel):
         if expression is None:
             return [query]
         part = narrowing(expression, index)
-        return [narrowed(query, self.kind, [part], self.if_empty)] if len(index) else [query]
+        return [prefiltered(query, self.kind, [part], self.if_empty)] if len(index) else [query]
 
     def _expression(self, query: Query, index: OpenIndex) -> Expression | None:
         if self.by == "llm":

@@ -11,11 +11,11 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.asking import READ, ByModel, quoted
-from evals.understanding.dates import find_dates
+from evals.understanding.by_model import READ, ByModel, quoted
 from evals.understanding.depending import OPENERS, depends
+from evals.understanding.named_dates import find_dates
+from evals.understanding.question_words import content, language, names, words
 from evals.understanding.rewriting import rewritten
-from evals.understanding.words import content, language, names, words
 from warehouse.recipe import Strict
 
 _LEADS = r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach)"

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from evals.retrieving.contract import Entity
 from evals.retrieving.index import OpenIndex
-from evals.understanding.asking import READ
-from evals.understanding.words import STOP, folded, words
+from evals.understanding.by_model import READ
+from evals.understanding.question_words import STOP, folded, words
 
 CLUB = re.compile(
     r"\b(?:1\. )?(?:AC|AFC|BV|CF|DJK|ESV|FC|FSV|KSV|MSV|RC|SC|SG|SK|SpVgg|SSV|SV|TSG|TSV|TuS|TV|VfB|VfL|VfR|"

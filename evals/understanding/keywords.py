@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.asking import READ, ByModel, quoted
+from evals.understanding.by_model import READ, ByModel, quoted
+from evals.understanding.question_words import content, language
 from evals.understanding.rewriting import rewritten
 from evals.understanding.synonyms import Source, nearest, synonyms
-from evals.understanding.words import content, language
 from warehouse.recipe import Strict
 
 MOST = 24  # keywords of one question

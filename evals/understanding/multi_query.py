@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.asking import READ, ByModel, quoted
+from evals.understanding.by_model import READ, ByModel, quoted
 from evals.understanding.rewriting import rewritten
 from evals.understanding.statements import keyword_form, statement
 from warehouse.recipe import Strict

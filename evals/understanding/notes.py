@@ -28,11 +28,11 @@ class Note(NamedTuple):
 
 
 def note(query: Query, kind: str, status: str, reason: str, raw: str | None = None) -> None:
-    """Keep a remark with the question's kit; the same remark is kept once."""
+    """Keep a remark with the question's context; the same remark is kept once."""
     said = raw[:LONGEST_RAW] if raw else None
-    query.kit.notes.setdefault(Note(kind, query.text[:LONGEST], str(status), reason[:LONGEST], said))
+    query.context.notes.setdefault(Note(kind, query.text[:LONGEST], str(status), reason[:LONGEST], said))
 
 
 def notes(query: Query) -> list[Note]:
-    """Return the notes of the kit, oldest first."""
-    return list(query.kit.notes)
+    """Return the notes of the context, oldest first."""
+    return list(query.context.notes)

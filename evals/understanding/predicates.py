@@ -13,7 +13,7 @@ import polars as pl
 
 from evals.retrieving.index import OpenIndex
 from evals.understanding.expressions import FIELDS, Expression, Scalar
-from evals.understanding.narrowing import Narrowing, date_literal, published, text_literal
+from evals.understanding.prefilter import Prefilter, date_literal, published, text_literal
 from warehouse.errors import InputError
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -33,7 +33,7 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def narrowing(expression: Expression, index: OpenIndex) -> Narrowing:
+def narrowing(expression: Expression, index: OpenIndex) -> Prefilter:
     """Compile an expression for an index.
 
     Raises:
@@ -55,7 +55,7 @@ def narrowing(expression: Expression, index: OpenIndex) -> Narrowing:
     )
     mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
     sayable = "published_on" in there or "published_on" not in names
-    return Narrowing(mask, lance_predicate(expression) if sayable else None, words(expression))
+    return Prefilter(mask, lance_predicate(expression) if sayable else None, words(expression))
 
 
 def fields(expression: Expression) -> Iterable[str]:

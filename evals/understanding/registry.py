@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.retrieving.contract import Understanding
+from evals.retrieving.contract import QueryTransform
 from evals.understanding.entities import Entities
 from evals.understanding.filter import Filter
 from evals.understanding.follow_up import FollowUp
@@ -11,7 +11,7 @@ from evals.understanding.keywords import Keywords
 from evals.understanding.multi_query import MultiQuery
 from evals.understanding.time_frame import TimeFrame
 
-UNDERSTANDING: dict[str, type[Understanding]] = {
+QUERY_TRANSFORMS: dict[str, type[QueryTransform]] = {
     "follow_up": FollowUp,
     "time_frame": TimeFrame,
     "keywords": Keywords,

@@ -20,12 +20,12 @@ def vector_of(query: Query, texts: list[str]) -> Vector | None:
     """Return the unit vector of the mean of the texts' vectors; None where the query needs none.
 
     Raises:
-        ValueError: the query has a vector, but its kit cannot embed.
+        ValueError: the query has a vector, but its context cannot embed.
     """
     if query.vector is None:
         return None
-    if query.kit.embed is None:
-        raise ValueError("a rewritten question must be embedded again, but the kit has no embedder")
-    mean = query.kit.embed(texts).mean(axis=0)
+    if query.context.embed is None:
+        raise ValueError("a rewritten question must be embedded again, but the context has no embedder")
+    mean = query.context.embed(texts).mean(axis=0)
     length = float(np.linalg.norm(mean))
     return (mean / length if length > 0 else mean).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.words import Language
+from evals.understanding.question_words import Language
 
 Source = Literal["vocabulary", "vectors"]
 SHORTEST = 5  # letters of a word that may be a part of a compound
@@ -44,11 +44,11 @@ def nearest(found: list[str], count: int, query: Query, index: OpenIndex) -> dic
     """Return for each word up to ``count`` corpus words whose vectors are near its own.
 
     Raises:
-        ValueError: the kit cannot embed.
+        ValueError: the context cannot embed.
     """
-    embed = query.kit.embed
+    embed = query.context.embed
     if embed is None:
-        raise ValueError("synonyms by vectors need the index's embedder, which the kit has not")
+        raise ValueError("synonyms by vectors need the index's embedder, which the context has not")
     if not found:
         return {}
     corpus = [word for word in _vocabulary(index) if _frequency(index, word) >= 2 and word.isalpha()]

@@ -5,22 +5,22 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from evals.retrieving.contract import Kit
-from evals.understanding.asking import READ
+from evals.retrieving.contract import RetrievalContext
+from evals.understanding.by_model import READ
 from warehouse.errors import InputError
 
 DEFAULTS = {"spacy": "de_core_news_sm", "gliner": "urchade/gliner_multi-v2.1"}
 LABELS = ("person", "organisation", "club", "place", "event", "law", "product")
 
 
-def tagged(name: str, model: str | None, text: str, kit: Kit) -> list[tuple[str, str]]:
+def tagged(name: str, model: str | None, text: str, context: RetrievalContext) -> list[tuple[str, str]]:
     """Return (type, text) of the named entities of a text.
 
     Raises:
         InputError: the package or its weights are not there.
     """
     weights = model or DEFAULTS[name]
-    loaded = kit.once(("tagger", name, weights), lambda: _load(name, weights))
+    loaded = context.once(("tagger", name, weights), lambda: _load(name, weights))
     if name == "spacy":
         return [(span.label_.lower(), span.text) for span in loaded(text[:READ]).ents]
     return [(span["label"], span["text"]) for span in loaded.predict_entities(text[:READ], list(LABELS))]

@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.asking import ByModel, quoted
-from evals.understanding.narrowing import IfEmpty, in_window, narrowed
+from evals.understanding.by_model import ByModel, quoted
+from evals.understanding.prefilter import IfEmpty, in_window, prefiltered
 from evals.understanding.windows import Window, windows
 from warehouse.recipe import Strict
 
@@ -71,7 +71,7 @@ class TimeFrame(ByModel):
         both = reduce(and_, parts)
         # "in 2019 or 2021": windows without a common day are alternatives.
         chosen = both if _overlap(found) else reduce(or_, parts)
-        return [narrowed(query, self.kind, [chosen], self.if_empty)]
+        return [prefiltered(query, self.kind, [chosen], self.if_empty)]
 
     def _windows(self, query: Query) -> list[Window]:
         if self.by == "llm":

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from evals.understanding.asking import READ
-from evals.understanding.dates import Dated, day_of, find_dates
+from evals.understanding.by_model import READ
+from evals.understanding.named_dates import Dated, day_of, find_dates
 from evals.understanding.publishing import Place, is_of_publishing
 
 Relation = Literal["before", "until", "after", "since", "during"]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orchestration.settings import Settings
-from orchestration.speaking import StudyArgument, plainly, say
+from orchestration.terminal.speaking import StudyArgument, plainly, say
 from warehouse.errors import InputError
 from warehouse.paths import Home
 
@@ -24,8 +24,8 @@ def _home() -> Home:
 @plainly
 def list_studies() -> None:
     """List the studies that are known, run or not: their cells, and when they were run."""
-    from evals.known_studies import known_studies
-    from orchestration.showing import show_studies
+    from evals.study.known_studies import known_studies
+    from orchestration.terminal.showing import show_studies
 
     show_studies(known_studies(_home()))
 
@@ -34,7 +34,7 @@ def list_studies() -> None:
 @plainly
 def open_report(study: StudyArgument) -> None:
     """Open the report of a study in the browser; where there is none, its path is all that is printed."""
-    from evals.known_studies import find_known
+    from evals.study.known_studies import find_known
 
     where = _home()
     found = find_known(study, where)
@@ -60,9 +60,9 @@ def show(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question's id.")],
 ) -> None:
     """Show one question: its gold, what every retriever found and lost, the answers and their scores."""
-    from evals.known_studies import find_known
-    from evals.question_rows import question_rows
-    from orchestration.showing_question import show_question
+    from evals.reporting.question_rows import question_rows
+    from evals.study.known_studies import find_known
+    from orchestration.terminal.showing_question import show_question
 
     where = _home()
     if not where.root.is_dir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from orchestration.settings import Settings, prepare
-from orchestration.speaking import DONE, FAILED, plainly, say
+from orchestration.terminal.speaking import DONE, FAILED, plainly, say
 from warehouse.paths import Home, home
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ def _home() -> Home:
 @plainly
 def models_list() -> None:
     """List the registered models, their licence, size, and whether they are here."""
-    from orchestration.showing import show_models
+    from orchestration.terminal.showing import show_models
 
     show_models(_home())
 
@@ -31,7 +31,7 @@ def models_list() -> None:
 @plainly
 def models_fetch(name: str) -> None:
     """Fetch a model's files and check them; they are kept under `ASSAY_HOME/models`."""
-    from warehouse import models
+    from warehouse.inference import models
 
     print(models.fetch(name, _home(), say))
 
@@ -40,7 +40,7 @@ def models_fetch(name: str) -> None:
 @plainly
 def models_verify(name: str) -> int:
     """Hash every file of a model again and compare."""
-    from warehouse import models
+    from warehouse.inference import models
 
     found = models.verify(name, _home())
     for item in found:

@@ -18,9 +18,10 @@ from assets.chunking.structure import Structure
 from assets.chunking.tokens import TokenWindows
 from assets.chunks import Chunks, corpus_documents, corpus_duplicates
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer
-from assets.merging import Build
-from assets.recipes import Chunking, Corpus
-from assets.stage import Outcome, Work, build_key
+from assets.engine.building import build_key
+from assets.engine.stage import Outcome, Work
+from assets.recipes.build_half import Chunking, Corpus
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.parquet import frame, read_parquet, write_batches, write_parquet

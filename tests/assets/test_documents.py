@@ -14,8 +14,9 @@ import pytest
 from assets.cleaning import batches, run
 from assets.cleaning.batches import Cleaning, Known
 from assets.documents import Documents
-from assets.merging import Build
-from assets.stage import Outcome, Work, build_key
+from assets.engine.building import build_key
+from assets.engine.stage import Outcome, Work
+from assets.recipes.merging import Build
 from tests.assets.cleaning.pdf_writer import Sheet, pdf
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, index, serving

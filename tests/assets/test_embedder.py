@@ -20,9 +20,10 @@ from assets.embedding.embedder import EmbedderRecipe
 from assets.embedding.local import LocalEmbedder as Embedder
 from assets.embedding.local import has_bf16
 from assets.embeddings import Embeddings
-from assets.merging import Build
-from assets.recipes import Chunking
-from assets.stage import Outcome, Work, build_key
+from assets.engine.building import build_key
+from assets.engine.stage import Outcome, Work
+from assets.recipes.build_half import Chunking
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
 from warehouse.parquet import frame, read_parquet, write_parquet

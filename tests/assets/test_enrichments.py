@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 
 from assets.embedding.cached import CachedEmbedder
+from assets.engine.stage import Outcome
 from assets.enriching.by_model import Enrichment
-from assets.stage import Outcome
-from evals.planning import plan
 from evals.retrieving.contract import Query
 from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
+from evals.study.planning import plan
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.tiny import TEXTS, Bench, write_study
-from warehouse import call_failures
+from warehouse.inference import call_failures
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ENRICHMENTS

@@ -12,13 +12,14 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from assets.engine.building import build_key, checks_of
+from assets.engine.stage import Outcome, Work
 from assets.indexes import Indexes
 from assets.indexing import table as tables
 from assets.indexing.recipe import IndexRecipe
 from assets.indexing.table import open_table
-from assets.merging import Build
-from assets.recipes import Corpus
-from assets.stage import Outcome, Work, build_key, checks_of
+from assets.recipes.build_half import Corpus
+from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, write_parquet
@@ -200,7 +201,8 @@ def test_a_corpus_says_how_its_indexes_are_searched() -> None:
 BUILD = """
 import json, sys
 from pathlib import Path
-from assets.stage import Work, build_key
+from assets.engine.building import build_key
+from assets.engine.stage import Work
 from tests.assets.test_indexes import KEY, stage
 from warehouse.paths import Home
 import lancedb  # loaded before the race begins

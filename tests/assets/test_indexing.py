@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.indexing.facts import FACTS, read_facts
+from assets.indexing.index_facts import FACTS, read_facts
 from assets.indexing.lexical import open_lexical
 from assets.indexing.rows import HeldRows
 from assets.indexing.table import TABLE, build, open_table

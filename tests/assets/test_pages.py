@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import assets.pages
-from assets.merging import Build
+from assets.engine.building import build_key
+from assets.engine.stage import Work
 from assets.pages import Pages, fingerprint
-from assets.stage import Work, build_key
+from assets.recipes.merging import Build
 from crawlers.crawl import crawl
 from crawlers.reading import folder as reading
 from tests.fakes.crawling import crawling

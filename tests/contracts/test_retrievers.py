@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evals.retrieving import RetrieverRecipe
-from evals.retrieving.contract import Depth, Kit, Query, Ranking, Retriever, nothing
+from evals.retrieving.contract import Depth, Query, Ranking, RetrievalContext, Retriever, nothing
 from evals.retrieving.index import OpenIndex
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
 from tests.fakes.indexing import build_index, vector_of
@@ -127,11 +127,11 @@ RETRIEVERS: dict[str, Any] = {
 }
 
 Check = Callable[[Retriever, OpenIndex], None]
-KIT = Kit(embed=lambda texts: np.stack([vector_of(text) for text in texts]))
+KIT = RetrievalContext(embed=lambda texts: np.stack([vector_of(text) for text in texts]))
 
 
 def query(text: str) -> Query:
-    return replace(plain_query(text), kit=KIT)
+    return replace(plain_query(text), context=KIT)
 
 
 def well_formed(ranking: Ranking, k: int, index: OpenIndex) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from evals.retrieving import STEPS
-from evals.retrieving.contract import Kit, Query, Ranking, Step
+from evals.retrieving.contract import Query, Ranking, RetrievalContext, Step
 from evals.retrieving.delivering import delivered
 from evals.retrieving.index import OpenIndex
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
@@ -56,8 +56,8 @@ def asked(index: OpenIndex) -> Query:
 
 
 def plain() -> Query:
-    kit = Kit(count=lambda texts: [len(text.split()) for text in texts])
-    return replace(query("ferry quay"), kit=kit)
+    context = RetrievalContext(count=lambda texts: [len(text.split()) for text in texts])
+    return replace(query("ferry quay"), context=context)
 
 
 def permitted(ranking: Ranking, question: Query) -> Ranking:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evals.retrieving.contract import Kit, Query, Understanding
+from evals.retrieving.contract import Query, QueryTransform, RetrievalContext
 from evals.retrieving.index import OpenIndex
-from evals.understanding import UNDERSTANDING
+from evals.understanding import QUERY_TRANSFORMS
 from tests.evals.understanding.documents import index_of
 from tests.fakes.indexing import vector_of
 
@@ -58,7 +58,7 @@ STEPS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 MOST_SECONDS = 20.0  # a hostile question takes milliseconds; a pattern that backtracks would take hours
 
-Check = Callable[[Understanding, OpenIndex], None]
+Check = Callable[[QueryTransform, OpenIndex], None]
 
 
 def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -67,7 +67,7 @@ def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
 
 def query(text: str, **fields: Any) -> Query:
     given: dict[str, Any] = {"asked_at": "2024-06-01", "conversation": ("Who leads?", "Kohlenbach does.")}
-    return Query(text, vector_of("q"), kit=Kit(embed), **(given | fields))
+    return Query(text, vector_of("q"), context=RetrievalContext(embed), **(given | fields))
 
 
 def sound(queries: list[Query], asked: Query, index: OpenIndex) -> None:
@@ -84,7 +84,7 @@ def sound(queries: list[Query], asked: Query, index: OpenIndex) -> None:
             assert one.allowed.shape == (len(index),)
 
 
-def at_least_one_sound_query(step: Understanding, index: OpenIndex) -> None:
+def at_least_one_sound_query(step: QueryTransform, index: OpenIndex) -> None:
     for text in QUESTIONS:
         asked = query(text)
         sound(step.read(asked, index), asked, index)
@@ -92,13 +92,13 @@ def at_least_one_sound_query(step: Understanding, index: OpenIndex) -> None:
         sound(step.read(bare, index), bare, index)
 
 
-def silence_stays_silence(step: Understanding, index: OpenIndex) -> None:
+def silence_stays_silence(step: QueryTransform, index: OpenIndex) -> None:
     for text in ("", " ", "\n\t ", "\u00a0"):
         found = step.read(query(text), index)
         assert [one.text for one in found] == [text]
 
 
-def hostile_text_raises_nothing(step: Understanding, index: OpenIndex) -> None:
+def hostile_text_raises_nothing(step: QueryTransform, index: OpenIndex) -> None:
     for text in HOSTILE:
         asked = query(text)
         begin = time.perf_counter()
@@ -106,7 +106,7 @@ def hostile_text_raises_nothing(step: Understanding, index: OpenIndex) -> None:
         assert time.perf_counter() - begin < MOST_SECONDS
 
 
-def the_same_question_reads_the_same(step: Understanding, index: OpenIndex) -> None:
+def the_same_question_reads_the_same(step: QueryTransform, index: OpenIndex) -> None:
     for text in QUESTIONS:
         first, second = (step.read(query(text), index) for _ in range(2))
         assert len(first) == len(second)
@@ -116,7 +116,7 @@ def the_same_question_reads_the_same(step: Understanding, index: OpenIndex) -> N
             assert np.array_equal(a.allowed, b.allowed)  # type: ignore[arg-type]
 
 
-def a_filter_only_narrows(step: Understanding, index: OpenIndex) -> None:
+def a_filter_only_narrows(step: QueryTransform, index: OpenIndex) -> None:
     every = np.arange(len(index))
     masks = [every % 2 == 0, every < 2, np.zeros(len(index), np.bool_)]
     for text, mask in itertools.product(QUESTIONS, masks):
@@ -125,7 +125,7 @@ def a_filter_only_narrows(step: Understanding, index: OpenIndex) -> None:
             assert not (one.allowed & ~mask).any(), "rows came back that were not allowed"
 
 
-def a_predicate_says_what_the_mask_says(step: Understanding, index: OpenIndex) -> None:
+def a_predicate_says_what_the_mask_says(step: QueryTransform, index: OpenIndex) -> None:
     for text in QUESTIONS:
         for one in step.read(query(text), index):
             if one.where is not None:
@@ -155,13 +155,13 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
     return index_of(tmp_path_factory.mktemp("empty"), [])
 
 
-def made(name: str) -> Understanding:
+def made(name: str) -> QueryTransform:
     kind, fields = STEPS[name]
-    return UNDERSTANDING[kind].model_validate(fields)
+    return QUERY_TRANSFORMS[kind].model_validate(fields)
 
 
 def test_every_registered_step_is_held_to_it() -> None:
-    assert {kind for kind, _ in STEPS.values()} == set(UNDERSTANDING)
+    assert {kind for kind, _ in STEPS.values()} == set(QUERY_TRANSFORMS)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -181,7 +181,7 @@ def test_an_empty_index(name: str, empty: OpenIndex) -> None:
 # --- the suite itself: each of these breaks one promise, and some check must notice -------------------------
 
 
-class Sound(Understanding):
+class Sound(QueryTransform):
     """Adds nothing: a plain step that keeps every promise."""
 
     def read(self, query: Query, index: OpenIndex) -> list[Query]:
@@ -261,6 +261,6 @@ def test_the_suite_passes_a_sound_step(index: OpenIndex) -> None:
     ],
     ids=lambda value: value.__name__,
 )
-def test_the_suite_notices(broken: type[Understanding], check: Check, index: OpenIndex) -> None:
+def test_the_suite_notices(broken: type[QueryTransform], check: Check, index: OpenIndex) -> None:
     with pytest.raises((AssertionError, ValueError)):
         check(broken(), index)

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from evals.generating.recipes import Extractive, Llm
+from evals.gold.question_files import Evidence, QuestionFile, WrittenQuestion
 from evals.measuring import AT_K, PLAIN
-from evals.question_files import Evidence, QuestionFile, WrittenQuestion
-from evals.study import Extractive, Llm, Restriction, Study
+from evals.study.sections import Restriction
+from evals.study.study import Study
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [

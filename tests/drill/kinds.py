@@ -26,7 +26,7 @@ from tests.fakes.openai_server import (
 )
 
 if TYPE_CHECKING:  # what it imports starts threads, which a fork would lose
-    from assets.stage import Stage
+    from assets.engine.stage import Stage
 
 COMMITS = ("documents", "chunks", "embeddings", "indexes", "rankings", "answers", "scores", "pointers")
 """Folders in which a process is killed as it names files: a build's folder, its record, its pointer."""
@@ -92,9 +92,9 @@ def orphan(home: Path, study: Path) -> None:
     killed = killed_at(0, "/pages/")  # its pointer, or the first file that follows the crawl
 
     def trap() -> None:
-        import assets.crawler
+        import assets.engine.crawl_process
 
-        started = assets.crawler.run_crawler
+        started = assets.engine.crawl_process.run_crawler
 
         def die(*given: object, **named: object) -> object:
             import threading
@@ -259,8 +259,8 @@ def by_dagster(study: Path) -> Callable[[], int]:
     def act() -> int:
         import dagster as dg
 
-        from evals.grid import Grid
-        from evals.study_file import read_study
+        from evals.study.grid import Grid
+        from evals.study.study_file import read_study
         from orchestration.definitions import definitions_of, stages_of
 
         patient_models()

@@ -112,7 +112,7 @@ def walk(study: Path) -> Callable[[], int]:
     """Return what brings a study up to date as `assay run` does; its code is 0 when all is there."""
 
     def act() -> int:
-        from evals.study_file import read_study
+        from evals.study.study_file import read_study
         from orchestration.driver import Driver
         from warehouse.errors import AssayError
         from warehouse.paths import home
@@ -136,7 +136,7 @@ def patient_models() -> None:
     from functools import partial
 
     import evals.answers
-    from warehouse.gateway import Gateway
+    from warehouse.inference.gateway import Gateway
 
     evals.answers.Gateway = partial(Gateway, timeout=1.0, retries=0)  # type: ignore[misc,assignment]
 

@@ -10,14 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.stage import Outcome
+from assets.engine.stage import Outcome
 from evals.answers import Answers
-from evals.grid import Grid
-from evals.question_files import UNANSWERED
+from evals.gold.question_files import UNANSWERED
+from evals.study.grid import Grid
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse import call_failures
 from warehouse.artifacts import Artifact
+from warehouse.inference import call_failures
 from warehouse.parquet import read_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.gold import find_quote
-from evals.grid import read_questions_of
-from evals.study_file import BUNDLED, read_book, read_study
+from evals.gold.evidence import find_quote
+from evals.study.grid import read_questions_of
+from evals.study.study_file import BUNDLED, read_book, read_study
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-energy" / "html"
 STUDIES = sorted(path for path in BUNDLED.glob("*.yaml") if not path.stem.startswith("beir"))

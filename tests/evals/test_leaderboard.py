@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evals.leaderboard import board_rows, subsets
-from evals.study import Cell
+from evals.study.cells import Cell
 from tests.fakes.tiny import partial_study
 from warehouse.parquet import frame
 from warehouse.schemas import LEADERBOARD, SCORES, Status

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from evals import answers
-from evals.report import report_data
 from evals.reporting.headline import headline
+from evals.reporting.rows import report_data
 from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.connection import connect
 from warehouse.parquet import read_parquet

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.report import leaderboard_rows, report_data
 from evals.reporting.data import ReportData
+from evals.reporting.rows import leaderboard_rows, report_data
 from tests.fakes.tiny import TEXTS
 from tests.fakes.town import OTHER_TEXTS, PLAIN, QUESTIONS, Town, Variant
 from warehouse.errors import InputError

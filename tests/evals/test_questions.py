@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.gold import gold_of, in_first_copies, resolve
+from evals.gold.evidence import gold_of, in_first_copies, resolve
 from evals.measuring.contract import Span
 from tests.evals.conftest import MakeBench
 from tests.fakes.tiny import TEXTS

@@ -10,12 +10,13 @@ import pytest
 
 from assets.embedding.tokenizer import load_tokenizer
 from evals import rankings
-from evals.report import report_data
+from evals.reporting.rows import report_data
 from evals.retrieving.clock import Clock
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.tiny import QUESTIONS, Bench
-from warehouse import models, tables
+from warehouse import tables
 from warehouse.connection import connect
+from warehouse.inference import models
 from warehouse.parquet import read_parquet
 from warehouse.schemas import NOTES, TRACES
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from evals import rankings
-from evals.grid import Grid, read_questions_of
-from evals.report import report_data
-from evals.study_file import read_study
+from evals.reporting.rows import report_data
+from evals.study.grid import Grid, read_questions_of
+from evals.study.study_file import read_study
 from tests.evals.conftest import MakeBench
 from tests.fakes.tiny import Bench, write_study
 from warehouse.connection import connect

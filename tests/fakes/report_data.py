@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from evals.comparison import compared
+from evals.measuring.comparison import compared
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
 from warehouse.parquet import frame
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from assets.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from assets.stage import Outcome, Stage, Work, build_keys
-from evals.grid import Grid
-from evals.study import Study
-from evals.study_file import read_study
+from assets.engine.building import build_keys
+from assets.engine.stage import Outcome, Stage, Work
+from evals.study.grid import Grid
+from evals.study.study import Study
+from evals.study.study_file import read_study
 from orchestration.definitions import stages_of
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest

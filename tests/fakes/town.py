@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from evals.report import report_data
 from evals.reporting.data import ReportData
+from evals.reporting.rows import report_data
 from tests.fakes.tiny import QUESTIONS as FERRY
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse.connection import connect

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.study import Study
-from evals.study_file import read_study
+from evals.study.study import Study
+from evals.study.study_file import read_study
 from orchestration.settings import prepare
 from warehouse.paths import Home, home
 

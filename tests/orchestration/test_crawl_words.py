@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evals.study import Study
-from evals.study_file import read_study
+from evals.study.study import Study
+from evals.study.study_file import read_study
 from orchestration.driver import Driver, RunReport
-from orchestration.telling import crawl_sentence, document_sentences
+from orchestration.terminal.telling import crawl_sentence, document_sentences
 from tests.fakes.processes import ROOT, assay_command
 from tests.fakes.site import Reply, Site, article, index, serving
 from warehouse.artifacts import ArtifactStore

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from dagster._utils.schedules import is_valid_cron_schedule
 
-from evals.study_file import read_book, read_study
+from evals.study.study_file import read_book, read_study
 from orchestration.definitions import definitions_of, defs
 from tests.fakes.tiny import write_study
 from warehouse.cron import is_cron

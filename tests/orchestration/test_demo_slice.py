@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.exports import json_rows
-from evals.report import report_data
+from evals.reporting.exports import json_rows
 from evals.reporting.page import render_html
-from evals.study import Study
-from evals.study_file import BUNDLED, read_study
+from evals.reporting.rows import report_data
+from evals.study.study import Study
+from evals.study.study_file import BUNDLED, read_study
 from orchestration.driver import Driver
 from warehouse.paths import Home
 
@@ -60,8 +60,8 @@ def test_slice_from_crawl_to_report(assay_home: Home) -> None:
 
 
 def test_every_question_set_has_its_mix() -> None:
-    from evals.grid import question_sets
-    from evals.question_files import read_yaml
+    from evals.gold.question_files import read_yaml
+    from evals.study.grid import question_sets
 
     for question_set in question_sets(read_study(BUNDLED / "demo.yaml")):
         questions = read_yaml(question_set.path)

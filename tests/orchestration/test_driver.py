@@ -13,9 +13,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evals.report import report_data
-from evals.study import Study
-from evals.study_file import read_study
+from evals.reporting.rows import report_data
+from evals.study.study import Study
+from evals.study.study_file import read_study
 from orchestration.driver import Driver, RunReport
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from warehouse.connection import connect
@@ -100,7 +100,7 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(
 def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
     assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warehouse.call_failures.retry_wait", lambda error, attempt: None)
+    monkeypatch.setattr("warehouse.inference.call_failures.retry_wait", lambda error, attempt: None)
     good = answer("Twelve pounds.")
     with FakeOpenAI(good, failure(500, "broken"), good, good) as server:
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"
@@ -193,7 +193,7 @@ def test_what_is_damaged_is_built_again_before_it_is_read(assay_home: Home, stud
 def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, study_path: Path) -> None:
     script = (
         "import os, signal, sys\n"
-        "from evals.study_file import find_study\n"
+        "from evals.study.study_file import find_study\n"
         "from orchestration.driver import Driver\n"
         "from warehouse.paths import home\n"
         "def kill(label, done, of):\n"

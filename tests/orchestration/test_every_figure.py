@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from evals.exports import json_rows
 from evals.measuring.rouge import rouge_tokens
-from evals.report import report_data
+from evals.reporting.exports import json_rows
 from evals.reporting.page import render_html
-from evals.study_file import read_study
+from evals.reporting.rows import report_data
+from evals.study.study_file import read_study
 from orchestration.driver import Driver
 from tests.fakes.recount import Recount
 from tests.fakes.recounted_page import Compared, compare_page, compare_rows

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from evals.noted import note
-from evals.study import Study
-from evals.study_file import read_study
+from evals.study.run_studies import note
+from evals.study.study import Study
+from evals.study.study_file import read_study
 from orchestration.cli import app
 from orchestration.driver import Driver
 from warehouse.paths import Home
@@ -34,7 +34,7 @@ def test_version_and_help() -> None:
 
 
 def test_shell_is_told_the_names_of_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from orchestration.speaking import complete_study
+    from orchestration.terminal.speaking import complete_study
 
     monkeypatch.setenv("ASSAY_STUDIES", str(tmp_path))
     (tmp_path / "one.yaml").write_text("# a comment\nstudy: energy-law\n")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from evals.grid import Grid
-from evals.noted import note, noted, refuse_taken
-from evals.study import Study
-from evals.study_file import read_book, read_study
+from evals.study.grid import Grid
+from evals.study.run_studies import note, noted, refuse_taken
+from evals.study.study import Study
+from evals.study.study_file import read_book, read_study
 from orchestration.definitions import definitions_of, defs, stages_of
 from orchestration.settings import prepare
 from tests.fakes.tiny import write_study

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from evals.report import leaderboard_rows
-from evals.study_file import read_study
+from evals.reporting.rows import leaderboard_rows
+from evals.study.study_file import read_study
 from tests.orchestration.test_cli import assay
 from warehouse.connection import connect
 from warehouse.paths import Home

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import Any
 
 from assets.cleaning.draft import Draft
-from assets.cleaning.office.facts import check_package, with_facts
-from assets.cleaning.office.words import Block, W, blocks_of
+from assets.cleaning.office.office_facts import check_package, with_facts
+from assets.cleaning.office.word_xml import Block, W, blocks_of
 from assets.cleaning.outline import Outline
 from assets.cleaning.unicode import tidy
 

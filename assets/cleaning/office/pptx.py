@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from assets.cleaning.draft import Draft
-from assets.cleaning.office.facts import check_package, with_facts
+from assets.cleaning.office.office_facts import check_package, with_facts
 from assets.cleaning.outline import Outline
 from assets.cleaning.unicode import tidy
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.office.facts import check_package, with_facts
+from assets.cleaning.office.office_facts import check_package, with_facts
 from assets.cleaning.outline import Outline
 from assets.cleaning.unicode import tidy
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex.facts import written_date
+from assets.cleaning.eurlex.act_facts import written_date
 from assets.cleaning.outline import Outline
 from assets.cleaning.pdf.columns import lines_of
 from assets.cleaning.pdf.furniture import furniture

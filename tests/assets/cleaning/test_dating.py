@@ -137,7 +137,7 @@ def test_a_call_that_fails_for_now_is_made_again_by_the_next_build(tmp_path: Pat
     def broken(_received: Received) -> Any:
         return failure(400, "no such model")
 
-    from assets.stage import build_key
+    from assets.engine.building import build_key
 
     with FakeOpenAI(respond=broken) as server:
         asking = town(tmp_path, server)

@@ -20,7 +20,7 @@ from assets.cleaning.batches import Cleaning, Known
 from assets.cleaning.rst import clean_rst
 from crawlers.crawl import crawl
 from crawlers.reading import READERS
-from warehouse.packages import KINDS, MAX_UNPACKED
+from warehouse.office_packages import KINDS, MAX_UNPACKED
 from warehouse.pages import read_manifest
 from warehouse.paths import Home
 from warehouse.source import Source

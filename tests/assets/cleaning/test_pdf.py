@@ -9,7 +9,7 @@ import pytest
 
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.pdf import clean_pdf, glyphs
-from assets.enriching.facts import document_facts, facts_of
+from assets.enriching.chunk_facts import document_facts, facts_of
 from tests.assets.cleaning.pdf_writer import BOLD, Sheet, pdf
 from warehouse.identity import canonical
 

@@ -15,8 +15,9 @@ from assets.embedding.api import PROBE
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe, model_prompts
 from assets.embeddings import Embeddings
-from assets.merging import Build
-from assets.stage import Work, build_key
+from assets.engine.building import build_key
+from assets.engine.stage import Work
+from assets.recipes.merging import Build
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, embeddings, failure
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, InputError

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from assets.indexing import table as tables
 from assets.indexing.approximate import RECALL, nearest, sample
-from assets.indexing.facts import IndexFacts, Search, read_facts
+from assets.indexing.index_facts import IndexFacts, Search, read_facts
 from assets.indexing.recipe import IndexRecipe
 from assets.indexing.rows import HeldRows
 from assets.indexing.table import build, open_table

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from assets.indexing import upsert as module
-from assets.indexing.facts import FACTS, IndexFacts, read_facts
+from assets.indexing.index_facts import FACTS, IndexFacts, read_facts
 from assets.indexing.lexical import open_lexical
 from assets.indexing.recipe import IndexRecipe
 from assets.indexing.rows import HeldRows

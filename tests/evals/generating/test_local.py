@@ -9,8 +9,8 @@ import pytest
 
 from evals.generating.prompts import answer_messages
 from warehouse.errors import AssayError
-from warehouse.gateway import Gateway
-from warehouse.local_llm import LocalServer
+from warehouse.inference.gateway import Gateway
+from warehouse.inference.local_llm import LocalServer
 from warehouse.paths import Home
 from warehouse.schemas import Status
 

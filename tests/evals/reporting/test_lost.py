@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evals.losses import Loss
+from evals.gold.losses import Loss
 from evals.reporting.data import ReportData
 from evals.reporting.lost import Lost, fate_of, lost
 from evals.reporting.page import render_html

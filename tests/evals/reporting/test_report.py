@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.exports import trec_runs
-from evals.report import report_data
+from evals.reporting.exports import trec_runs
+from evals.reporting.rows import report_data
+from evals.reporting.trec import NOTHING
 from evals.reporting.view import view
-from evals.trec import NOTHING
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse.connection import connect
 from warehouse.errors import InputError

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from evals.retrieving import RetrieverRecipe
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.clock import Spent
-from evals.retrieving.contract import Kit, Memory, Query, Ranking, Trace, Understanding
+from evals.retrieving.contract import Memory, Query, QueryTransform, Ranking, RetrievalContext, Trace
 from evals.retrieving.index import OpenIndex
 from tests.fakes.indexing import build_index, query, vector_of
 
@@ -33,8 +33,8 @@ def recipe(written: Any) -> Any:
 def test_every_step_notes_its_candidates(index: OpenIndex) -> None:
     trace = Trace()
     chain = recipe([BOTH, {"graph": {"similarity": 0.1}}, {"top": {"k": 3}}, {"token_budget": {"tokens": 5}}])
-    kit = Kit(count=lambda texts: [len(text.split()) for text in texts])
-    chain.ranked(replace(query("ferry noon"), kit=kit, trace=trace), index)
+    context = RetrievalContext(count=lambda texts: [len(text.split()) for text in texts])
+    chain.ranked(replace(query("ferry noon"), context=context, trace=trace), index)
     assert [(note.step, note.kind) for note in trace.steps] == [
         ("bm25", "arm"),
         ("dense", "arm"),
@@ -54,7 +54,8 @@ def test_a_retriever_by_itself_is_an_arm(index: OpenIndex) -> None:
 
 def test_several_queries_are_fused_by_their_ranks(index: OpenIndex) -> None:
     asked = replace(
-        query("When is noon? Where is oil?"), kit=Kit(embed=lambda t: np.stack(list(map(vector_of, t))))
+        query("When is noon? Where is oil?"),
+        context=RetrievalContext(embed=lambda t: np.stack(list(map(vector_of, t)))),
     )
     chain = recipe([{"multi_query": {}}, {"bm25": {"k": 5}}])
     step = chain.recipe.steps[0].recipe
@@ -79,27 +80,27 @@ def test_an_arm_that_combinations_share_ranks_once(index: OpenIndex, monkeypatch
         return rank(self, query, index)
 
     monkeypatch.setattr(Bm25, "rank", counted)
-    kit = Kit(memory=Memory())
+    context = RetrievalContext(memory=Memory())
     one, other = recipe(BOTH), recipe({"fuse": {**BOTH["fuse"], "rrf": {"k": 1}}})
     alone = other.ranked(query("ferry"), index)
     calls.clear()
     first = Trace()
-    one.ranked(replace(query("ferry"), kit=kit, trace=first), index)
-    assert kit.clock.saved == Spent()
+    one.ranked(replace(query("ferry"), context=context, trace=first), index)
+    assert context.clock.saved == Spent()
     again = Trace()
-    shared = other.ranked(replace(query("ferry"), kit=kit, trace=again), index)
+    shared = other.ranked(replace(query("ferry"), context=context, trace=again), index)
     assert calls == ["ferry"]
-    assert kit.clock.saved.seconds > 0  # what the arms took is counted as if they had ranked again
+    assert context.clock.saved.seconds > 0  # what the arms took is counted as if they had ranked again
     assert shared.rows.tolist() == alone.rows.tolist()
     assert [note.step for note in again.steps] == [note.step for note in first.steps]
-    other.ranked(replace(query("ferry"), kit=kit, allowed=np.arange(6) > 1), index)
+    other.ranked(replace(query("ferry"), context=context, allowed=np.arange(6) > 1), index)
     assert calls == ["ferry", "ferry"]  # another filter is another question
 
 
 def test_memory_is_bounded(index: OpenIndex) -> None:
     memory = Memory(limit=8)
     for text in ("ferry", "noon", "oil", "lamp", "quay"):
-        Bm25(k=3).found(replace(query(text), kit=Kit(memory=memory)), index)
+        Bm25(k=3).found(replace(query(text), context=RetrievalContext(memory=memory)), index)
         assert memory.rows <= 8
     assert memory.held
 
@@ -116,15 +117,15 @@ def test_a_filter_of_an_understanding_step_reaches_the_retriever(tmp_path: Path)
 
 def test_what_a_tuned_question_left_in_memory_has_its_trace(index: OpenIndex) -> None:
     """A train question is ranked without a trace; where it is asked later, it comes from memory with one."""
-    kit = Kit(memory=Memory())
+    context = RetrievalContext(memory=Memory())
     graph = recipe({"graph": {"of": BOTH, "similarity": 0.1, "k": 3}})
-    graph.ranked(replace(query("ferry"), kit=kit), index)
+    graph.ranked(replace(query("ferry"), context=context), index)
     trace = Trace()
-    graph.ranked(replace(query("ferry"), kit=kit, trace=trace), index)
+    graph.ranked(replace(query("ferry"), context=context, trace=trace), index)
     assert [note.step for note in trace.steps] == ["bm25", "dense", "fuse", "graph"]
 
 
-class Split(Understanding):
+class Split(QueryTransform):
     """Asks twice: once among the first rows, once among the last ones."""
 
     def read(self, query: Query, index: OpenIndex) -> list[Query]:
@@ -132,7 +133,7 @@ class Split(Understanding):
         return [replace(query, allowed=rows < 2), replace(query, allowed=rows > 3)]
 
 
-class Mute(Understanding):
+class Mute(QueryTransform):
     def read(self, query: Query, index: OpenIndex) -> list[Query]:
         return []
 
@@ -143,7 +144,7 @@ def test_what_any_query_of_a_question_may_find_is_allowed(
     retriever: Any, memory: Memory | None, index: OpenIndex
 ) -> None:
     trace = Trace()
-    asked = replace(query("ferry"), kit=Kit(memory=memory), trace=trace)
+    asked = replace(query("ferry"), context=RetrievalContext(memory=memory), trace=trace)
     chain = recipe([{"multi_query": {}}, retriever]).recipe
     link = SimpleNamespace(recipe=Split(), kind="split")
     chain.model_copy(update={"steps": (link, *chain.steps[1:])}).rank(asked, index)

@@ -16,8 +16,8 @@ from assets.chunking.run import chunk_documents
 from assets.embedding.tokenizer import load_tokenizer
 from assets.indexing import table
 from assets.indexing.rows import HeldRows
-from assets.recipes import Chunking
-from evals.retrieving.contract import Kit, Ranking
+from assets.recipes.build_half import Chunking
+from evals.retrieving.contract import Ranking, RetrievalContext
 from evals.retrieving.delivering import Deduplicate, Neighbours, TokenBudget, delivered, passages
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.ordering import DocumentOrder, GroupByDocument, LostInTheMiddle, RecentFirst
@@ -74,7 +74,7 @@ def words_counted(texts: Sequence[str]) -> list[int]:
 
 
 def budgeted(step: TokenBudget, given: Ranking, index: OpenIndex) -> list[int]:
-    asked = replace(query("?"), kit=Kit(count=words_counted))
+    asked = replace(query("?"), context=RetrievalContext(count=words_counted))
     return step.apply(given, asked, index).rows.tolist()
 
 

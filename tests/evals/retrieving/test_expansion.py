@@ -12,7 +12,7 @@ import pytest
 
 from evals.retrieving import RetrieverRecipe
 from evals.retrieving.bm25 import Bm25
-from evals.retrieving.contract import Kit, Query
+from evals.retrieving.contract import Query, RetrievalContext
 from evals.retrieving.index import OpenIndex
 from tests.fakes.indexing import build_index
 
@@ -49,7 +49,7 @@ def index(tmp_path: Path) -> OpenIndex:
 
 def ask(text: str, index: OpenIndex, embed: Any = None, **expand: Any) -> dict[int, float]:
     recipe = Bm25.model_validate({**PLAIN, "variant": "plus", "expand": expand})
-    found = recipe.rank(Query(text, kit=Kit(embed=embed or Embedder())), index)
+    found = recipe.rank(Query(text, context=RetrievalContext(embed=embed or Embedder())), index)
     return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 
@@ -118,7 +118,9 @@ def test_the_first_128_words_of_a_question_are_expanded(index: OpenIndex) -> Non
 
 def test_a_stem_is_not_its_own_neighbour(index: OpenIndex) -> None:
     recipe = {"tokenizer": "stemmed", "expand": {"words": 1, "similarity": 0.9}}
-    found = Bm25.model_validate(recipe).rank(Query("ferries", kit=Kit(embed=Embedder())), index)
+    found = Bm25.model_validate(recipe).rank(
+        Query("ferries", context=RetrievalContext(embed=Embedder())), index
+    )
     assert set(found.rows.tolist()) == {0, 1, 4, 6}  # ferry and ferries are one stem; vessel is the neighbour
 
 

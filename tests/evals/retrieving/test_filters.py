@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assets.indexing.recipe import IndexRecipe
 from evals.retrieving import RetrieverRecipe
-from evals.retrieving.contract import Kit
+from evals.retrieving.contract import RetrievalContext
 from evals.retrieving.index import OpenIndex
 from tests.fakes.indexing import build_index, query, vector_of
 
@@ -55,8 +55,8 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 def found(written: dict[str, Any], k: int, text: str, index: OpenIndex, **fields: Any) -> list[Any]:
     (kind,) = written
     recipe = RetrieverRecipe.model_validate({kind: {**written[kind], "k": k}})
-    kit = Kit(embed=lambda texts: np.stack([vector_of(one) for one in texts]))
-    ranking = recipe.ranked(replace(query(text), kit=kit, **fields), index)
+    context = RetrievalContext(embed=lambda texts: np.stack([vector_of(one) for one in texts]))
+    ranking = recipe.ranked(replace(query(text), context=context, **fields), index)
     return list(zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True))
 
 

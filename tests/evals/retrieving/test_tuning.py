@@ -16,7 +16,6 @@ from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.recall import Recall
-from evals.retrieving.asking import _hits
 from evals.retrieving.contract import Ranking, nothing
 from evals.retrieving.fusing import fused
 from evals.retrieving.index import OpenIndex
@@ -30,6 +29,7 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
+from evals.retrieving.running import _hits
 from evals.retrieving.tuning import TrainQuestion, Worth, _middle, apart, choose_weights, grid
 from tests.fakes.indexing import build_index
 from warehouse.errors import InputError

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from assets.embedding.cached import CachedEmbedder
-from assets.stage import Work, build_keys
-from evals.grid import Grid
+from assets.engine.building import build_keys
+from assets.engine.stage import Work
 from evals.retrieving.contract import Vector
 from evals.retrieving.index import OpenIndex
-from evals.study_file import BUNDLED, read_study
+from evals.study.grid import Grid
+from evals.study.study_file import BUNDLED, read_study
 from orchestration.definitions import stages_of
 from tests.fakes.crawling import crawling
 from warehouse.artifacts import Artifact, ArtifactStore

@@ -178,7 +178,7 @@ def test_a_tagger_names_what_the_gazetteer_does_not(index: OpenIndex) -> None:
     blank.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Oma Erna"}])
     step = Entities(tagger="spacy", tagger_model="test", keywords="none")
     query = Query("Oma Erna in Kohlenbach")
-    query.kit.made["tagger", "spacy", "test"] = blank
+    query.context.made["tagger", "spacy", "test"] = blank
     (found,) = step.read(query, index)
     assert Entity("per", "Oma Erna", "Oma Erna") in found.entities
     assert [note.status for note in notes(found)] == ["unknown"]

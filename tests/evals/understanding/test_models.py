@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.retrieving.contract import Entity, Kit, Query
+from evals.retrieving.contract import Entity, Query, RetrievalContext
 from evals.retrieving.index import OpenIndex
-from evals.understanding import UNDERSTANDING
+from evals.understanding import QUERY_TRANSFORMS
 from evals.understanding.notes import Note, notes
 from tests.evals.understanding.documents import KB, index_of
 from tests.fakes.indexing import vector_of
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
+from warehouse.inference.budget import Budget
 from warehouse.paths import Home
-from warehouse.spending import Purse
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,13 @@ def run(
     """Ask a server that says ``said``; return the queries, the notes, and what the server was asked."""
     with FakeOpenAI(answer(said if isinstance(said, str) else json.dumps(said))) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base, **fields}
-        step = UNDERSTANDING[kind].model_validate(given)
+        step = QUERY_TRANSFORMS[kind].model_validate(given)
         query = Query(
             asked,
             vector_of(asked),
             asked_at="2024-06-01",
             conversation=("Who leads?", "Kohlenbach."),
-            kit=Kit(embed, home=Home(home)),
+            context=RetrievalContext(embed, home=Home(home)),
         )
         found = step.read(query, index)
         assert len(server.requests) == 1
@@ -113,7 +113,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("said", BAD, ids=range(len(BAD)))
-@pytest.mark.parametrize("kind", sorted(UNDERSTANDING))
+@pytest.mark.parametrize("kind", sorted(QUERY_TRANSFORMS))
 def test_what_is_of_no_use_falls_back_to_the_rules(
     kind: str, said: str, index: OpenIndex, tmp_path: Path
 ) -> None:
@@ -125,13 +125,13 @@ def test_what_is_of_no_use_falls_back_to_the_rules(
     (first, *_) = [note for note in remarks if note.status != "relaxed"]
     assert (first.kind, first.question, first.status) == (kind, text, "parse_failed")
     assert first.reason.startswith("the model's JSON cannot be used")
-    by_rules = UNDERSTANDING[kind].model_validate(rules)
+    by_rules = QUERY_TRANSFORMS[kind].model_validate(rules)
     plain = Query(
         text,
         vector_of(text),
         asked_at="2024-06-01",
         conversation=("Who leads?", "Kohlenbach."),
-        kit=Kit(embed),
+        context=RetrievalContext(embed),
     )
     wanted = by_rules.read(plain, index)
     assert [(q.text, q.where, q.entities) for q in found] == [(q.text, q.where, q.entities) for q in wanted]
@@ -156,8 +156,8 @@ def test_a_question_cannot_leave_its_quotation(index: OpenIndex, tmp_path: Path)
 def test_a_server_that_fails_is_recorded_and_the_rules_go_on(index: OpenIndex, tmp_path: Path) -> None:
     with FakeOpenAI(failure(401, "no")) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base}
-        query = Query("Which reports were published in 2022?", kit=Kit(home=Home(tmp_path)))
-        (found,) = UNDERSTANDING["time_frame"].model_validate(given).read(query, index)
+        query = Query("Which reports were published in 2022?", context=RetrievalContext(home=Home(tmp_path)))
+        (found,) = QUERY_TRANSFORMS["time_frame"].model_validate(given).read(query, index)
     assert np.flatnonzero(found.allowed).tolist() == [1, 2, 6, 8]  # type: ignore[arg-type]
     (note,) = notes(query)
     assert (note.kind, note.status) == ("time_frame", "error")
@@ -165,19 +165,21 @@ def test_a_server_that_fails_is_recorded_and_the_rules_go_on(index: OpenIndex, t
 
 
 def test_another_prompt_or_model_is_another_version() -> None:
-    rules = UNDERSTANDING["hyde"].model_validate({})
-    model = UNDERSTANDING["hyde"].model_validate({"by": "llm", "model": "openai/x"})
-    local = UNDERSTANDING["hyde"].model_validate({"by": "llm", "model": "local/smollm2-135m-instruct"})
+    rules = QUERY_TRANSFORMS["hyde"].model_validate({})
+    model = QUERY_TRANSFORMS["hyde"].model_validate({"by": "llm", "model": "openai/x"})
+    local = QUERY_TRANSFORMS["hyde"].model_validate({"by": "llm", "model": "local/smollm2-135m-instruct"})
     assert [len(one.versions()) for one in (rules, model, local)] == [1, 2, 3]
 
 
 def test_a_spent_budget_stops_the_calls_and_the_rules_go_on(index: OpenIndex, tmp_path: Path) -> None:
     with FakeOpenAI() as server:
-        step = UNDERSTANDING["hyde"].model_validate(
+        step = QUERY_TRANSFORMS["hyde"].model_validate(
             {"by": "llm", "model": "openai/x", "api_base": server.api_base}
         )
         query = Query(
-            "Who won?", vector_of("Who won?"), kit=Kit(embed, home=Home(tmp_path), purse=Purse(0.0))
+            "Who won?",
+            vector_of("Who won?"),
+            context=RetrievalContext(embed, home=Home(tmp_path), budget=Budget(0.0)),
         )
         assert step.read(query, index)
         assert not server.requests
@@ -208,16 +210,18 @@ def test_what_has_the_shape_but_says_nothing_is_recorded_with_what_was_said(
     assert first.status == "parse_failed"
     assert reason in first.reason
     assert first.raw == json.dumps(said)
-    plain = Query(text, vector_of(text), conversation=("Who leads?", "Kohlenbach."), kit=Kit(embed))
-    wanted = UNDERSTANDING[kind].model_validate({}).read(plain, index) if kind != "filter" else [plain]
+    plain = Query(
+        text, vector_of(text), conversation=("Who leads?", "Kohlenbach."), context=RetrievalContext(embed)
+    )
+    wanted = QUERY_TRANSFORMS[kind].model_validate({}).read(plain, index) if kind != "filter" else [plain]
     assert [query.text for query in found] == [query.text for query in wanted]
 
 
 def test_a_cut_answer_is_recorded_with_what_came(index: OpenIndex, tmp_path: Path) -> None:
     with FakeOpenAI(answer('{"passage": "Kohlen', finish_reason="length")) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base}
-        query = Query("Who won?", vector_of("Who won?"), kit=Kit(embed, home=Home(tmp_path)))
-        assert UNDERSTANDING["hyde"].model_validate(given).read(query, index)
+        query = Query("Who won?", vector_of("Who won?"), context=RetrievalContext(embed, home=Home(tmp_path)))
+        assert QUERY_TRANSFORMS["hyde"].model_validate(given).read(query, index)
     (note,) = notes(query)
     assert (note.status, note.raw) == ("truncated", '{"passage": "Kohlen')
 
@@ -241,11 +245,11 @@ def test_a_question_that_cannot_be_encoded_is_asked_all_the_same(index: OpenInde
 def test_a_cached_answer_counts_what_it_had_taken(index: OpenIndex, tmp_path: Path) -> None:
     with FakeOpenAI(answer('{"passage": "x"}')) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base}
-        step = UNDERSTANDING["hyde"].model_validate(given)
-        kit = Kit(embed, home=Home(tmp_path))
+        step = QUERY_TRANSFORMS["hyde"].model_validate(given)
+        context = RetrievalContext(embed, home=Home(tmp_path))
         for wanted_calls in (1, 1):
-            step.read(Query("Who won?", vector_of("Who won?"), kit=kit), index)
+            step.read(Query("Who won?", vector_of("Who won?"), context=context), index)
             assert len(server.requests) == wanted_calls
-    (row,) = kit.made["gateway", None].cache.rows()
-    assert kit.clock.saved.seconds == pytest.approx(row["seconds"])
+    (row,) = context.made["gateway", None].cache.rows()
+    assert context.clock.saved.seconds == pytest.approx(row["seconds"])
     assert row["seconds"] > 0

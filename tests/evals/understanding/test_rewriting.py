@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pytest
 import yaml
 
-from evals.retrieving.contract import Kit, Query
+from evals.retrieving.contract import Query, RetrievalContext
 from evals.retrieving.index import OpenIndex
-from evals.study_file import BUNDLED
-from evals.understanding import UNDERSTANDING
+from evals.study.study_file import BUNDLED
+from evals.understanding import QUERY_TRANSFORMS
 from evals.understanding.depending import depends
 from evals.understanding.follow_up import FollowUp, standalone
 from evals.understanding.hyde import Hyde
@@ -94,7 +94,7 @@ def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
 
 
 def asked(text: str, **fields: Any) -> Query:
-    return Query(text, vector_of(text), kit=Kit(embed), **fields)
+    return Query(text, vector_of(text), context=RetrievalContext(embed), **fields)
 
 
 def text_of(step: Any, text: str, index: OpenIndex) -> str:
@@ -118,7 +118,7 @@ def test_synonyms_by_vectors_are_the_nearest_corpus_words(index: OpenIndex) -> N
             [near[text] / np.linalg.norm(near[text]) if text in near else vector_of(text) for text in texts]
         )
 
-    query = Query("boat", vector_of("boat"), kit=Kit(like))
+    query = Query("boat", vector_of("boat"), context=RetrievalContext(like))
     (found,) = Keywords(source="vectors").read(query, index)
     assert found.text == "boat ferry"
 
@@ -128,8 +128,8 @@ def test_a_rewritten_question_has_the_vector_of_its_new_text(index: OpenIndex) -
     assert np.allclose(query.vector, vector_of("tariff ferry"))  # type: ignore[arg-type]
     (query,) = Keywords(synonyms=0).read(replace(asked("What is the tariff?"), vector=None), index)
     assert query.vector is None
-    with pytest.raises(ValueError, match="the kit has no embedder"):
-        Keywords(synonyms=0).read(replace(asked("What is the tariff?"), kit=Kit()), index)
+    with pytest.raises(ValueError, match="the context has no embedder"):
+        Keywords(synonyms=0).read(replace(asked("What is the tariff?"), context=RetrievalContext()), index)
 
 
 def test_three_forms_of_a_question(index: OpenIndex) -> None:
@@ -170,6 +170,6 @@ def test_hyde_embeds_the_mean_of_question_and_passage(index: OpenIndex) -> None:
 
 
 def test_kinds() -> None:
-    assert sorted(UNDERSTANDING) == [
+    assert sorted(QUERY_TRANSFORMS) == [
         *("entities", "filter", "follow_up", "hyde", "keywords", "multi_query", "time_frame")
     ]

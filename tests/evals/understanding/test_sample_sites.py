@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from evals.retrieving import RETRIEVERS
-from evals.retrieving.contract import Kit, Query, Understanding
-from evals.understanding.dates import find_dates
+from evals.retrieving.contract import Query, QueryTransform, RetrievalContext
 from evals.understanding.entities import Entities
+from evals.understanding.named_dates import find_dates
 from evals.understanding.time_frame import TimeFrame
 from evals.understanding.windows import windows
 from tests.evals.understanding.conftest import Sample
@@ -22,7 +22,7 @@ Question = dict[str, Any]
 
 def asked(question: Question, sample: Sample) -> Query:
     text = question["question"]
-    return Query(text, sample.vectors[text], asked_at=question["asked_at"], kit=Kit())
+    return Query(text, sample.vectors[text], asked_at=question["asked_at"], context=RetrievalContext())
 
 
 def dated_football(sample: Sample) -> list[Question]:
@@ -35,7 +35,7 @@ def dated_football(sample: Sample) -> list[Question]:
 
 
 def hit_rate(
-    questions: Iterable[Question], steps: list[Understanding], retriever: str, k: int, sample: Sample
+    questions: Iterable[Question], steps: list[QueryTransform], retriever: str, k: int, sample: Sample
 ) -> float:
     """Return the share of questions of which the first k chunks hold any evidence."""
     places = sample.index.chunks.select("doc_id", "start", "end").rows()

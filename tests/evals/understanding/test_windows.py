@@ -10,7 +10,7 @@ import pytest
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.dates import find_dates
+from evals.understanding.named_dates import find_dates
 from evals.understanding.notes import notes
 from evals.understanding.time_frame import TimeFrame
 from evals.understanding.windows import windows

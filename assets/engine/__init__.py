@@ -1,0 +1,1 @@
+"""What turns a stage into stored artifacts and Dagster assets."""

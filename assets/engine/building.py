@@ -1,0 +1,165 @@
+"""Brings one key of a stage up to date: adopts what was built before, or builds, checks and commits it."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from assets.engine.stage import Built, Check, Need, Outcome, Stage, Work, of_key
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.attempts import attempt, seed, turn
+from warehouse.errors import AssayError
+
+log = logging.getLogger(__name__)
+
+
+class _DamagedError(AssayError):
+    """What a key is built from is damaged, and was set aside."""
+
+    def __init__(self, message: str, needs: tuple[Need, ...]) -> None:
+        super().__init__(message)
+        self.needs = needs
+
+
+def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Outcome:
+    """Bring one key up to date; never raises for what goes wrong inside a build.
+
+    What the key is built from is read and checked before, once a run. One process at a time builds a key.
+
+    Args:
+        again: build it although nothing changed.
+    """
+    begin = time.perf_counter()
+    store = work.store
+    needs: tuple[Need, ...] = ()
+    try:
+        identity = stage.identity(key, store)
+        waiting = f"waiting for another process that builds {stage.name} of {key} …"
+        with turn(store.place(stage.name, identity), lambda: work.say(waiting)) as alone:
+            return _build(stage, key, identity, work, begin, again=again, alone=alone)
+    except AssayError as error:
+        reason = str(error)
+        needs = error.needs if isinstance(error, _DamagedError) else ()
+    except Exception as error:  # a failure is data: the other keys go on
+        log.debug("%s of %s failed\n%s", stage.name, key, traceback.format_exc())
+        reason = f"{type(error).__name__}: {error}"
+    seconds = time.perf_counter() - begin
+    return Outcome(key, store.current(stage.name, key), error=reason, damaged=needs, seconds=seconds)
+
+
+def _build(
+    stage: Stage, key: str, identity: str, work: Work, begin: float, *, again: bool, alone: bool
+) -> Outcome:
+    """Bring one key up to date while nobody else builds it."""
+    store = work.store
+    found = None if again else _built_before(stage, key, identity, store)
+    if found:
+        store.point(stage.name, key, found.identity)
+        return Outcome(key, replace(found, key=key), checks_of(found))
+    _refuse_damaged(stage, key, work)
+    other = store.find(stage.name, identity)
+    mine = of_key(identity, key) if other and other.key != key else identity
+    with attempt(store.place(stage.name, mine), resumes=stage.resumes, alone=alone) as folder:
+        known = _earlier(stage, key, mine, folder, work)
+        built = stage.build(key, folder, work)
+        if not stage.crawls and stage.identity(key, store) != identity:
+            raise AssayError(
+                f"{stage.name} of {key}: another process changed what it is built from meanwhile; "
+                "it is built again by the next run"
+            )
+        whole = _artifact(stage, key, mine, built, store)
+        artifact = store.commit_once(whole, folder, known, always=stage.crawls)
+    work.sound.add((stage.name, mine, artifact.created_at))
+    error = None if artifact.complete else str(artifact.meta.get("incomplete", "some rows failed"))
+    seconds = time.perf_counter() - begin
+    return Outcome(key, artifact, checks_of(artifact), error, computed=True, seconds=seconds)
+
+
+def _refuse_damaged(stage: Stage, key: str, work: Work) -> None:
+    """Read what a key is built from; what is damaged is set aside, so that it is built again.
+
+    Raises:
+        AssayError: something was damaged.
+    """
+    store = work.store
+    wrong: dict[Need, str] = {}
+    for need, artifact in zip(stage.needs(key), stage.inputs(key, store), strict=True):
+        found = work.damage(artifact)
+        if found:
+            store.set_aside(artifact)
+            wrong[need] = f"{need.stage} of {need.key} is damaged ({found})"
+    for sentence in wrong.values():
+        work.say(f"{sentence} and is built again")
+    if wrong:
+        told = "; ".join(wrong.values())
+        raise _DamagedError(f"{stage.name} of {key}: {told}; it is built again by the next run", tuple(wrong))
+
+
+def _earlier(stage: Stage, key: str, identity: str, folder: Path, work: Work) -> Artifact | None:
+    """Look at what there is already of a key and of an identity; return the artifact that is built again.
+
+    A damaged one is set aside, so that no build begins with it. The good files of an incomplete or damaged
+    one are copied into the new folder: what was paid for is not paid again.
+    """
+    store = work.store
+    before = store.current(stage.name, key)
+    found = work.damage(before) if before else None
+    if before and found:
+        store.set_aside(before)
+        work.say(f"{stage.name} of {key} is damaged ({found}) and is built again")
+    known = store.find(stage.name, identity)
+    broken = store.broken(stage.name, identity) if known is None else None
+    if broken and not found:
+        work.say(f"{stage.name} of {key} is damaged ({broken[1]}) and is built again")
+    left = known if known and not known.complete else broken[0] if broken else None
+    if left and not stage.crawls:
+        seed(folder, store.place(stage.name, identity), left)
+    return known
+
+
+def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -> Artifact | None:
+    """Return what was built before, perhaps under another key or before a change that was taken back."""
+    found = (store.find(stage.name, name) for name in (identity, of_key(identity, key)))
+    return next((a for a in found if a and a.complete and _is_still_there(a, stage, key, store)), None)
+
+
+def _artifact(stage: Stage, key: str, identity: str, built: Built, store: ArtifactStore) -> Artifact:
+    meta = {
+        **built.meta,
+        "checks": [check.__dict__ for check in built.checks],
+        "recipes": list(stage.recipes(key).values()),
+        "made_of": stage.made_of(key, store),
+    }
+    return Artifact(
+        stage.name, key, identity, built.data_version, built.complete, meta, measured=built.measured
+    )
+
+
+def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Say whether what an artifact stands for is what would be read now.
+
+    The pages of a source lie in one place, which each crawl changes. So an earlier crawl cannot be gone back
+    to: after another one, by another recipe or of other files, the source is crawled again.
+    """
+    current = stage.fresh(key, store) if stage.crawls else known
+    return current is not None and current.identity == known.identity
+
+
+def checks_of(artifact: Artifact) -> tuple[Check, ...]:
+    """Return the checks that were stored with an artifact."""
+    try:
+        return tuple(Check(**check) for check in artifact.meta.get("checks", ()))
+    except TypeError:  # the record of an earlier version, which has no seal, was damaged
+        return ()
+
+
+def build_keys(stage: Stage, keys: Sequence[str], work: Work) -> Iterable[Outcome]:
+    """Bring keys up to date one by one, each committed before the next begins."""
+    for number, key in enumerate(keys):
+        work.progress(stage.name, number, len(keys))
+        yield build_key(stage, key, work)
+    work.progress(stage.name, len(keys), len(keys))

@@ -1,0 +1,118 @@
+"""`python -m crawlers` as a child process under Dagster Pipes: it reports its crawl and never outlives us."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from assets.engine.stage import Work
+from warehouse.errors import AssayError
+from warehouse.lifeline import LIFELINE, lifeline
+from warehouse.source import Source
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 30.0  # seconds that an interrupted crawl has to end in good order
+TOLD = 20  # lines that a crawl may say on stderr; the rest is in its log
+
+
+def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
+    """Crawl a source in a child process and return the row of its crawl (`schemas.CRAWLS`).
+
+    Raises:
+        AssayError: the crawl could not be done; the message is the crawler's own sentence.
+    """
+    import dagster as dg
+
+    said: deque[str] = deque(maxlen=TOLD)
+    with dg.open_pipes_session(
+        context=work.dagster,
+        context_injector=dg.PipesTempFileContextInjector(),
+        message_reader=dg.PipesTempFileMessageReader(),
+        extras={"name": name, "source": source.model_dump(mode="json")},
+    ) as session:
+        environment = {
+            **os.environ,
+            "ASSAY_HOME": str(work.home.root),
+            "PYTHONPATH": str(ROOT),
+            **session.get_bootstrap_env_vars(),
+        }
+        code = _run([sys.executable, "-m", "crawlers", name], environment, _teller(name, said, work))
+    messages = [one for one in session.get_custom_messages() if isinstance(one, dict)]
+    rows = [one for one in messages if "crawl_id" in one]
+    if code == 0 and rows:
+        return dict(rows[-1])
+    errors = [str(one["error"]) for one in messages if "error" in one]
+    log = work.home.crawls / name / "crawl.log"
+    where = f"; its log is {log}" if not errors and source.spider and log.exists() else ""
+    raise AssayError(f"source {name}: {errors[-1] if errors else _why(code, said)}{where}")
+
+
+def _why(code: int, said: deque[str]) -> str:
+    """Say how a crawler ended that could not say so itself."""
+    if code < 0:
+        return f"the crawler was killed by {signal.Signals(-code).name}; what it stored is kept"
+    return f"the crawler ended with exit code {code}{f' ({said[-1]})' if said else ''}"
+
+
+def _teller(name: str, said: deque[str], work: Work) -> Callable[[str], None]:
+    """Return what hears each line that the crawler says on stderr."""
+    told = 0
+
+    def tell(line: str) -> None:
+        nonlocal told
+        said.append(line)
+        told += 1
+        if told <= TOLD:
+            work.progress(f"{name}: {line}", 0, 0)
+
+    return tell
+
+
+def _run(command: list[str], environment: dict[str, str], tell: Callable[[str], None]) -> int:
+    """Run a crawler to its end and return its exit code; an interruption is passed on to it once.
+
+    It is in a session of its own, so that Ctrl-C in a terminal does not reach it twice: Scrapy takes a second
+    one for the wish to end at once.
+    """
+    with lifeline() as end:
+        process = subprocess.Popen(
+            command,
+            env={**environment, LIFELINE: str(end)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(end,),
+            start_new_session=True,
+        )
+        listener = threading.Thread(target=_listen, args=(process.stderr, tell), daemon=True)
+        listener.start()
+        try:
+            code = process.wait()
+        except BaseException:
+            process.send_signal(signal.SIGINT)
+            _end(process)
+            raise
+        finally:
+            listener.join(timeout=5)
+    return code
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(timeout=PATIENCE)
+    except BaseException:  # too late, or interrupted once more: what it stored is kept either way
+        process.kill()
+        process.wait()
+
+
+def _listen(stream: IO[bytes] | None, tell: Callable[[str], None]) -> None:
+    for line in stream or ():
+        if text := line.decode("utf-8", "replace").strip():
+            tell(text)

@@ -1,0 +1,327 @@
+"""Stages as Dagster assets: partitioned, skippable, many keys a run, each recorded as it is committed."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+from dagster import BetaWarning, PreviewWarning
+
+from assets.engine.building import build_key, build_keys
+from assets.engine.partitions import mapping, partitions
+from assets.engine.stage import Check, Outcome, Progress, Stage, Work
+from warehouse.artifacts import Artifact
+from warehouse.errors import AssayError
+from warehouse.identity import digest
+from warehouse.inference.budget import Budgets
+from warehouse.leftovers import marked
+from warehouse.paths import home
+from warehouse.tables import FILES, sync, using, write_crawls, write_llm_calls
+
+# Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody
+# needs to be told at every start.
+warnings.filterwarnings("ignore", category=BetaWarning)
+warnings.filterwarnings("ignore", category=PreviewWarning)
+
+RECIPES = dg.AssetKey("recipes")
+IDENTITY_TAG = "assay/identity"
+ASKING = frozenset({"documents", "enrichments", "rankings", "answers"})  # stages that may ask a model
+
+
+@dataclass
+class RunOptions:
+    """The resource by which the driver steers its runs: it sets the fields between them.
+
+    The defaults are what a person's backfill means.
+
+    again: run stages again that can be (crawls), although nothing changed
+    budgets: what may be spent, over all stages that are run with these options
+    sound: artifacts that were read and found good, over all of these stages (`Work.sound`)
+    progress: hears (label, done, of)
+    report: hears how each key ended
+    """
+
+    again: bool = True
+    budgets: Budgets = field(default_factory=Budgets)
+    sound: set[tuple[str, str, str]] = field(default_factory=set)
+    progress: Progress = lambda _label, _done, _of: None
+    report: Callable[[Outcome], None] = lambda _outcome: None
+
+
+def as_asset(
+    stage: Stage,
+    stages: dict[str, Stage] | None,
+    keys: Sequence[str] | None = None,
+    bounds: Mapping[str, int] | None = None,
+) -> dg.AssetsDefinition:
+    """Return the Dagster asset of a stage.
+
+    stages: all stages, for the arrows between them; None leaves the arrows out
+    keys: its partitions, where not all of them: the driver runs just the keys that are not up to date, and a
+        run plans, and pays for, every partition between the first and the last of its range
+    bounds: of `backfill_bounds`, where there are backfills
+
+    One run covers any range of its partitions. Each key that ends well is logged as a materialization with
+    its data version and provenance as soon as it is committed; at the end the run fails if any key did.
+    """
+    partitions_def = partitions(stage) if keys is None else dg.StaticPartitionsDefinition(list(keys))
+    spec = dg.AssetSpec(
+        stage.name,
+        group_name=stage.group,
+        description=stage.description,
+        deps=_arrows(stage, stages) if stages else [],
+        partitions_def=partitions_def,
+        code_version=stage.code_version,
+        kinds={"python"},
+        skippable=True,
+    )
+
+    check_specs = [
+        dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions_def)
+        for name, text in stage.checks.items()
+    ]
+    policy = _backfill_policy(stage, bounds)
+    if stage.crawls:
+        return _one_by_one(stage, spec, check_specs, policy)
+
+    @dg.multi_asset(
+        name=stage.name,
+        specs=[spec],
+        backfill_policy=policy,
+        required_resource_keys={"options"},
+        check_specs=check_specs,
+        can_subset=True,  # makes the checks optional, which are logged a partition each
+    )
+    def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        options: RunOptions = context.resources.options
+        work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
+        outcomes = []
+        cursor = context.instance.event_log_storage.get_maximum_record_id()
+        keys = set(stage.keys())
+        if not keys:
+            # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
+            context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
+        with marked(work.home):
+            for outcome in build_keys(stage, [key for key in context.partition_keys if key in keys], work):
+                outcomes.append(outcome)
+                options.report(outcome)
+                for event in _events(stage, outcome, work, cursor):
+                    context.log_event(event)
+                if outcome.error:
+                    context.log.error(f"{outcome.key}: {outcome.error}")
+        work.close()
+        sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
+        if stage.name in ASKING and any(outcome.computed for outcome in outcomes):
+            sync_records(work)
+        _raise_failures(stage, outcomes)
+        yield from ()
+
+    return materialize
+
+
+def backfill_bounds(stages: Mapping[str, Stage]) -> dict[str, int]:
+    """Return, by stage, how many partitions a backfill puts into one run: all of them.
+
+    The bound, which the UI shows, is the number of partitions or a little more: it differs from stage to
+    stage. A backfill puts neighbours with the same partitions and the same policy into one run, and there the
+    second would be skipped: the first yields no output, for its keys are logged one by one.
+    """
+    bounds: dict[str, int] = {}
+    for name, stage in stages.items():
+        bound = max(2, len(stage.keys()))
+        while bound in bounds.values():
+            bound += 1
+        bounds[name] = bound
+    return bounds
+
+
+def _backfill_policy(stage: Stage, bounds: Mapping[str, int] | None) -> dg.BackfillPolicy:
+    """Return how a backfill makes runs of partitions: one each of a stage by source, else all in one."""
+    if stage.by_source:
+        return dg.BackfillPolicy.multi_run(1)
+    return dg.BackfillPolicy.multi_run(bounds[stage.name]) if bounds else dg.BackfillPolicy.single_run()
+
+
+def _one_by_one(
+    stage: Stage,
+    spec: dg.AssetSpec,
+    check_specs: Sequence[dg.AssetCheckSpec],
+    policy: dg.BackfillPolicy,
+) -> dg.AssetsDefinition:
+    """Return the asset of a stage that crawls: a run a partition, since Pipes wants each run's one result."""
+
+    @dg.multi_asset(
+        name=stage.name,
+        specs=[spec],
+        backfill_policy=policy,
+        required_resource_keys={"options"},
+        check_specs=check_specs,
+    )
+    def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        options: RunOptions = context.resources.options
+        work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
+        cursor = context.instance.event_log_storage.get_maximum_record_id()
+        with marked(work.home):
+            outcome = build_key(stage, context.partition_key, work, again=options.again)
+        options.report(outcome)
+        sync_records(work)
+        _raise_failures(stage, [outcome])
+        artifact = outcome.artifact
+        assert artifact is not None  # noqa: S101 -- without one, it failed
+        tags = _provenance(stage, artifact, work, cursor)
+        version = tags.pop("dagster/data_version")
+        yield dg.MaterializeResult(
+            asset_key=stage.name, metadata=_metadata(outcome), tags=tags, data_version=dg.DataVersion(version)
+        )
+        for check in outcome.checks:
+            yield _check_result(stage, check)
+
+    return materialize
+
+
+def _check_result(stage: Stage, check: Check) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=stage.name,
+        check_name=check.name,
+        passed=check.passed,
+        severity=dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
+        description=check.description,
+        metadata=check.metadata,
+    )
+
+
+def _arrows(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
+    return [
+        *(dg.AssetDep(name, partition_mapping=mapping(stage, stages[name])) for name in stage.upstream),
+        dg.AssetDep(RECIPES, partition_mapping=mapping(stage, None)),
+    ]
+
+
+def _events(
+    stage: Stage, outcome: Outcome, work: Work, cursor: int | None
+) -> Iterable[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+    if outcome.ok and outcome.artifact:
+        yield dg.AssetMaterialization(
+            stage.name,
+            partition=outcome.key,
+            metadata=_metadata(outcome),
+            tags=_provenance(stage, outcome.artifact, work, cursor),
+        )
+    if outcome.artifact and not (outcome.error and outcome.artifact.complete):
+        for check in outcome.checks:
+            yield _evaluation(stage, outcome.key, check)
+
+
+def _evaluation(stage: Stage, key: str, check: Check) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey(stage.name),
+        check_name=check.name,
+        passed=check.passed,
+        severity=dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
+        description=check.description,
+        metadata=check.metadata,
+        partition=key,
+    )
+
+
+def _metadata(outcome: Outcome) -> dict[str, Any]:
+    artifact = outcome.artifact
+    assert artifact is not None  # noqa: S101 -- only called for stored keys
+    shown: dict[str, Any] = {
+        "identity": artifact.identity,
+        "computed": outcome.computed,
+        "build_seconds": round(outcome.seconds, 3),
+    }
+    for name, value in artifact.meta.items():
+        if name in {"checks", "recipes", "made_of", "source"} or value is None:
+            continue
+        shown[name] = dg.MetadataValue.json(value) if isinstance(value, dict | list) else value
+    return shown
+
+
+def _provenance(stage: Stage, artifact: Artifact, work: Work, cursor: int | None) -> dict[str, str]:
+    """Return the tags by which Dagster tells whether a partition is out of date."""
+    tags = {
+        "dagster/data_version": artifact.data_version,
+        "dagster/code_version": stage.code_version,
+        IDENTITY_TAG: artifact.identity,
+    }
+    versions: dict[str, list[str]] = {name: [] for name in stage.upstream}
+    for source in stage.inputs(artifact.key, work.store):
+        versions[source.stage].append(source.data_version)
+    versions[RECIPES.to_user_string()] = list(stage.recipes(artifact.key).values())
+    for name, found in versions.items():
+        tags[f"dagster/input_data_version/{name}"] = found[0] if len(found) == 1 else digest(found)
+        tags[f"dagster/input_event_pointer/{name}"] = str(cursor or 0)
+    return tags
+
+
+def sync_tables(stage: Stage, work: Work, keys: Sequence[str]) -> None:
+    """Bring the rows of these keys into DuckDB, those that it lacks."""
+    sync_all({stage.name: keys}, work)
+
+
+def sync_all(keys: Mapping[str, Sequence[str]], work: Work) -> None:
+    """Bring the rows of the keys of stages, by the stages' names, into DuckDB, those that it lacks."""
+    wanted = {name: found for name, found in keys.items() if name in FILES and found}
+
+    def bring(connection: Any) -> None:
+        for name, found in wanted.items():
+            sync(connection, work.store, name, found, work.say)
+
+    if wanted:
+        using(work.home, bring, work.say)
+
+
+def sync_records(work: Work) -> None:
+    """Bring into DuckDB the crawls and model calls that it lacks: rows that belong to no artifact."""
+
+    def bring(connection: Any) -> None:
+        write_crawls(connection, work.home)
+        write_llm_calls(connection, work.home)
+
+    using(work.home, bring, work.say)
+
+
+def _raise_failures(stage: Stage, outcomes: Sequence[Outcome]) -> None:
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if failed:
+        lines = "\n".join(f"- {outcome.key}: {outcome.error}" for outcome in failed[:20])
+        raise dg.Failure(
+            description=f"{len(failed)} of {len(outcomes)} {stage.name} failed:\n{lines}",
+            metadata={"failed": dg.MetadataValue.json([outcome.key for outcome in failed])},
+            allow_retries=False,
+        )
+
+
+def recipes_asset(stages: Sequence[Stage]) -> Any:
+    """Return the observable source of all recipes: a partition a recipe, its digest the data version.
+
+    A changed recipe so makes out of date exactly the partitions that hang on it.
+    """
+    versions = recipe_versions(stages)
+
+    @dg.observable_source_asset(
+        key=RECIPES,
+        group_name="studies",
+        description="The recipes of all study files: sources, chunkings, embedders, retrievers, generators; "
+        "the data version of each is the digest of its parameters and code version.",
+        partitions_def=dg.StaticPartitionsDefinition(sorted(versions) or ["none"]),
+    )
+    def recipes() -> dg.DataVersionsByPartition:
+        return dg.DataVersionsByPartition(recipe_versions(stages))
+
+    return recipes
+
+
+def recipe_versions(stages: Sequence[Stage]) -> dict[str, str]:
+    """Return name -> digest of every recipe that some stage hangs on."""
+    found: dict[str, str] = {}
+    for stage in stages:
+        for key in stage.keys():
+            try:
+                found.update(stage.recipes(key))
+            except AssayError:
+                continue  # a file that is not there now; the run says so
+    return found

@@ -1,0 +1,225 @@
+"""A stage of the pipeline: partition keys, what each needs, and how one is built.
+
+Everything that makes results survive a kill and cost nothing twice stands here once: a key is up to date when
+the artifact that it points at was built from the recipe, code version and upstream data versions of now; each
+key is committed by itself; a key that fails is recorded with its reason while the others go on.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.errors import AssayError
+from warehouse.identity import digest
+from warehouse.inference.budget import Budgets
+from warehouse.paths import Home
+
+Progress = Callable[[str, int, int], None]
+
+
+class Need(NamedTuple):
+    """One partition of another stage that a partition is built from."""
+
+    stage: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome of an asset check on one partition."""
+
+    name: str
+    passed: bool
+    description: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    severe: bool = True  # False: a warning
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build gives back, once its files are written.
+
+    data_version: digest of the content (times and latencies left out)
+    complete: False when rows failed in a way that another run may mend
+    meta: numbers and short texts for people and for later stages
+    measured: digest of what the data version leaves out: seconds, costs, reasons of failures
+    """
+
+    data_version: str
+    meta: dict[str, Any] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    complete: bool = True
+    measured: str = ""
+
+
+@dataclass
+class Work:
+    """What a build may use.
+
+    shared: things made once for many keys of a stage (opened indexes, a loaded model)
+    budgets: what the run may spend, over all of its stages
+    sound: (stage, identity, created_at) of the artifacts whose files were read and found good in this run
+    dagster: the execution context of the Dagster run around it, which only the crawl needs
+    """
+
+    home: Home
+    progress: Progress = lambda _label, _done, _of: None
+    shared: dict[Any, Any] = field(default_factory=dict)
+    budgets: Budgets = field(default_factory=Budgets)
+    sound: set[tuple[str, str, str]] = field(default_factory=set)
+    dagster: Any = None
+
+    @property
+    def store(self) -> ArtifactStore:
+        """The artifacts under the home folder."""
+        return ArtifactStore(self.home)
+
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` makes, made once for each key in this run."""
+        if key not in self.shared:
+            self.shared[key] = make()
+        return self.shared[key]
+
+    def say(self, sentence: str) -> None:
+        """Tell a person something in a sentence: on the terminal, and in the log of the Dagster run."""
+        self.progress(sentence, 0, 0)
+        if self.dagster is not None:
+            self.dagster.log.warning(sentence)
+
+    def damage(self, artifact: Artifact) -> str | None:
+        """Say what is wrong with an artifact's files, which are read once in this run; None: nothing."""
+        mark = (artifact.stage, artifact.identity, artifact.created_at)
+        if mark in self.sound:
+            return None
+        wrong = self.store.damage(artifact)
+        if wrong is None:
+            self.sound.add(mark)
+        return wrong
+
+    def close(self) -> None:
+        """Close what was made for this run and can be closed (a model server, say)."""
+        for thing in self.shared.values():
+            if hasattr(thing, "close"):
+                thing.close()
+        self.shared.clear()
+
+
+def of_key(identity: str, key: str) -> str:
+    """Return the identity under which a key builds what another key of the same inputs has not finished.
+
+    What failed there, and why, stays with the other key.
+    """
+    return digest([identity, key])
+
+
+class Stage(ABC):
+    """One stage; its name is that of the asset, of its folder, and in SQL of its artifacts."""
+
+    name: ClassVar[str]
+    group: ClassVar[str]
+    description: ClassVar[str]
+    upstream: ClassVar[tuple[str, ...]] = ()
+    code_version: ClassVar[str] = "1"
+    checks: ClassVar[dict[str, str]] = {}
+    by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
+    crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
+    resumes: ClassVar[bool] = False  # goes on with what a killed build has left in its folder
+
+    # What a stage that goes on with gaps must do without in this walk: the driver sets it.
+    tolerates_gaps: ClassVar[bool] = False
+    without: frozenset[Need] = frozenset()
+
+    @abstractmethod
+    def keys(self) -> list[str]:
+        """Return all partition keys."""
+
+    @abstractmethod
+    def needs(self, key: str) -> list[Need]:
+        """Return what a key is built from, in a fixed order."""
+
+    @abstractmethod
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digests of the recipes that a key hangs on, by name (`chunking.tokens-128-42`)."""
+
+    @abstractmethod
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Build one key: write its files into ``folder``, which nobody else reads or writes.
+
+        It is empty, but for the good files of an incomplete or damaged artifact of the same identity and,
+        where the stage `resumes`, for what a killed build of it has left.
+        """
+
+    def inputs(self, key: str, store: ArtifactStore) -> list[Artifact]:
+        """Return the artifacts that a key needs, in the order of `needs`.
+
+        Raises:
+            AssayError: one of them is not there yet.
+        """
+        found = []
+        for need in self.needs(key):
+            artifact = store.current(need.stage, need.key)
+            if artifact is None:
+                raise AssayError(
+                    f"{self.name} of {key} needs {need.stage} of {need.key}, which is not there yet"
+                )
+            found.append(artifact)
+        return found
+
+    def identity(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of all that goes into a key: recipes, code, upstream contents; no names."""
+        inputs = [self.regarded(artifact) for artifact in self.inputs(key, store)]
+        return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
+
+    def made_of(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of the contents that a key is built from, by whatever recipe.
+
+        Raises:
+            AssayError: one of them is not there yet.
+        """
+        return digest([[artifact.stage, artifact.data_version] for artifact in self.inputs(key, store)])
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return what of an input makes this stage's result another one: its content, however it was made.
+
+        A stage that stores or passes on measurements regards more, for equal contents may have taken
+        different times.
+        """
+        return [artifact.stage, artifact.data_version]
+
+    def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
+        """Return the artifact of a key if it is whole and built from what is there now, else None."""
+        try:
+            identity = self.identity(key, store)
+        except AssayError:
+            return None
+        artifact = store.current(self.name, key)
+        mine = {identity, of_key(identity, key)}
+        return artifact if artifact and artifact.identity in mine and artifact.complete else None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one key ended.
+
+    artifact: what there is now, None when nothing could be stored
+    error: one sentence when the build failed
+    damaged: what it needs and is damaged: built again, it may be built too
+    """
+
+    key: str
+    artifact: Artifact | None
+    checks: tuple[Check, ...] = ()
+    error: str | None = None
+    damaged: tuple[Need, ...] = ()
+    computed: bool = False
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the key is whole."""
+        return self.error is None and self.artifact is not None and self.artifact.complete

@@ -1,0 +1,148 @@
+"""The build half of a study file: sources, corpus, chunkings and embedders, typed, with their identities."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Annotated, Any, Self
+
+from pydantic import Field, create_model, field_validator, model_validator
+
+from assets.chunking import CHUNKERS, Chunker
+from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
+from assets.embedding.embedder import EmbedderRecipe
+from assets.enriching.by_model import Enrichment
+from assets.indexing.recipe import IndexRecipe
+from warehouse.identity import digest
+from warehouse.inference import weights
+from warehouse.recipe import Strict
+from warehouse.source import Source
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]*$", max_length=60)]
+
+
+class OneKind(Strict):
+    """A recipe written as `{kind: {its parameters}}`: exactly one of the fields is set."""
+
+    @model_validator(mode="after")
+    def _has_one_kind(self) -> Self:
+        kinds = [name for name in self._kinds() if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"give exactly one of {', '.join(self._kinds())}")
+        return self
+
+    @classmethod
+    def _kinds(cls) -> list[str]:
+        return list(cls.model_fields)
+
+    @property
+    def kind(self) -> str:
+        """The name that is set."""
+        return next(name for name in self._kinds() if getattr(self, name) is not None)
+
+    @property
+    def recipe(self) -> Any:
+        """The typed parameters of that kind."""
+        return getattr(self, self.kind)
+
+    def identity(self) -> str:
+        """Digest of the kind, its parameters (defaults written out) and the version of its code."""
+        return digest([self.kind, self.recipe.model_dump(mode="json"), self.recipe.versions()])
+
+
+def one_of(name: str, kinds: dict[str, Any], base: type[OneKind] = OneKind) -> type[OneKind]:
+    """Make the type of a recipe from the registry of its kinds."""
+    fields: dict[str, Any] = {kind: (model | None, None) for kind, model in kinds.items()}
+    return create_model(name, __base__=base, __module__=__name__, **fields)
+
+
+class _Chunking(OneKind):
+    """How documents are cut into chunks.
+
+    tokenizer: the embedding model whose tokens are counted: a name of the model registry, a folder (`./path`)
+        or `owner/name@commit` of the hub; all-MiniLM-L6-v2 unless said otherwise
+    enrich: what a language model is asked about its chunks and documents; nothing unless said
+    """
+
+    tokenizer: str = "all-MiniLM-L6-v2"
+    enrich: Enrichment | None = None
+
+    @classmethod
+    def _kinds(cls) -> list[str]:
+        return [name for name in cls.model_fields if name not in {"tokenizer", "enrich"}]
+
+    @field_validator("tokenizer")
+    @classmethod
+    def _is_a_model(cls, name: str) -> str:
+        try:
+            weights.place_of(*weights_of(name))
+        except ValueError as error:
+            raise ValueError(f"{error}; for a tokenizer, the commit is written owner/name@commit") from error
+        return name
+
+    @property
+    def chunker(self) -> Chunker:
+        """The chunker that does it."""
+        return self.recipe
+
+    def identity(self) -> str:
+        """Digest of the chunker, its parameters, code version, and the files of the models that it uses."""
+        used = [self.tokenizer, *([self.chunker.embedding_model] if self.chunker.embedding_model else [])]
+        return digest([super().identity(), *(weights.identity(*weights_of(name)) for name in used)])
+
+
+def weights_of(name: str) -> tuple[str, str | None]:
+    """Return the model and the revision that the name of a chunking's tokenizer stands for.
+
+    >>> weights_of("all-MiniLM-L6-v2"), weights_of("./models/mine@2"), weights_of("owner/name@0123")
+    (('all-MiniLM-L6-v2', None), ('./models/mine@2', None), ('owner/name', '0123'))
+    """
+    if name.startswith((".", "/", "~")):
+        return name, None
+    model, _, revision = name.partition("@")
+    return model, revision or None
+
+
+Chunking: Any = one_of("Chunking", CHUNKERS, _Chunking)
+
+
+class Corpus(Strict):
+    """A named set of sources whose documents are chunked and searched together.
+
+    near_duplicates: leave out documents that are copies of another one, the same text or one whose Jaccard
+        similarity by word 5-grams is at least this, in (0, 1]; all documents are kept unless it is given
+    index: how its indexes are searched by vectors: exactly below 50,000 chunks unless it says otherwise
+    """
+
+    name: Name
+    sources: Annotated[tuple[Name, ...], Field(min_length=1)]
+    near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = None
+    index: IndexRecipe = IndexRecipe()
+
+    def recipes(self) -> dict[str, str]:
+        """Return the digest of what the corpus does with its documents; nothing unless it does."""
+        if self.near_duplicates is None:
+            return {}
+        return {f"corpus.{self.name}": digest(["near_duplicates", self.near_duplicates, DUPLICATES_CODE])}
+
+
+class BuildHalf(Strict):
+    """What has to be built before anything can be asked."""
+
+    sources: Annotated[dict[Name, Source], Field(min_length=1)]
+    corpus: Corpus
+    chunkings: Annotated[dict[Name, Chunking], Field(min_length=1)]
+    embedders: Annotated[dict[Name, EmbedderRecipe], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _corpus_has_its_sources(self) -> Self:
+        for name in self.corpus.sources:
+            if name not in self.sources:
+                raise ValueError(unknown("source", name, self.sources, "corpus.sources"))
+        return self
+
+
+def unknown(what: str, name: str, known: Any, where: str) -> str:
+    """Say that a name is unknown, which ones are known, and which was probably meant."""
+    near = get_close_matches(name, list(known), n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{where}: unknown {what} {name!r}; known are {', '.join(sorted(known)) or 'none'}.{hint}"

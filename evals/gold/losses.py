@@ -1,0 +1,225 @@
+"""Where a question was lost: the first step after which no candidates held its evidence any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evals.measuring.contract import Span
+from evals.retrieving.contract import Rows, Trace, TraceStep
+from evals.retrieving.index import OpenIndex
+
+
+class Loss(StrEnum):
+    """What lost a piece of evidence, in the order of the way that a question takes."""
+
+    CORPUS = "corpus"  # no document has it: never fetched, or dropped or changed in cleaning
+    CHUNKING = "chunking"  # no chunk holds it whole, and no arm found all the pieces
+    FILTER = "filter"  # a filter on the documents kept its chunks out
+    CANDIDATES = "candidates"  # it was in no arm's candidates
+    FUSION = "fusion"  # an arm had it, the fused list has not
+    RERANKING = "reranking"
+    CUT = "cut"  # cut off the end of the list
+    BUDGET = "budget"  # did not fit into the token budget
+
+
+_BY_KIND = {
+    "arm": Loss.CANDIDATES,
+    "fuse": Loss.FUSION,
+    "rerank": Loss.RERANKING,
+    "filter": Loss.FILTER,
+    "cut": Loss.CUT,
+    "deliver": Loss.CUT,
+    "budget": Loss.BUDGET,
+}
+Mask = npt.NDArray[np.bool_]
+
+
+class Fate(NamedTuple):
+    """What became of one piece of evidence.
+
+    lost_at: None when what was delivered holds all of it
+    step: the name of the step that lost it; None where no step did
+    found_at: how many of the delivered passages hold all of it, from 1; None when all of them do not
+    """
+
+    lost_at: Loss | None
+    step: str | None = None
+    found_at: int | None = None
+
+
+def losses_of(
+    question: Mapping[str, Any], trace: Trace, delivered: Sequence[Span], index: OpenIndex
+) -> list[dict[str, Any]]:
+    """Say what became of each piece of evidence of a question: rows of `schemas.LOSSES`.
+
+    A question without evidence gives none.
+
+    Args:
+        question: a row of schemas.QUESTIONS whose ranking did not fail.
+        trace: what its steps noted, and which rows filters on documents let through.
+        delivered: the passages that its ranking ended with, best first; empty where it found nothing.
+    """
+    return [
+        {
+            "question_id": question["question_id"],
+            "evidence": number,
+            "url": item["url"],
+            **fate(item, trace.steps, delivered, index, trace.allowed)._asdict(),
+        }
+        for number, item in enumerate(question["evidence"] or ())
+    ]
+
+
+def fate(
+    evidence: dict[str, Any],
+    steps: Sequence[TraceStep],
+    delivered: Sequence[Span],
+    index: OpenIndex,
+    allowed: Mask | None = None,
+) -> Fate:
+    """Say what became of a piece of evidence (a row of `schemas.EVIDENCE`).
+
+    steps: the candidates after each step, in their order
+    delivered: the passages that the ranking ended with, best first
+    allowed: which rows the filters let through, shape (chunks,); None: all
+
+    A quote is held when the passages cover all of its characters, white space between chunks aside; a whole
+    document when one of them is of it.
+    """
+    if evidence["reason"] is not None or evidence["doc_id"] is None:
+        return Fate(Loss.CORPUS)
+    places = _places(index)
+    if evidence["doc_id"] not in places.rows:
+        return Fate(Loss.CHUNKING)
+    found_at = _found_at(evidence, delivered, index)
+    if found_at:
+        return Fate(None, found_at=found_at)
+    near = places.near(evidence)
+    held = _held_after(evidence, steps, near, index)
+    if any(held):
+        return _lost_after(steps, held)
+
+    def held_by(rows: Rows) -> bool:
+        return _holds(evidence, [places.spans[row] for row in rows], index)
+
+    if allowed is not None and not held_by(near[allowed[near]]):
+        return Fate(Loss.FILTER)
+    whole = any(held_by(near[at : at + 1]) for at in range(len(near)))
+    return Fate(Loss.CANDIDATES if whole else Loss.CHUNKING)
+
+
+def _held_after(
+    evidence: dict[str, Any], steps: Sequence[TraceStep], near: Rows, index: OpenIndex
+) -> list[bool]:
+    """Say after which steps the candidates held the evidence; ``near``: the rows that meet it."""
+    held: list[bool] = []
+    for step in steps:
+        # A step that widens what is delivered drops nothing: a chunk that it left out is part of another now.
+        was = step.kind == "deliver" and bool(held) and held[-1]
+        held.append(was or _holds(evidence, _passages(evidence, step, near, index), index))
+    return held
+
+
+def _passages(evidence: dict[str, Any], step: TraceStep, near: Rows, index: OpenIndex) -> list[Span]:
+    """Return the passages of a step that may hold the evidence."""
+    places = _places(index)
+    # Where a step noted what it delivers of each row, that; else the rows' own contexts.
+    stretches = step.stretches
+    if stretches is None:
+        return [places.spans[row] for row in near[np.isin(near, step.rows)]]
+    doc_id = evidence["doc_id"]
+    at = np.flatnonzero(np.isin(step.rows, places.rows[doc_id]))
+    return [Span(doc_id, int(start), int(end)) for start, end in stretches[at]]
+
+
+def _lost_after(steps: Sequence[TraceStep], held: Sequence[bool]) -> Fate:
+    """Name the step that followed the last one that held the evidence.
+
+    A step that is neither an arm nor a fusion reads what the step before it left; a fusion reads several, so
+    that between an arm and its fusion those of other arms may stand.
+    """
+    last = len(held) - 1 - held[::-1].index(True)
+    following = steps[last + 1 :]
+    if following and following[0].kind not in {"arm", "fuse"}:
+        return Fate(_BY_KIND[following[0].kind], following[0].step)
+    for step in following:
+        if step.kind == "fuse":
+            return Fate(Loss.FUSION, step.step)
+    return Fate(Loss.CUT)
+
+
+class _Places:
+    """Where the passage of each row lies, and which rows are a document's."""
+
+    def __init__(self, index: OpenIndex) -> None:
+        columns = ("doc_id", "context_start", "context_end")
+        self.spans = [Span(*row) for row in index.chunks.select(columns).rows()]
+        self.starts = index.chunks["context_start"].to_numpy()
+        self.ends = index.chunks["context_end"].to_numpy()
+        rows: dict[str, list[int]] = {}
+        for row, span in enumerate(self.spans):
+            rows.setdefault(span.doc_id, []).append(row)
+        self.rows: dict[str, Rows] = {doc: np.array(found, np.int64) for doc, found in rows.items()}
+
+    def near(self, evidence: dict[str, Any]) -> Rows:
+        """Return the rows whose passage meets the evidence: of a whole document, all of its rows."""
+        own = self.rows[evidence["doc_id"]]
+        if evidence["start"] is None:
+            return own
+        return own[(self.starts[own] < evidence["end"]) & (self.ends[own] > evidence["start"])]
+
+
+def _places(index: OpenIndex) -> _Places:
+    places: _Places = index.made("places of evidence", lambda: _Places(index))
+    return places
+
+
+def _holds(evidence: dict[str, Any], passages: Sequence[Span], index: OpenIndex) -> bool:
+    if evidence["start"] is None:
+        return any(passage.doc_id == evidence["doc_id"] for passage in passages)
+    span = Span(evidence["doc_id"], evidence["start"], evidence["end"])
+    return all(_is_space(index.passage(*gap), gap) for gap in uncovered(span, passages))
+
+
+def _is_space(text: str, gap: Span) -> bool:
+    # What lies beyond the last chunk is shorter here than in the document, and no white space.
+    return len(text) == gap.end - gap.start and not text.strip()
+
+
+def uncovered(span: Span, passages: Sequence[Span]) -> list[Span]:
+    """Return the stretches of ``span`` that none of the passages holds.
+
+    >>> passages = [Span("a", 2, 4), Span("a", 3, 6), Span("b", 0, 10), Span("a", 12, 20)]
+    >>> [tuple(gap) for gap in uncovered(Span("a", 0, 10), passages)]
+    [('a', 0, 2), ('a', 6, 10)]
+    """
+    missing, reached = [], span.start
+    inside = [p for p in passages if p.doc_id == span.doc_id and p.start < span.end]
+    for passage in sorted(inside):
+        if reached < passage.start:
+            missing.append(Span(span.doc_id, reached, passage.start))
+        reached = max(reached, passage.end)
+    return [*missing, Span(span.doc_id, reached, span.end)] if reached < span.end else missing
+
+
+def _found_at(evidence: dict[str, Any], delivered: Sequence[Span], index: OpenIndex) -> int | None:
+    """Return how many of the delivered passages, from the first on, it takes to hold the evidence."""
+    met: list[Span] = []
+    for rank, passage in enumerate(delivered, 1):
+        if _meets(passage, evidence):
+            met.append(passage)
+            if _holds(evidence, met, index):
+                return rank
+    return None
+
+
+def _meets(passage: Span, evidence: dict[str, Any]) -> bool:
+    if passage.doc_id != evidence["doc_id"]:
+        return False
+    whole = evidence["start"] is None
+    return whole or (passage.start < evidence["end"] and passage.end > evidence["start"])

@@ -1,0 +1,145 @@
+"""What a study's results are exported as: TREC run and qrels files, and the leaderboard as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from evals.gold.evidence import gold_of
+from evals.measuring.contract import Gold
+from evals.rankings import Rankings
+from evals.reporting.rows import leaderboard_rows
+from evals.reporting.trec import counts_alike, qrels_lines, run_lines
+from evals.study.grid import Grid
+from evals.study.since_run import is_of_now
+from evals.study.study import Study
+from warehouse.artifacts import ArtifactStore
+from warehouse.connection import connect
+from warehouse.errors import InputError
+from warehouse.paths import Home
+from warehouse.tables import on_whole_database
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class TrecRuns(NamedTuple):
+    """What was written and what was not.
+
+    written: a run file a ranking
+    missing: the rankings that have not been run as they are now
+    qrels: what is relevant
+    differing: questions that trec_eval counts otherwise: any one of several documents suffices
+    """
+
+    written: list[Path]
+    missing: list[str]
+    qrels: Path
+    differing: list[str]
+
+
+@on_whole_database
+def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
+    """Write a TREC run file a ranking, documents at their best chunk, and a qrels file beside them.
+
+    trec_eval ranks and scores them as we do (`evals.reporting.trec`). A question whose ranking
+    failed has no line.
+
+    Raises:
+        InputError: none of the study's rankings has been run.
+    """
+    grid = Grid([study])
+    prefix = _beir_prefix(study)
+    written, missing = [], []
+    stage, store = Rankings(grid), ArtifactStore(home)
+    with connect(home.database) as connection:
+        known = dict(
+            connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = 'rankings'").fetchall()
+        )
+        for ranking in study.rankings():
+            if ranking not in known or not is_of_now(stage, ranking, store):
+                missing.append(ranking)
+                continue
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{ranking}.trec"
+            lines = _run(connection, known[ranking], grid.rankings[ranking].retriever, prefix)
+            path.write_text("".join(lines), encoding="utf-8")
+            written.append(path)
+        if not written:
+            raise InputError(
+                f"the study {study.study} has no rankings yet; run `assay run {study.path}` first"
+            )
+        gold = _gold(connection, grid.set_keys(study.study), prefix)
+    qrels = folder / f"{study.study}.qrels"
+    lines = [line for question, one in gold.items() for line in qrels_lines(question, one)]
+    qrels.write_text("".join(lines), encoding="utf-8")
+    return TrecRuns(written, missing, qrels, [name for name, one in gold.items() if not counts_alike(one)])
+
+
+def _beir_prefix(study: Study) -> str:
+    """Return what stands before the ids of a corpus that is one BEIR folder: its own qrels know them bare."""
+    names = study.corpus.sources
+    return f"{names[0]}:" if len(names) == 1 and study.sources[names[0]].reader == "beir" else ""
+
+
+def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str, prefix: str) -> list[str]:
+    asked = connection.execute(
+        "SELECT question_id FROM ranked WHERE artifact_id = ? AND status = 'ok' ORDER BY question_id",
+        [artifact_id],
+    ).fetchall()
+    found: dict[str, list[tuple[str, float | None]]] = {question: [] for (question,) in asked}
+    hits = connection.execute(
+        "SELECT question_id, doc_id, score FROM hits WHERE artifact_id = ? ORDER BY question_id, rank",
+        [artifact_id],
+    ).fetchall()
+    for question, doc, score in hits:
+        if question in found:
+            found[question].append((doc.removeprefix(prefix), score))
+    return [line for question, docs in found.items() for line in run_lines(question, docs, tag)]
+
+
+def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -> dict[str, Gold]:
+    """Return question id -> gold, of the questions that have any."""
+    rows = connection.execute(
+        "SELECT q.question_id, q.evidence, q.needs FROM questions q JOIN pointers p "
+        "ON p.stage = 'questions' AND p.artifact_id = q.artifact_id "
+        "WHERE list_contains(?, p.key) AND q.gold != 'none' ORDER BY q.question_id",
+        [sets],
+    ).fetchall()
+    found = {name: gold_of({"evidence": evidence, "needs": needs}) for name, evidence, needs in rows}
+    return {
+        name: replace(gold, documents={doc.removeprefix(prefix): n for doc, n in gold.documents.items()})
+        for name, gold in found.items()
+    }
+
+
+def json_rows(study: Study, home: Home) -> str:
+    """Return the leaderboard as JSON, a list of objects."""
+    columns = [
+        "subset",
+        "cell",
+        "cell_id",
+        "chunking",
+        "embedder",
+        "retriever",
+        "generator",
+        "metric",
+        "value",
+        "n",
+        "coverage",
+        "low",
+        "high",
+        "worst",
+        "best",
+        "rank",
+        "leader",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p",
+        "tied",
+        "answered",
+    ]
+    return json.dumps(leaderboard_rows(study, home).select(columns).to_dicts(), indent=1)

@@ -1,0 +1,199 @@
+"""What is stored of one question of a study: its gold, and what every cell found, answered and scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from evals.reporting.rows import leaderboard_rows
+from evals.study.cells import Cell
+from evals.study.findings import instead
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.artifacts import ArtifactStore
+from warehouse.connection import connect
+from warehouse.errors import InputError
+from warehouse.parquet import read_parquet
+from warehouse.paths import Home
+from warehouse.tables import on_whole_database
+
+if TYPE_CHECKING:
+    import duckdb
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One delivered passage.
+
+    text: None where the documents of now have no such document
+    gold: whether it overlaps a piece of evidence, or is of a document that is evidence as a whole
+    """
+
+    rank: int
+    score: float | None
+    url: str
+    start: int
+    end: int
+    text: str | None
+    gold: bool
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What one cell made of a question.
+
+    answer: a row of `schemas.ANSWERS`; None for a cell without a generator
+    scores: rows of `schemas.SCORES`, in the order of the study's metrics
+    """
+
+    cell: Cell
+    answer: Row | None
+    scores: list[Row]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one ranking made of a question, and the cells that answered from it.
+
+    status, reason: how the ranking ended (`schemas.RANKED`); None where it was not run
+    losses: rows of `schemas.LOSSES`, one a piece of evidence
+    """
+
+    ranking: str
+    status: str | None
+    reason: str | None
+    hits: list[Hit]
+    losses: list[Row]
+    cells: list[Answered]
+
+
+@dataclass(frozen=True)
+class QuestionRows:
+    """A question (a row of `schemas.QUESTIONS`) and what every ranking of the study made of it."""
+
+    question: Row
+    found: list[Found]
+
+
+@on_whole_database
+def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
+    """Gather the stored rows of one question.
+
+    Raises:
+        InputError: the study has not been run, or not as its file is now; it asks no such question.
+    """
+    leaderboard_rows(study, home)  # which refuses what was not run as the file is now
+    grid = Grid([study])
+    store = ArtifactStore(home)
+    with connect(home.database) as connection:
+        question = _question(connection, grid, study, question_id)
+        cells = {cell.key: cell for cell in study.cells()}
+        rankings = study.rankings()
+        ranked = _rows(connection, "ranked", rankings, question_id)
+        hits = _rows(connection, "hits", rankings, question_id)
+        losses = _rows(connection, "losses", rankings, question_id)
+        answers = _rows(connection, "answers", list(cells), question_id)
+        scores = _rows(connection, "scores", list(cells), question_id)
+    texts = _texts(study, store, {row["doc_id"] for row in hits})
+    order = {name: place for place, name in enumerate(study.metrics)}
+    found = []
+    for ranking in rankings:
+        own = [cell for cell in cells.values() if cell.ranking == ranking]
+        status = next((row for row in ranked if row["ranking"] == ranking), {})
+        found.append(
+            Found(
+                ranking,
+                status.get("status"),
+                status.get("reason"),
+                sorted(
+                    (_hit(row, question, texts) for row in hits if row["ranking"] == ranking),
+                    key=lambda hit: hit.rank,
+                ),
+                sorted((row for row in losses if row["ranking"] == ranking), key=lambda row: row["evidence"]),
+                [
+                    Answered(
+                        cell,
+                        next((row for row in answers if row["cell"] == cell.key), None),
+                        sorted(
+                            (row for row in scores if row["cell"] == cell.key),
+                            key=lambda row: order.get(row["metric"], len(order)),
+                        ),
+                    )
+                    for cell in own
+                ],
+            )
+        )
+    return QuestionRows(question, found)
+
+
+def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, question_id: str) -> Row:
+    rows = _dicts(
+        connection,
+        "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
+        "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key)",
+        [grid.set_keys(study.study)],
+    )
+    by_id = {row["question_id"]: row for row in rows}
+    if question_id not in by_id:
+        known = sorted(by_id)
+        told = instead(question_id, known) if len(known) <= 20 else _like(question_id, known)
+        raise InputError(f"the study {study.study} asks no question {question_id!r}; {told}")
+    return by_id[question_id]
+
+
+def _like(given: str, known: list[str]) -> str:
+    """Name a few ids that resemble the one that was given, of many."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(given, known, n=3, cutoff=0.5) or known[:3]
+    return f"it asks {len(known)}, such as {', '.join(near)}"
+
+
+_CURRENT = {
+    "ranked": "SELECT p.key AS ranking, r.* EXCLUDE (artifact_id) FROM ranked r JOIN pointers p "
+    "ON p.stage = 'rankings' AND p.artifact_id = r.artifact_id WHERE list_contains(?, p.key)",
+    "hits": "SELECT * FROM current_hits WHERE list_contains(?, ranking)",
+    "losses": "SELECT * FROM current_losses WHERE list_contains(?, ranking)",
+    "answers": "SELECT * FROM current_answers WHERE list_contains(?, cell)",
+    "scores": "SELECT * FROM current_scores WHERE list_contains(?, cell)",
+}
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: str, keys: list[str], question_id: str) -> list[Row]:
+    return _dicts(connection, f"{_CURRENT[table]} AND question_id = ?", [keys, question_id])
+
+
+def _dicts(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]) -> list[Row]:
+    return pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table()).to_dicts()
+
+
+def _texts(study: Study, store: ArtifactStore, wanted: set[str]) -> dict[str, Row]:
+    """Return doc_id -> url and text of the documents that were found."""
+    found: dict[str, Row] = {}
+    for source in study.corpus.sources:
+        artifact = store.current("documents", source)
+        if artifact is None:
+            continue
+        path = store.folder("documents", artifact.identity) / "documents.parquet"
+        rows = read_parquet(path, ["doc_id", "url", "text"]).filter(pl.col("doc_id").is_in(list(wanted)))
+        found.update({row["doc_id"]: row for row in rows.iter_rows(named=True)})
+    return found
+
+
+def _hit(row: Row, question: Row, texts: dict[str, Row]) -> Hit:
+    document = texts.get(row["doc_id"])
+    text = document["text"][row["start"] : row["end"]] if document else None
+    url = document["url"] if document else row["doc_id"]
+    gold = any(_overlaps(row, piece) for piece in question["evidence"] or ())
+    return Hit(row["rank"], row["score"], url, row["start"], row["end"], text, gold)
+
+
+def _overlaps(row: Row, piece: Row) -> bool:
+    if piece["doc_id"] is None or piece["doc_id"] != row["doc_id"]:
+        return False
+    whole = piece["start"] is None or piece["end"] is None
+    return whole or bool(row["start"] < piece["end"] and piece["start"] < row["end"])

@@ -1,0 +1,366 @@
+"""What a report is filled with: the current rows of one study, from DuckDB."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import yaml
+
+from evals.generating.recipes import Llm
+from evals.leaderboard import primary_of
+from evals.measuring import get_metric, significance
+from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
+from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from evals.retrieving.index import OpenIndex
+from evals.study.grid import Grid
+from evals.study.since_run import refuse_changed
+from evals.study.study import Study
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.connection import connect
+from warehouse.errors import InputError
+from warehouse.inference import models, weights
+from warehouse.parquet import read_parquet
+from warehouse.paths import Home
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema, Status
+from warehouse.tables import on_whole_database
+
+if TYPE_CHECKING:
+    import duckdb
+
+STATUSES = frozenset(Status)
+_UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
+SHOWN_RANKS = 3  # cells whose hits the report can show
+LIBRARIES = (
+    "dagster",
+    "duckdb",
+    "lancedb",
+    "litellm",
+    "ragas",
+    "rank-bm25",
+    "scrapy",
+    "sentence-transformers",
+    "torch",
+    "trafilatura",
+)
+
+
+@on_whole_database
+def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
+    """Return the current leaderboard of a study (schemas.LEADERBOARD).
+
+    Raises:
+        InputError: the study has not been run, or not as its file is now.
+    """
+    with connect(home.database) as connection:
+        board = _leaderboard(connection, study)
+    refuse_changed(study, ArtifactStore(home), board)
+    return board
+
+
+@on_whole_database
+def report_data(
+    study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
+) -> ReportData:
+    """Gather all that the report of a study shows.
+
+    with_hits: also the texts of the leading cells' hits, for which their indexes are opened
+
+    Raises:
+        InputError: the study has not been run, or not as its file is now.
+    """
+    grid = Grid([study])
+    store = ArtifactStore(home)
+    with connect(home.database) as connection:
+        board = _leaderboard(connection, study)
+        refuse_changed(study, store, board)
+        # Without the cells that could not be run now: what older runs left of them is not mixed in.
+        cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
+        questions = _select(
+            connection,
+            "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
+            "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
+            [grid.set_keys(study.study)],
+            QUESTIONS,
+        )
+        scores = _select(
+            connection,
+            "SELECT * FROM current_scores WHERE list_contains(?, cell)",
+            [cells],
+            {**SCORES, "cell": pl.String},
+        )
+        answers = _select(
+            connection,
+            "SELECT * FROM current_answers WHERE list_contains(?, cell)",
+            [cells],
+            {**ANSWERS, "cell": pl.String},
+        )
+        hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
+        losses = _losses(connection, grid, sorted(cells))
+    primary = primary_of(study.metrics, board["metric"])
+    return ReportData(
+        study=study.study,
+        description=study.description,
+        seed=study.seed,
+        created_at=datetime.now(UTC),
+        metrics=tuple(sorted(map(_metric_info, study.metrics), key=lambda metric: metric.name != primary)),
+        leaderboard=board,
+        questions=questions,
+        scores=scores,
+        answers=answers,
+        hits=hits,
+        corpus=tuple(_source_facts(store, name) for name in study.corpus.sources),
+        chunkings=tuple(_chunking_facts(study, store)),
+        recipes=_recipes(study, grid, store),
+        versions=_versions(study),
+        notes=(*_not_applied(study, primary), *_not_compared(board), *_warnings(study, grid, store), *notes),
+        interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
+        f"({RESAMPLES:,} resamples, seed {study.seed})",
+        comparison=f"studentised paired bootstrap over the questions ({significance.RESAMPLES:,} resamples, "
+        f"seed {study.seed}; told apart below p = {significance.ALPHA} by Holm's correction)",
+        losses=losses,
+    )
+
+
+def _select(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema
+) -> pl.DataFrame:
+    rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
+    return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
+
+
+def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
+    board = _select(
+        connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD
+    )
+    if not len(board):
+        raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
+    order = {name: place for place, name in enumerate(study.metrics)}
+    return (
+        board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order"))
+        .sort("subset", "_order", "rank", "cell", nulls_last=True)
+        .drop("_order")
+    )
+
+
+def _hits(
+    connection: duckdb.DuckDBPyConnection, study: Study, grid: Grid, board: pl.DataFrame, store: ArtifactStore
+) -> pl.DataFrame:
+    """Return the first hits of the leading cells, with the delivered text, the URL and the title."""
+    leading = board.filter(pl.col("rank") <= SHOWN_RANKS)["cell"].unique().to_list()
+    indexes: dict[str, OpenIndex] = {}
+    frames = []
+    for key in sorted(leading):
+        cell = grid.cells[key]
+        hits = _select(
+            connection, "SELECT * FROM current_hits WHERE ranking = ? AND rank <= 5", [cell.ranking], HITS
+        )
+        index = store.current("indexes", grid.index_key(cell))
+        assert index is not None  # noqa: S101 -- the cell was scored
+        folder = store.folder("indexes", index.identity)
+        opened = indexes.setdefault(index.identity, OpenIndex(folder))
+        texts = pl.Series("text", _passages(hits, opened), dtype=pl.String)
+        frames.append(hits.with_columns(texts, pl.lit(key).alias("cell")))
+    schema = {**HITS, "text": pl.String, "cell": pl.String}
+    hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+    return hits.join(_titles(study, store, hits["doc_id"].unique()), on="doc_id", how="left")
+
+
+def _passages(hits: pl.DataFrame, index: OpenIndex) -> list[str | None]:
+    """Return what each hit delivers: its stretch of the document, which may be wider than its chunk.
+
+    None where the index as it is now has no such document.
+    """
+    known = set(index.chunks["doc_id"]) if len(hits) else set()
+    return [
+        index.passage(doc_id, start, end) if doc_id in known else None
+        for doc_id, start, end in hits.select("doc_id", "start", "end").iter_rows()
+    ]
+
+
+def _losses(connection: duckdb.DuckDBPyConnection, grid: Grid, cells: list[str]) -> pl.DataFrame:
+    """Return where questions were lost (schemas.LOSSES, with `cell`): one cell of each ranking."""
+    first: dict[str, str] = {}
+    for key in (key for key in cells if key in grid.cells):  # a study may have lost some since it was run
+        first.setdefault(grid.cells[key].ranking, key)
+    rows = _select(
+        connection,
+        "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
+        [list(first)],
+        {**LOSSES, "ranking": pl.String},
+    )
+    return rows.with_columns(cell=pl.col("ranking").replace(first)).drop("ranking")
+
+
+def _titles(study: Study, store: ArtifactStore, documents: pl.Series) -> pl.DataFrame:
+    """Return URL and title of these documents; nothing is read where there are none."""
+    if documents.is_empty():
+        return pl.DataFrame(schema={"doc_id": pl.String, "url": pl.String, "title": pl.String})
+    frames = [
+        read_parquet(store.folder("documents", a.identity) / "documents.parquet", ["doc_id", "url", "title"])
+        for a in (store.current("documents", source) for source in study.corpus.sources)
+        if a
+    ]
+    titles = pl.concat(frames)
+    return titles.filter(titles["doc_id"].is_in(documents.implode()))
+
+
+def _metric_info(name: str) -> MetricInfo:
+    metric = get_metric(name)
+    return MetricInfo(
+        name=metric.name,
+        title=metric.title,
+        kind=metric.kind,
+        higher_is_better=metric.higher_is_better,
+        bounds=metric.bounds,
+        unit=metric.unit,
+        explanation=metric.explanation,
+        sees=metric.sees,
+    )
+
+
+def _source_facts(store: ArtifactStore, source: str) -> SourceFacts:
+    pages, documents = _meta(store.current("pages", source)), _meta(store.current("documents", source))
+    return SourceFacts(
+        source=source,
+        pages=pages.get("pages", 0),
+        documents=documents.get("documents", 0),
+        dropped=documents.get("dropped_by_reason", {}),
+        failed=pages.get("failed", {}),
+    )
+
+
+def _meta(artifact: Artifact | None) -> dict[str, Any]:
+    return artifact.meta if artifact else {}
+
+
+def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
+    found = []
+    for name, recipe in study.chunkings.items():
+        meta = _meta(store.current("chunks", f"{study.corpus.name}.{name}"))
+        long = [
+            _meta(store.current("embeddings", f"{study.corpus.name}.{name}.{e}")).get("too_long", 0)
+            for e in study.embedders
+        ]
+        if meta:
+            found.append(
+                ChunkingFacts(
+                    name=name,
+                    recipe=_yaml({recipe.kind: recipe.recipe.model_dump(mode="json")}),
+                    chunks=meta["chunks"],
+                    mean_tokens=meta["tokens_mean"],
+                    median_tokens=meta["tokens_median"],
+                    max_tokens=meta["tokens_max"],
+                    too_long=max(long, default=0),
+                )
+            )
+    return found
+
+
+def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
+    recipes = {
+        name: _yaml(recipe.model_dump(mode="json", exclude_defaults=True))
+        for name, recipe in study.embedders.items()
+    }
+    for name, recipe in {**study.retrievers, **study.generators}.items():
+        recipes[name] = _yaml(recipe.model_dump(mode="json", exclude_none=True))
+    for ranking, cell in grid.rankings.items():
+        meta = _meta(store.current("rankings", ranking))
+        for tuned in meta.get("tuned", ()):
+            told = _tuned(tuned, meta.get("train_questions_left_out", 0))
+            recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {told}"
+    return recipes
+
+
+def _tuned(chosen: dict[str, Any], left_out: int) -> str:
+    """Say what was chosen on train questions (`evals.retrieving.tuning.Chosen`)."""
+    weights = " : ".join(f"{weight:.3f}" for weight in chosen["weights"])
+    arms = " : ".join(chosen["arms"])
+    return (
+        f"weights {weights} ({arms}) were chosen on {chosen['questions']} train questions, "
+        f"by {chosen['metric']} {chosen['value']:.4f} there"
+        + (f"; {left_out} that are test questions, too, were left out" if left_out else "")
+    )
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=None).strip()
+
+
+def _versions(study: Study) -> dict[str, str]:
+    found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
+    local = {r.model: weights.identity(r.model, r.commit) for r in study.embedders.values() if r.api is None}
+    generators = [g.recipe.model for g in study.generators.values() if isinstance(g.recipe, Llm)]
+    names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
+    return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
+
+
+def _not_applied(study: Study, primary: str) -> list[str]:
+    """Say so where the metric that was to rank the cells applies to no question, and another one does."""
+    if primary == study.metrics[0]:
+        return []
+    first, other = _metric_info(study.metrics[0]).title, _metric_info(primary).title
+    return [f"{first} applies to none of the questions: the cells are ranked by {other}"]
+
+
+def _not_compared(board: pl.DataFrame) -> list[str]:
+    """Say so where an earlier version has made the leaderboard, which compared no cell with another."""
+    if not len(board.drop_nulls("rank")) or len(board.drop_nulls("leader")):
+        return []
+    return [
+        "an earlier version of rag-assay made this leaderboard: run the study again to tell its cells apart"
+    ]
+
+
+def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
+    """Say which checks of what the study was built from failed."""
+    keys = {
+        "pages": list(study.corpus.sources),
+        "documents": list(study.corpus.sources),
+        "chunks": study.chunk_sets(),
+        "embeddings": study.indexes(),
+        "indexes": study.indexes(),
+        "questions": grid.set_keys(study.study),
+    }
+    found = []
+    for stage, names in keys.items():
+        for name in names:
+            checks = _meta(store.current(stage, name)).get("checks", ())
+            found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
+    rankings = {key: _meta(store.current("rankings", key)) for key in study.rankings()}
+    return [*found, *_stood_in(rankings), *_busy(rankings), *_unusable(study, store)]
+
+
+def _unusable(study: Study, store: ArtifactStore) -> list[str]:
+    """Say which cells have answers that no further run will mend: empty or cut ones."""
+    found = []
+    for cell in study.cells():
+        meta = _meta(store.current("answers", cell.key))
+        counts = {status: n for status, n in meta.get("by_status", {}).items() if status in _UNUSABLE}
+        if counts:
+            listed = ", ".join(f"{n} {_UNUSABLE[status]}" for status, n in counts.items())
+            found.append(f"answers of {cell.key}: {listed}, of {meta.get('questions')}")
+    return found
+
+
+def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:
+    """Say for which rankings rules stood in for a model that was to understand the question."""
+    found = []
+    for key, meta in rankings.items():
+        counts = {
+            said: n for said, n in meta.get("understanding", {}).items() if said.split(": ")[1] in STATUSES
+        }
+        if counts:
+            listed = ", ".join(f"{said} ({n})" for said, n in counts.items())
+            found.append(f"rankings of {key}: rules stood in where a model's output was of no use: {listed}")
+    return found
+
+
+def _busy(rankings: dict[str, dict[str, Any]]) -> list[str]:
+    """Say how many rankings have latencies that were measured on a busy machine: one note for all."""
+    checks = [check for meta in rankings.values() for check in meta.get("checks", ())]
+    busy = sum(check["name"] == "quiet_machine" and not check["passed"] for check in checks)
+    told = "are too high: other work held the processors meanwhile"
+    return [f"the latencies of {busy} of {len(rankings)} rankings {told}"] if busy else []

@@ -1,0 +1,209 @@
+"""What `assay check` looks at beyond the study file: question files, folders, models, evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assets.chunks import corpus_documents
+from assets.engine.stage import Work
+from evals.gold.evidence import resolve
+from evals.gold.question_files import read_yaml
+from evals.questions import Questions
+from evals.study.findings import Finding, lines_of
+from evals.study.grid import Grid, read_questions_of
+from evals.study.paths import absolute
+from evals.study.study import Study
+from evals.study.study_file import read_study
+from warehouse.artifacts import Artifact
+from warehouse.errors import InputError
+from warehouse.inference.model_servers import unreachable
+from warehouse.marked_yaml import MarkedYaml, Place, load
+from warehouse.paths import Home
+from warehouse.source import Source
+
+LOOKED_AT = 100  # pages of a source that are tried before it is said that none can be read
+NAMED = 10  # pieces of evidence that are named
+
+
+class Checked(NamedTuple):
+    """A study that can be run, how many questions it asks, and what a person should know before."""
+
+    study: Study
+    questions: int
+    warnings: list[str]
+
+
+def check_study(path: Path, home: Home) -> Checked:
+    """Check all that can be checked without running anything.
+
+    Raises:
+        InputError: every mistake of the study file and of its question files, with its line; a folder without
+            anything to read; a model that cannot be asked, for want of a key or of such a provider.
+    """
+    errors: list[str] = []
+    study = None
+    try:
+        study = read_study(path)
+    except InputError as error:
+        errors += error.findings
+    errors += _mistakes_of_questions(path, study)
+    marked = _marked(path)
+    if marked is not None:
+        errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
+    if errors or study is None:
+        raise InputError(*dict.fromkeys(errors))
+    return Checked(study, len(read_questions_of(study)), [*cut_off(study), *lost_evidence(study, home)])
+
+
+def unreachable_models(study: Study) -> list[str]:
+    """Return a sentence, with file and line, for each model of a study that cannot be asked as things are."""
+    marked = _marked(study.path)
+    return lines_of(marked, _models(marked.data)) if marked else []
+
+
+def _marked(path: Path) -> MarkedYaml | None:
+    try:
+        marked = load(path)
+    except InputError:
+        return None  # which was told
+    return marked if isinstance(marked.data, dict) else None
+
+
+def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
+    """Read the question files, also those of a study file that is wrong elsewhere."""
+    if study is not None:
+        try:
+            read_questions_of(study)
+        except InputError as error:
+            return list(error.findings)
+        return []
+    found: list[str] = []
+    marked = _marked(path)
+    items = marked.data.get("questions") if marked else None
+    for item in items if isinstance(items, list) else ():
+        file = item.get("file") if isinstance(item, dict) else None
+        try:
+            where = absolute(file, path.resolve().parent) if isinstance(file, str) else None
+            if where is not None and where.is_file():
+                read_yaml(where)
+        except InputError as error:
+            found += error.findings
+    return found
+
+
+# Models ----------------------------------------------------------------------------------------------------
+
+
+def _models(data: Any) -> list[Finding]:
+    """Say which models cannot be asked, each where it stands in the study file."""
+    found: list[Finding] = []
+    for place, model, base in _asked_models(data, ()):
+        reason = unreachable(model, base)
+        if reason:
+            found.append(((*place, "model"), reason))
+    return found
+
+
+def _asked_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
+    """Yield (place, model, server) of every part of a study file that asks a model through LiteLLM."""
+    if isinstance(part, list):
+        for number, one in enumerate(part):
+            yield from _asked_models(one, (*place, number))
+    if not isinstance(part, dict):
+        return
+    api = part.get("api")
+    asks = place[-1:] in {("llm",), ("enrich",), ("date_by",)} or part.get("by") == "llm" or api is not None
+    model = part.get("model")
+    if asks and isinstance(model, str) and model:
+        base = api.get("base") if isinstance(api, dict) else part.get("api_base")
+        yield place, model, base if isinstance(base, str) else None
+    for name, one in part.items():
+        if isinstance(name, str):
+            yield from _asked_models(one, (*place, name))
+
+
+# Sources ---------------------------------------------------------------------------------------------------
+
+
+def _unreadable(study: Study | None) -> list[Finding]:
+    """Say which sources of files hold nothing that their reader can read."""
+    if study is None:
+        return []
+    found: list[Finding] = []
+    for name, source in Grid([study]).build.sources.items():
+        if source.reader is None:
+            continue
+        reason = _why_nothing(source)
+        if reason:
+            found.append((("sources", name, "path"), reason))
+    return found
+
+
+def _why_nothing(source: Source) -> str | None:
+    """Say why the reader of a source finds nothing to read; None: it does find something."""
+    from crawlers.reading import READERS
+
+    reasons: list[str] = []
+    try:
+        for page in islice(READERS[source.reader or ""](source), LOOKED_AT):
+            if page.body is not None:
+                return None
+            reasons.append(f"{page.url}: {page.reason}")
+    except (InputError, OSError) as error:
+        reasons.append(str(error))
+    what = f"the reader `{source.reader}` finds nothing to read in {source.path}"
+    return f"{what}; the first of {len(reasons)}: {reasons[0]}" if reasons else what
+
+
+def cut_off(study: Study) -> list[str]:
+    """Say which limits cut off a part of a source of files."""
+    from crawlers.reading import cut
+
+    found = []
+    for name, source in Grid([study]).build.sources.items():
+        if limit := cut(source):
+            found.append(f"{study.path}: source {name}: {limit} cuts off the rest of {source.path}")
+    return found
+
+
+# Evidence --------------------------------------------------------------------------------------------------
+
+
+def lost_evidence(study: Study, home: Home) -> list[str]:
+    """Say which evidence is not in the documents, where these were made; nothing where they were not."""
+    work = Work(home)
+    documents = [work.store.current("documents", source) for source in study.corpus.sources]
+    inputs = [artifact for artifact in documents if artifact is not None]
+    if len(inputs) < len(documents):
+        return []
+    by_url = _by_url(inputs, work)
+    found = []
+    questions = Questions(Grid([study]))
+    for key in questions.keys():
+        rows = questions.written(key)
+        missing = [
+            (row["question_id"], item)
+            for row in rows
+            for item in (resolve(item, by_url) for item in row["evidence"])
+            if item["reason"]
+        ]
+        if missing:
+            n_pieces = sum(len(row["evidence"]) for row in rows)
+            named = [f"{question} ({item['reason']}: {item['url']})" for question, item in missing[:NAMED]]
+            more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+            found.append(
+                f"{questions.grid.sets[key].path}: {len(missing)} of {n_pieces} pieces of evidence are not "
+                f"in the documents: {'; '.join(named)}{more}"
+            )
+    return found
+
+
+def _by_url(inputs: list[Artifact], work: Work) -> dict[str, list[dict[str, Any]]]:
+    by_url: dict[str, list[dict[str, Any]]] = {}
+    documents = corpus_documents(inputs, work).select("doc_id", "source", "url", "text")
+    for row in documents.iter_rows(named=True):
+        by_url.setdefault(row["url"], []).append(row)
+    return by_url

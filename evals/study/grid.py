@@ -1,0 +1,97 @@
+"""All studies together as one grid of partition keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assets.recipes.merging import Build
+from evals.gold.question_files import read_sets
+from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.paths import set_name
+from evals.study.sections import BeirQuestions
+from evals.study.study import Study
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """One set of questions, asked of one corpus.
+
+    path: the YAML file, or the BEIR folder
+    beir: what to read of a BEIR folder; None for a YAML file
+    use: test | train
+    """
+
+    name: str
+    corpus: str
+    path: Path
+    beir: BeirQuestions | None = None
+    use: str = "test"
+
+    @property
+    def key(self) -> str:
+        """Its partition key."""
+        return f"{self.corpus}.{self.name}"
+
+
+class Grid:
+    """Partition keys of all studies, and what they stand for."""
+
+    def __init__(self, studies: list[Study]) -> None:
+        self.studies = {study.study: study for study in studies}
+        self.build = Build.of([(study, study.indexes(), study.base) for study in studies])
+        self.cells: dict[str, Cell] = {cell.key: cell for study in studies for cell in study.cells()}
+        self.rankings: dict[str, Cell] = {cell.ranking: cell for cell in self.cells.values()}
+        self.sets: dict[str, QuestionSet] = {s.key: s for study in studies for s in question_sets(study)}
+
+    def index_key(self, cell: Cell) -> str:
+        """Return the key of the index that a cell searches."""
+        return f"{self.studies[cell.study].corpus.name}.{cell.chunking}.{cell.embedder}"
+
+    def set_keys(self, study: str) -> list[str]:
+        """Return the keys of the question sets that a study asks, in the order of the file."""
+        return [one.key for one in question_sets(self.studies[study]) if one.use == "test"]
+
+    def train_keys(self, study: str) -> list[str]:
+        """Return the keys of the question sets that a study tunes on, in the order of the file."""
+        return [one.key for one in question_sets(self.studies[study]) if one.use == "train"]
+
+    def answered(self) -> list[str]:
+        """Return the keys of the cells that have a generator."""
+        return [key for key, cell in self.cells.items() if cell.generator != NO_GENERATOR]
+
+
+def read_questions_of(study: Study) -> list[dict[str, Any]]:
+    """Read the questions that a study asks: rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+    Raises:
+        InputError: all errors of all files, those of train questions too, or a question id that two sets
+            share: so no test question is tuned on.
+    """
+    sets = question_sets(study)
+    rows = _read(sets)
+    asked = [one for one in sets if one.use == "test"]
+    return rows if len(asked) == len(sets) else _read(asked)
+
+
+def read_train_questions_of(study: Study) -> list[dict[str, Any]]:
+    """Read the questions that a study tunes on, as `read_questions_of` those that it asks."""
+    return _read([one for one in question_sets(study) if one.use == "train"])
+
+
+def _read(sets: list[QuestionSet]) -> list[dict[str, Any]]:
+    return read_sets((one.path, one.beir.split if one.beir else None, one.name) for one in sets)
+
+
+def question_sets(study: Study) -> list[QuestionSet]:
+    """Return the question sets of a study; a file's set is named by the file."""
+    found = []
+    for source in study.questions:
+        if source.beir:
+            name, path = source.beir.name, study.resolve(source.beir.path)
+        else:
+            path = study.resolve(source.file or "")
+            name = set_name(path)
+        found.append(QuestionSet(name, study.corpus.name, path, source.beir, source.use))
+    return found

@@ -1,0 +1,84 @@
+"""Which studies there are: study files that are known, and studies that were run in a home."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evals.study.run_studies import noted
+from evals.study.study import Study
+from evals.study.study_file import is_path, name_in, read_study, study_path
+from evals.study.study_names import study_files
+from warehouse.artifacts import ArtifactStore
+from warehouse.errors import InputError
+from warehouse.paths import Home
+
+
+@dataclass(frozen=True)
+class KnownStudy:
+    """A study and what came of it.
+
+    name: as its file says it; the file's name where that cannot be read
+    path: its file; None: it was run, and its file is known no longer
+    cells: of its file now, or of its last run where there is no file; None where the file cannot be used
+    run_at: when its leaderboard was made, None: never in this home
+    wrong: the first thing that is wrong with its file, and how many more
+    """
+
+    name: str
+    path: Path | None
+    cells: int | None
+    run_at: datetime | None
+    wrong: str | None = None
+
+
+def known_studies(home: Home) -> list[KnownStudy]:
+    """Return the studies of the folder of study files and those that were run in a home, by name."""
+    store = ArtifactStore(home)
+    paths = dict.fromkeys([*noted(home), *(path.resolve() for path in study_files())])
+    found = [_of_file(path, store) for path in paths]
+    names = {one.name for one in found}
+    gone = [name for name in store.keys("leaderboard") if name not in names]
+    return sorted([*found, *(_of_run(name, store) for name in gone)], key=lambda one: one.name)
+
+
+def _of_file(path: Path, store: ArtifactStore) -> KnownStudy:
+    try:
+        study = read_study(path)
+    except InputError as error:
+        more = len(error.findings) - 1
+        wrong = error.findings[0] + (f" (and {more} more)" if more else "")
+        return KnownStudy(path.stem, path, None, _run_at(path.stem, store), wrong)
+    return KnownStudy(study.study, path, len(study.cells()), _run_at(study.study, store))
+
+
+def _of_run(name: str, store: ArtifactStore) -> KnownStudy:
+    artifact = store.current("leaderboard", name)
+    cells = artifact.meta.get("cells") if artifact else None
+    return KnownStudy(name, None, cells, _run_at(name, store))
+
+
+def _run_at(name: str, store: ArtifactStore) -> datetime | None:
+    """Return when the leaderboard of now was first pointed at: an idle run makes none."""
+    at = store.pointed_at("leaderboard", name)
+    return datetime.fromtimestamp(at, UTC) if at is not None else None
+
+
+def known_path(name: str, home: Home) -> Path:
+    """Return the file of the study of that name or path; one that was run in the home goes first.
+
+    Raises:
+        InputError: there is none; says which there are.
+    """
+    known = () if is_path(name) else noted(home)
+    return next((path for path in known if name_in(path) == name), None) or study_path(name)
+
+
+def find_known(name: str, home: Home) -> Study:
+    """Return the study of that name or path, as `known_path` finds it.
+
+    Raises:
+        InputError: there is none, or its file cannot be used.
+    """
+    return read_study(known_path(name, home))

@@ -1,0 +1,119 @@
+"""Where the parts of a study do not fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from evals.measuring import get_metric
+from evals.retrieving import StudyRetriever
+from evals.study.cells import NO_GENERATOR
+from evals.study.findings import Finding, instead
+from evals.study.powersets import expanded
+from warehouse.errors import InputError
+from warehouse.marked_yaml import Place
+
+
+def misfits(data: Mapping[str, Any]) -> list[Finding]:
+    """Return where the parts of a study do not fit each other: unknown names, and what cannot be asked.
+
+    Args:
+        data: a study as its file says it; parts that are wrong in themselves are passed over.
+    """
+    found: list[Finding] = []
+    known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders")}
+    known["retrievers"] = _retriever_names(data.get("retrievers"))
+    generators = _names(data.get("generators", {}))
+    corpus = data.get("corpus")
+    for number, name in enumerate(_strings(corpus.get("sources")) if isinstance(corpus, dict) else ()):
+        found += _unknown("source", name, known["sources"], ("corpus", "sources", number))
+    if NO_GENERATOR in (generators or ()):
+        found.append(
+            (("generators", NO_GENERATOR), f"the name `{NO_GENERATOR}` is kept for cells without a generator")
+        )
+    restrict = data.get("restrict", {})
+    for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
+        found += _unknown("generator", name, generators, ("restrict", name))
+        if isinstance(restriction, dict):
+            found += _restricted(name, restriction, known)
+    found += _unfit_questions(data.get("questions"), data.get("retrievers"))
+    return found + _unfit_metrics(_strings(data.get("metrics")), generators)
+
+
+def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[str] | None]) -> list[Finding]:
+    found: list[Finding] = []
+    for axis in ("chunkings", "embedders", "retrievers"):
+        place: Place = ("restrict", name, axis)
+        values = restriction.get(axis)
+        if isinstance(values, list | tuple) and not values:
+            found.append(
+                (place, f"an empty list leaves `{name}` no cell; name some {axis}, or delete the line")
+            )
+        for number, value in enumerate(_strings(values)):
+            found += _unknown(axis[:-1], value, known[axis], (*place, number))
+    return found
+
+
+def _unfit_questions(sources: Any, retrievers: Any) -> list[Finding]:
+    """Say where train questions are lacking, or questions to ask."""
+    if not isinstance(sources, list | tuple):
+        return []
+    uses = [one.get("use", "test") for one in sources if isinstance(one, dict)]
+    if uses and "test" not in uses:
+        return [(("questions", 0), "all questions are for training; a study asks at least one set of others")]
+    tuned = [name for name, one in retrievers.items() if _is_tuned(one)] if _names(retrievers) else []
+    if tuned and "train" not in uses:
+        told = "`weights: tuned` needs train questions: add a set with `use: train` to `questions`"
+        return [(("retrievers", tuned[0]), told)]
+    return []
+
+
+def _is_tuned(part: Any) -> bool:
+    """Say whether a retriever, as it is written, has something that is to be tuned."""
+    if isinstance(part, dict):
+        return part.get("weights") == "tuned" or any(_is_tuned(one) for one in part.values())
+    return isinstance(part, list | tuple) and any(_is_tuned(one) for one in part)
+
+
+def _unfit_metrics(metrics: list[str], generators: list[str] | None) -> list[Finding]:
+    found: list[Finding] = []
+    for number, name in enumerate(metrics):
+        if name in metrics[:number]:
+            found.append((("metrics", number), f"the metric {name} is named twice"))
+        elif generators == [] and _measures_answers(name):
+            found.append((("metrics", number), f"{name} measures answers, but the study has no `generators`"))
+    return found
+
+
+def _measures_answers(name: str) -> bool:
+    try:
+        return get_metric(name).kind == "answer"
+    except InputError:
+        return False  # an unknown one is told of elsewhere
+
+
+def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> list[Finding]:
+    if known is None or name in known:
+        return []
+    return [(place, f"unknown {what} `{name}`; {instead(name, known)}")]
+
+
+def _names(part: Any) -> list[str] | None:
+    return list(part) if isinstance(part, dict) else None
+
+
+def _retriever_names(part: Any) -> list[str] | None:
+    """Return the names of the retrievers, those of combinations too; None while one cannot be read."""
+    names = _names(part)
+    if names is None or not any(isinstance(one, dict) and "powerset" in one for one in part.values()):
+        return names
+    try:
+        return list(expanded({name: StudyRetriever.model_validate(one) for name, one in part.items()}))
+    except ValidationError:
+        return None
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []

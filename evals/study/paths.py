@@ -1,0 +1,37 @@
+"""Paths of a study file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warehouse.errors import InputError
+
+
+def absolute(path: str, base: Path) -> Path:
+    """Return a path of a study as an absolute one: from `~`, the study's folder or the working folder.
+
+    Question files stand beside the study; what comes from an environment variable is meant from where
+    the command was typed. So a path that is only there is taken from there.
+
+    Raises:
+        InputError: it can be no path: a NUL in it, too long, or the home of a user that there is not.
+    """
+    try:
+        given = Path(path).expanduser()
+        if given.is_absolute():
+            given.exists()  # which raises for what can be no path
+            return given
+        beside = (base / given).resolve()
+        return given.resolve() if given.exists() and not beside.exists() else beside
+    except (OSError, RuntimeError, ValueError) as error:  # too long, `~nobody`, a NUL in it
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path[:80]!r} cannot be used as a path: {why}") from error
+
+
+def set_name(path: Path) -> str:
+    """Return the name of a file's question set: that of the file.
+
+    >>> set_name(Path("demo/Energy.questions.yaml"))
+    'energy'
+    """
+    return path.name.removesuffix(".yaml").removesuffix(".questions").lower().replace(".", "-")

@@ -1,0 +1,58 @@
+"""Which study files were run in a home: the Dagster UI shows them, and their names are taken there."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from evals.study.study import Study
+from evals.study.study_file import Book, read_study
+from warehouse.errors import InputError
+from warehouse.identity import digest
+from warehouse.parquet import replacing
+from warehouse.paths import Home
+
+
+def note(study: Study, home: Home) -> None:
+    """Remember that a study file is run in a home."""
+    path = home.root / "studies" / f"{digest(str(study.path))}.json"
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps({"study": study.study, "path": str(study.path)}))
+
+
+def noted(home: Home) -> list[Path]:
+    """Return the study files that were run in a home and are still there, the one that was run last first."""
+    found: dict[Path, float] = {}
+    for record in (home.root / "studies").glob("*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            path = Path(json.loads(record.read_text())["path"])
+            if path.is_file():
+                found[path] = record.stat().st_mtime
+    return sorted(found, key=lambda path: (-found[path], path))
+
+
+def refuse_taken(study: Study, home: Home) -> None:
+    """Refuse a study whose names stand for something else in another study that was run in the home.
+
+    Their results would lie under the same keys, and the report of one would show those of the other.
+
+    Raises:
+        InputError: with one finding a name; it names the other file and says what to do.
+    """
+    others: list[Study] = []
+    for path in noted(home):
+        if path != study.path:
+            with suppress(InputError):  # it cannot be run as it is now, so that nothing of it is mixed in
+                others.append(read_study(path))
+    findings: list[str] = []
+    for other in others:
+        try:
+            Book([other, study])
+        except InputError as error:
+            findings += error.findings
+    if findings:
+        raise InputError(
+            *dict.fromkeys(findings),
+            f"or keep the two apart: ASSAY_HOME=another/folder assay run {study.path}",
+        )

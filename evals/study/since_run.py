@@ -1,0 +1,144 @@
+"""Is what is stored under a study's names what its file means by them now?"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from assets.chunks import Chunks
+from assets.documents import Documents
+from assets.embeddings import Embeddings
+from assets.engine.stage import Need, Stage
+from assets.pages import Pages
+from evals.answers import Answers
+from evals.leaderboard import Leaderboard
+from evals.rankings import Rankings
+from evals.scores import Scores
+from evals.study.cells import NO_GENERATOR
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.artifacts import ArtifactStore
+from warehouse.errors import AssayError, InputError
+
+
+def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Say whether what a key holds was built by the recipes that its name stands for now, of what is there.
+
+    True also where nothing is stored, or nothing is known of how: an earlier version did not keep that.
+    """
+    return is_by_recipe_of_now(stage, key, store) and is_of_contents_of_now(stage, key, store)
+
+
+def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Say whether the recipes of a key are those that it was built by; True where they are not known."""
+    artifact = store.current(stage.name, key)
+    known = artifact.meta.get("recipes") if artifact else None
+    if known is None:
+        return True
+    now = list(stage.recipes(key).values())
+    return bool(known[: len(now)] == now)  # those of a leaderboard go on with the cells that were not run
+
+
+def is_of_contents_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Say whether a key was built from what it needs as that is now; True where that is not known.
+
+    It was not where a study asks other questions, or where another study has built anew what both share.
+    """
+    artifact = store.current(stage.name, key)
+    known = artifact.meta.get("made_of") if artifact else None
+    try:
+        return known is None or known == stage.made_of(key, store)
+    except AssayError:  # what it needs now was never built
+        return False
+
+
+def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> None:
+    """Refuse to show results under names that mean something else by now.
+
+    Args:
+        study: as its file says it.
+        board: its stored leaderboard.
+
+    Raises:
+        InputError: the file has changed since it was run, or another study that shares its names was.
+    """
+    grid = Grid([study])
+    changed = _changed(grid, study, store, board)
+    again = f"; run `assay run {study.path}` first, which computes only what is new"
+    if changed:
+        raise InputError(f"{_first(changed)} in {study.path} is no longer what was run{again}")
+    old = _of_other_contents(grid, study, store, board)
+    if old:
+        raise InputError(
+            f"{_first(old)} was made of other documents or questions than those of now: "
+            f"{study.path} asks others than were asked, or another study has read them anew{again}"
+        )
+
+
+def _first(names: list[str]) -> str:
+    return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
+
+
+def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[str]:
+    """Return what is shown beside contents that it was not made of.
+
+    Documents that a crawl alone has changed since then are none of that: nothing was built of them yet.
+    """
+    cells = {cell.key: cell for cell in study.cells()}
+    run = [cells[key] for key in _run_cells(board)]
+    comparing = Leaderboard(grid)
+    comparing.without = frozenset(Need("scores", key) for key in cells.keys() - set(_run_cells(board)))
+    stages: dict[Stage, list[str]] = {
+        Rankings(grid): [cell.ranking for cell in run],
+        Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
+        Scores(grid): [cell.key for cell in run],
+        comparing: [study.study],
+    }
+    return [
+        f"{stage.name} of {key}"
+        for stage, keys in stages.items()
+        for key in dict.fromkeys(keys)
+        if not is_of_contents_of_now(stage, key, store)
+    ]
+
+
+def _run_cells(board: pl.DataFrame) -> list[str]:
+    return list(dict.fromkeys(board.filter(pl.col("cell_id").is_not_null())["cell"]))
+
+
+def _other_sources(grid: Grid, study: Study, store: ArtifactStore) -> list[str]:
+    """Return which sources mean something else than what was read, and the corpus if it has others."""
+    pages, documents = Pages(grid.build), Documents(grid.build)
+    crawled = {name: store.current("pages", name) for name in study.corpus.sources}
+    found = [
+        f"the source {name}"
+        for name, artifact in crawled.items()
+        if (artifact and not pages.is_of_now(name, artifact))
+        or not is_by_recipe_of_now(documents, name, store)
+    ]
+    cut = [store.current("chunks", key) for key in study.chunk_sets()]
+    known = [artifact.meta["sources"] for artifact in cut if artifact and "sources" in artifact.meta]
+    mixed = any(names != list(study.corpus.sources) for names in known)
+    return found + ([f"the corpus {study.corpus.name}"] if mixed else [])
+
+
+def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[str]:
+    cells = {cell.key: cell for cell in study.cells()}
+    strange = sorted(cells.keys() ^ set(board["cell"]))
+    if strange:
+        return [f"the cell {name}" for name in strange]
+    run = [cells[key] for key in _run_cells(board)]
+    stages: dict[Stage, list[str]] = {
+        Chunks(grid.build): [grid.index_key(cell).rpartition(".")[0] for cell in run],
+        Embeddings(grid.build): [grid.index_key(cell) for cell in run],
+        Rankings(grid): [cell.ranking for cell in run],
+        Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
+    }
+    found = [
+        f"{stage.name} of {key}"
+        for stage, keys in stages.items()
+        for key in dict.fromkeys(keys)
+        if not is_by_recipe_of_now(stage, key, store)
+    ] or _other_sources(grid, study, store)
+    if not found and not is_by_recipe_of_now(Leaderboard(grid), study.study, store):
+        return [f"how the study {study.study} compares its cells"]
+    return found

@@ -1,0 +1,134 @@
+"""A study file, typed: the build half of `assets.recipes.build_half` and what is compared on it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from assets.recipes.build_half import BuildHalf, Name
+from evals.generating.recipes import Generator
+from evals.measuring import get_metric
+from evals.measuring.contract import RetrievalMetric
+from evals.retrieving import StudyRetriever
+from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.findings import shown
+from evals.study.misfits import misfits
+from evals.study.paths import absolute
+from evals.study.powersets import expanded
+from evals.study.sections import QuestionSource, Restriction, StudyBudget
+from warehouse.errors import InputError
+from warehouse.identity import digest
+
+
+def _is_metric(name: str) -> str:
+    try:
+        get_metric(name)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_is_metric)]
+
+
+class Study(BuildHalf):
+    """One study file.
+
+    retrievers: a powerset among them stands for all of its combinations, each by a name of its own
+    trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
+    path: where it was read from; question files are looked for beside it
+    """
+
+    study: Name
+    description: str = ""
+    seed: Annotated[int, Field(ge=0)] = 7
+    retrievers: Annotated[dict[Name, StudyRetriever], Field(min_length=1)]
+    generators: dict[Name, Generator] = Field(default_factory=dict)
+    questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
+    metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
+    restrict: dict[Name, Restriction] = Field(default_factory=dict)
+    budget: StudyBudget | None = None
+    trace: Annotated[int, Field(ge=1, le=10_000)] = 100
+    path: Path = Path()
+
+    @field_validator("retrievers", mode="after")
+    @classmethod
+    def _powersets_are_all_their_combinations(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return expanded(given)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        wrong = misfits(self.model_dump())
+        if wrong:
+            raise ValueError("; ".join(f"{shown(place)}: {text}" for place, text in wrong))
+        return self
+
+    def cells(self) -> list[Cell]:
+        """Return every cell of the grid, in the order of the file."""
+        return [
+            Cell(self.study, chunking, embedder, retriever, generator, self._sample(generator))
+            for chunking in self.chunkings
+            for embedder in self.embedders
+            for retriever in self.retrievers
+            for generator in self.generators or (NO_GENERATOR,)
+            if self._allowed(generator, chunking, embedder, retriever)
+        ]
+
+    @property
+    def tuning_metrics(self) -> tuple[RetrievalMetric, ...]:
+        """By what weights are chosen: the first of these that applies to any train question.
+
+        They are the study's own that measure rankings, in their order, and nDCG@10.
+        """
+        found = (get_metric(name) for name in dict.fromkeys((*self.metrics, "ndcg@10")))
+        return tuple(metric for metric in found if isinstance(metric, RetrievalMetric))
+
+    def rankings(self) -> list[str]:
+        """Return the keys of the rankings that the cells need, each once."""
+        return list(dict.fromkeys(cell.ranking for cell in self.cells()))
+
+    def indexes(self) -> list[str]:
+        """Return the keys of the indexes that the cells need, each once."""
+        return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}.{c.embedder}" for c in self.cells()))
+
+    def chunk_sets(self) -> list[str]:
+        """Return the keys of the sets of chunks that the cells need, each once."""
+        return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}" for c in self.cells()))
+
+    def _sample(self, generator: str) -> int | None:
+        restriction = self.restrict.get(generator)
+        return restriction.sample if restriction else None
+
+    def _allowed(self, generator: str, chunking: str, embedder: str, retriever: str) -> bool:
+        restriction = self.restrict.get(generator)
+        if restriction is None:
+            return True
+        wanted = (
+            (restriction.chunkings, chunking),
+            (restriction.embedders, embedder),
+            (restriction.retrievers, retriever),
+        )
+        return all(values is None or value in values for values, value in wanted)
+
+    def sampled(self, question_ids: list[str], size: int | None) -> list[str]:
+        """Draw ``size`` questions by the seed, in their order; a question more in the set moves one at most.
+
+        >>> Study.sampled(Study.model_construct(seed=7), ["a", "b", "c"], None)
+        ['a', 'b', 'c']
+        """
+        if size is None or size >= len(question_ids):
+            return question_ids
+        drawn = set(sorted(question_ids, key=lambda question_id: digest([self.seed, question_id]))[:size])
+        return [question_id for question_id in question_ids if question_id in drawn]
+
+    @cached_property
+    def base(self) -> Path:
+        """The folder that relative paths in the study start from."""
+        return self.path.parent
+
+    def resolve(self, path: str) -> Path:
+        """Return a path of the study as an absolute one."""
+        return absolute(path, self.base)

@@ -1,0 +1,244 @@
+"""Reading study files: every error at once, each with file, line, what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from evals.study.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, instead, lines_of
+from evals.study.grid import question_sets
+from evals.study.misfits import misfits
+from evals.study.paths import absolute, set_name
+from evals.study.study import Study
+from evals.study.study_names import BUNDLED, known_names, study_files, study_folder
+from warehouse.errors import InputError, NotSetError
+from warehouse.files import check_regular
+from warehouse.identity import canonical
+from warehouse.marked_yaml import Place, load
+
+__all__ = [
+    "BUNDLED",
+    "Book",
+    "find_study",
+    "is_path",
+    "name_in",
+    "named_parts",
+    "read_book",
+    "read_study",
+    "study_path",
+]
+log = logging.getLogger(__name__)
+
+
+def read_study(path: Path) -> Study:
+    """Read and check one study file, and that the files and folders that it names are there.
+
+    Raises:
+        InputError: with one finding an error, each `file:line: what is wrong; what would be right`.
+    """
+    marked = load(path)
+    if not isinstance(marked.data, dict):
+        raise InputError(f"{path}:1: a study is a mapping that begins with `study: NAME`")
+    base = path.resolve().parent
+    findings = [*misfits(marked.data), *_absent(marked.data, base), *_doubled_sets(marked.data, base)]
+    if "path" in marked.data:
+        findings.append((("path",), "unknown key `path`"))
+    study = None
+    try:
+        study = Study.model_validate({**marked.data, "path": path.resolve()})
+    except ValidationError as error:
+        # What the models say of the whole study, `misfits` has said with its place.
+        findings += [found for found in in_words(error, Study) if found[0] or not findings]
+    if findings or study is None:
+        raise InputError(*lines_of(marked, findings))
+    return study
+
+
+def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
+    """Look for the files and folders that a study names, before anything runs."""
+    found: list[Finding] = []
+    for name, source in _mapping(data.get("sources")).items():
+        found += _not_there(_mapping(source).get("path"), ("sources", name, "path"), base)
+    for number, item in enumerate(_list(data.get("questions"))):
+        place: Place = ("questions", number)
+        found += _no_file(_mapping(item).get("file"), (*place, "file"), base)
+        found += _not_there(_mapping(_mapping(item).get("beir")).get("path"), (*place, "beir", "path"), base)
+    return found
+
+
+def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
+    if not isinstance(path, str):
+        return []
+    try:
+        given = absolute(path, base)
+    except InputError as error:
+        return [(place, str(error))]
+    told = f"there is no {given}; relative paths start from the folder of this file"
+    return [] if given.exists() else [(place, told)]
+
+
+def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
+    """Find a question file that is missing, or none: a folder, a pipe, a device that never ends."""
+    if found := _not_there(path, place, base):
+        return found
+    try:
+        if isinstance(path, str):
+            check_regular(absolute(path, base))
+    except InputError as error:
+        return [(place, str(error))]
+    return []
+
+
+def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
+    """Find question sets without a usable name of their own: it is that of the file, and part of a key."""
+    found: list[Finding] = []
+    seen: dict[str, int] = {}
+    for number, item in enumerate(_list(data.get("questions"))):
+        file, beir = _mapping(item).get("file"), _mapping(item).get("beir")
+        if isinstance(file, str) and _not_there(file, (), base):
+            continue  # which is told of elsewhere
+        if isinstance(file, str):
+            name, rename = set_name(absolute(file, base)), "rename the file"
+        elif isinstance(beir, dict) and isinstance(beir.get("name", "beir"), str):
+            name, rename = beir.get("name", "beir"), "give it another `name`"
+        else:
+            continue
+        if isinstance(file, str) and not re.fullmatch(NAME_PATTERN, name):
+            text = f"the question set is named by its file, and `{name}` will not do: {NAME_RULE}"
+            found.append((("questions", number), text))
+        if name in seen:
+            first = f"item {seen[name] + 1}"
+            found.append(
+                (("questions", number), f"a second question set with the name `{name}` ({first}); {rename}")
+            )
+        seen.setdefault(name, number)
+    return found
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+class Book:
+    """The studies that are known together: their names mean the same things in all of them."""
+
+    def __init__(self, studies: Iterable[Study]) -> None:
+        found = list(studies)
+        self.studies = {study.study: study for study in found}
+        _check_names(found)
+
+
+def _check_names(studies: list[Study]) -> None:
+    meaning: dict[tuple[str, str], tuple[str, Study]] = {}
+    findings = []
+    for study in studies:
+        for part, name, recipe in named_parts(study):
+            known = meaning.setdefault((part, name), (recipe, study))
+            if known[0] != recipe:
+                findings.append(
+                    f"{study.path}: {part}.{name} means something else in {known[1].path}; "
+                    "the same name in two studies must mean the same, so rename one of them"
+                )
+    if findings:
+        raise InputError(*findings)
+
+
+def named_parts(study: Study) -> list[tuple[str, str, str]]:
+    """Return (part, name, its recipe as JSON) for all that studies share; paths are absolute in it.
+
+    They share what is stored by a name of its own: sources, corpora, and chunkings and embedders of a corpus.
+    Retrievers and generators are their study's own.
+    """
+    sources = {
+        name: source.model_copy(update={"path": str(study.resolve(source.path))}) if source.path else source
+        for name, source in study.sources.items()
+    }
+    parts: list[tuple[str, Mapping[str, BaseModel]]] = [
+        ("sources", sources),
+        ("corpus", {study.corpus.name: study.corpus}),
+        (f"corpus.{study.corpus.name}.chunkings", study.chunkings),
+        (f"corpus.{study.corpus.name}.embedders", study.embedders),
+    ]
+    recipes = [
+        (part, name, recipe.model_dump_json()) for part, named in parts for name, recipe in named.items()
+    ]
+    sets = [
+        (
+            "questions",
+            one.key,
+            canonical([str(one.path), one.beir.model_dump(exclude={"path"}) if one.beir else None]),
+        )
+        for one in question_sets(study)
+    ]
+    return [("study", study.study, str(study.path)), *recipes, *sets]
+
+
+def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
+    """Read all study files of a folder for the Dagster definitions, and those of ``also`` before them.
+
+    A file that cannot be used is left out with a warning, so that one mistake does not hide all other
+    studies; `assay check FILE` says the same of it as an error.
+    """
+    studies: list[Study] = []
+    for path in dict.fromkeys([*also, *(path.resolve() for path in study_files(folder))]):
+        try:
+            study = read_study(path)
+            Book([*studies, study])
+        except InputError as error:
+            more = len(error.findings) - 1
+            # A study that waits for its variable is no mistake: `assay list` says what it waits for.
+            level = logging.DEBUG if isinstance(error, NotSetError) else logging.WARNING
+            log.log(level, "left out: %s%s", error.findings[0], f" (and {more} more)" if more else "")
+        else:
+            studies.append(study)
+    return Book(studies)
+
+
+def find_study(name: str) -> Study:
+    """Return the study of that name or path.
+
+    Raises:
+        InputError: there is none, or it cannot be used.
+    """
+    return read_study(study_path(name))
+
+
+def study_path(name: str) -> Path:
+    """Return the path of the study file of that name or path.
+
+    Raises:
+        InputError: there is none; says which there are.
+    """
+    if is_path(name):
+        return Path(name)
+    path = study_folder() / f"{name}.yaml"
+    if path.is_file():
+        return path
+    for candidate in study_files():
+        if name_in(candidate) == name:
+            return candidate
+    told = f"{instead(name, known_names())}, or give the path of a study file"
+    raise InputError(f"there is no study {name!r}; {told}")
+
+
+def is_path(name: str) -> bool:
+    """Say whether what was given for a study is the path of a file, and not a name."""
+    return name.endswith((".yaml", ".yml")) or Path(name).is_file()
+
+
+def name_in(path: Path) -> str | None:
+    """Return what a study file calls its study; None where it cannot be read or does not say."""
+    try:
+        data = load(path).data
+    except InputError:
+        return None
+    return data.get("study") if isinstance(data, dict) else None

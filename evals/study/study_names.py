@@ -1,0 +1,36 @@
+"""Where study files lie and what they are called, known without reading them: the shell asks at each Tab."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+BUNDLED = Path(__file__).parents[1] / "studies"
+_STUDY = re.compile(r"^study:\s*[\"']?([\w.-]+)", re.MULTILINE)
+HEAD = 4096  # characters in which a file says its name
+
+
+def study_folder() -> Path:
+    """Return the folder of study files: `ASSAY_STUDIES`, or the ones that come with the project."""
+    return Path(os.environ.get("ASSAY_STUDIES") or BUNDLED).expanduser()
+
+
+def study_files(folder: Path | None = None) -> list[Path]:
+    """Return the study files of a folder, sorted; question files are none."""
+    found = sorted((folder or study_folder()).glob("*.yaml"))
+    return [path for path in found if not path.name.endswith(".questions.yaml") and path.is_file()]
+
+
+def known_names() -> list[str]:
+    """Return the names that the study files say, sorted; that of the file where it says none."""
+    return sorted({_name(path) for path in study_files()})
+
+
+def _name(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            said = _STUDY.search(file.read(HEAD))
+    except OSError:
+        said = None
+    return said.group(1) if said else path.stem

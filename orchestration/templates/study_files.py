@@ -1,0 +1,211 @@
+"""The study and question files that `assay init` writes: small, commented, the questions to be filled in."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from itertools import count
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from evals.gold.question_files import UNFILLED
+from orchestration.templates.languages import language_of, lines_for
+from orchestration.templates.sources import beir_splits, sources_in
+from warehouse.errors import InputError
+
+STUDY = """\
+# A study for rag-assay. Check it with `assay check {file}`, see what it would do with `assay plan {file}`,
+# run it with `assay run {file}`.
+study: {name}
+description: Which chunking and retriever find the answers in {what}?
+seed: 7
+
+sources:
+{sources}
+
+corpus: {{name: {name}, sources: [{source_names}]}}
+
+chunkings: # windows in tokens of the embedder, and how much neighbours share
+  tokens-128-42: {{tokens: {{size: 128, overlap: 42}}}}
+  tokens-256-85: {{tokens: {{size: 256, overlap: 85}}}}
+  # sections: {{structure: {{limit: 256, prefix_heading: true}}}}   # docs/chunking.md has eight ways
+
+embedders:
+  {embedder}
+
+retrievers:
+  bm25: {bm25}
+  dense: {{dense: {{k: 50}}}}
+  hybrid: {hybrid} # the scores of both, added
+  # What a question says of dates and names narrows the documents (docs/understanding.md), and the neighbours
+  # of what is found are delivered with it (docs/retrieval.md):
+  # narrowed: [{{time_frame: {{}}}}, {{entities: {{}}}}, {{dense: {{k: 50}}}}, {{neighbours: {{n: 1}}}}]
+
+{asked}"""
+
+ASKED = """\
+generators:
+  extractive: {{extractive: {{passages: 5, max_tokens: 80}}}}
+  # A model of your own, through LiteLLM; set the provider's key in the environment:
+  # gpt: {{llm: {{model: openai/gpt-4o-mini, temperature: 0}}}}
+
+# restrict: {{gpt: {{retrievers: [hybrid], sample: 20}}}}   # ask a costly model a sample, in some cells only
+# budget: {{usd: 5}}
+
+questions:
+  - file: {questions}
+
+# The first metric ranks the cells. Evidence coverage sees where chunks are cut; nDCG and its like hardly do.
+metrics: [evidence_coverage@5, ndcg@10, mrr@10, recall@10, semantic_similarity, rouge_l, retrieval_latency]
+"""
+
+GRADED = """\
+questions: # graded documents, without answers: retrieval alone is measured
+  - beir: {{path: {path}, split: {split}}}
+{train}
+metrics: [ndcg@10, mrr@10, recall@10, recall@100, hit_rate@10, retrieval_latency]
+"""
+
+QUESTIONS = """\
+# Questions about {what}. Twenty or more tell cells apart; a handful does not.
+# Those that begin with "{unfilled}" are not asked.
+question_set: {name}
+language: en
+questions:
+  - id: {name}-01
+    type: normal              # normal | yes_no | hypothetical | complex
+    question: {unfilled}a question that the documents answer.
+    ground_truth: {unfilled}its answer, in a sentence.
+    # evidence:               # where the answer stands: retrieval metrics need it
+    #   - url: {url}
+    #     quote: "words that stand on that page, exactly"
+    # time_frame: {{from: 2020-01-01, to: 2020-12-31}}   # where it asks for what was published in a window
+  - id: {name}-02
+    answerable: false         # no document answers it
+    question: {unfilled}a question that sounds as if the documents answered it.
+"""
+
+
+def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]:
+    """Write a study file for a folder or URL, and a question file beside it; return both paths.
+
+    Raises:
+        InputError: the target is neither, or a file is there already.
+    """
+    questions = output.with_name(output.name.removesuffix(".yaml") + ".questions.yaml")
+    splits = None if "://" in target else beir_splits(Path(target).expanduser())
+    files = [output] if splits else [output, questions]
+    for path in files:
+        if path.exists() and not force:
+            raise InputError(
+                f"{path} is there already; say --force to replace it, or choose another with --output"
+            )
+    name, what, sources, url = _described(target)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(
+        STUDY.format(
+            name=name,
+            what=what,
+            sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
+            source_names=", ".join(sources),
+            file=output,
+            asked=_graded(target, splits) if splits else ASKED.format(questions=questions.name),
+            **lines_for(_language_of(target)),
+        )
+    )
+    if not splits:
+        questions.write_text(QUESTIONS.format(name=name, what=what, url=url, unfilled=UNFILLED))
+    return files
+
+
+def _graded(target: str, splits: list[str]) -> str:
+    """Return the questions of a BEIR folder: the split that is tested on, and the one to tune on."""
+    path = _quoted(str(Path(target).expanduser().resolve()))
+    split = next((name for name in ("test", "dev") if name in splits), splits[0])
+    train = f"  # - {{beir: {{path: {path}, split: train, name: train}}, use: train}} # to choose weights\n"
+    return GRADED.format(
+        path=path, split=split, train=train if "train" in splits and split != "train" else ""
+    )
+
+
+def _language_of(target: str) -> str | None:
+    folder = Path(target).expanduser()
+    return language_of(folder) if folder.is_dir() else None
+
+
+def _described(target: str) -> tuple[str, str, dict[str, str], str]:
+    """Return a target's name, what it is called, its sources and a URL in one of them."""
+    if target.startswith(("http://", "https://")):
+        host = urlsplit(target).hostname
+        if not host:
+            raise InputError(f"{target!r} is no URL with a host")
+        spider, why = _spider(target, host)
+        private = ", allow_private: true" if _is_private(host) else ""
+        source = (
+            f"{{spider: {spider}, start: [{_quoted(target)}]{private}, delay: 1.0, limits: {{pages: 500}}}}"
+            f"\n  # spider: eurlex | news | blog | site; {why}"
+            "\n  # contact: you@example.org goes into the user agent"
+        )
+        return _slug(host), target, {f"{_slug(host)}-pages": source}, target
+    folder = Path(target).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"{target!r} is neither a folder nor a URL that begins with http:// or https://")
+    name = _slug(folder.resolve().name)
+    sources, url = _sources(folder.resolve(), name)
+    return name, str(folder), sources, url
+
+
+def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
+    """Return the sources that read a folder, as a study file writes them, and a URL in one of them."""
+    if beir_splits(folder) is not None:
+        return {f"{name}-pages": f"{{reader: beir, path: {_quoted(str(folder))}}}"}, "beir:1"
+    found = sources_in(folder)
+    if not found.sources:
+        why = f" ({'; '.join(found.left_out[:5])})" if found.left_out else ""
+        raise InputError(f"{folder} holds no file that can be read{why}")
+    sources: dict[str, str] = {}
+    for reader, path, columns in found.sources:
+        key = f"{name}-pages" if len(found.sources) == 1 else _free(f"{name}-{reader}", sources)
+        named = ", ".join(f"{column}: {_quoted(called)}" for column, called in columns.items())
+        told = f", columns: {{{named}}}" if named else ""
+        sources[key] = f"{{reader: {reader}, path: {_quoted(str(path))}{told}}}"
+    last = next(reversed(sources))
+    sources[last] += "".join(f"\n  # left out: {' '.join(told.split())}" for told in found.left_out[:10])
+    if len(found.left_out) > 10:
+        sources[last] += f"\n  # … and {len(found.left_out) - 10} more"
+    return sources, url_of(found.url)
+
+
+def url_of(text: str) -> str:
+    """Return a URL as YAML may hold it: in quotes where a sign of it means something else there."""
+    return text if re.fullmatch(r"[\w./-]+", text) else _quoted(text)
+
+
+def _free(key: str, taken: dict[str, str]) -> str:
+    return key if key not in taken else next(k for n in count(2) if (k := f"{key}-{n}") not in taken)
+
+
+def _spider(url: str, host: str) -> tuple[str, str]:
+    """Return the spider that fits a site, and why, in one line."""
+    from crawlers.looking import spider_for
+
+    if host == "eur-lex.europa.eu" or host.endswith(".eur-lex.europa.eu"):
+        return "eurlex", f"{host} is EUR-Lex"
+    look = spider_for(url, delay=0.0 if _is_private(host) else 1.0)
+    return look.spider, "".join(sign for sign in " ".join(look.why.split()) if sign.isprintable())
+
+
+def _is_private(host: str) -> bool:
+    """Say whether a site is one of this machine or network: a crawl reaches it only where that is allowed."""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local"))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40] or "mine"

@@ -1,0 +1,136 @@
+"""What the commands show on a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from evals.reporting.data import ReportData
+from evals.reporting.display import MISSING, listed, several
+from evals.reporting.terminal import ROWS, leaderboard_table
+from evals.study.known_studies import KnownStudy
+from orchestration.driver import RunReport, StageReport
+from orchestration.terminal.speaking import console, text, width
+from warehouse.inference import models
+from warehouse.paths import Home
+
+FAILURES = 5  # reasons of a stage that are shown
+ABOVE = 6  # lines of a terminal that are left to what stands around a leaderboard
+LEAST = 5  # cells that are shown however low the terminal is
+
+
+def show_leaderboard(data: ReportData) -> None:
+    """Print the leaderboard and then the headline to standard output, as many cells as the screen holds."""
+    out = console(width=width())
+    height = shutil.get_terminal_size((100, 0)).lines if out.is_terminal else 0
+    rows = ROWS
+    board = leaderboard_table(data, out.width, rows)
+    while height and rows > LEAST and len(out.render_lines(board)) > height - ABOVE:
+        rows -= 1
+        board = leaderboard_table(data, out.width, rows)
+    out.print(board)
+
+
+def stage_lines(stage: StageReport, place: str) -> list[Text]:
+    """Return what is to be said of a stage that is finished: a line with its counts, then its sentences.
+
+    >>> report = StageReport("chunks", 4, fresh=3, built=1, seconds=2.0)
+    >>> [str(line) for line in stage_lines(report, "stage 3 of 9")]
+    ['stage 3 of 9  chunks        1 computed · 3 up to date · 2.0 s']
+    """
+    counts = {
+        "computed": stage.built,
+        "reused": stage.reused,
+        "failed": len(stage.failed),
+        "left out": len(stage.left_out),
+        "up to date": stage.fresh,
+    }
+    said = " · ".join(f"{n:,} {name}" for name, n in counts.items() if n)
+    first = text(f"{place}  {stage.stage:<12}  {said or 'nothing to do'} · {stage.seconds:.1f} s")
+    if stage.failed or stage.left_out:
+        first.stylize("red")
+    return [first, *(text(f"  {line}") for line in stage.told), *map(text, failure_lines(stage))]
+
+
+def failure_lines(stage: StageReport) -> list[str]:
+    """Return the reasons of a stage's failures, and the roots of what was left out, each once.
+
+    >>> keys = ["s.a.bm25", "s.b.bm25"]
+    >>> failure_lines(StageReport("answers", 2, failed={key: f"answers of {key}: no key" for key in keys}))
+    ['  failed, 2 of 2: answers of …: no key (s.a.bm25 and s.b.bm25)']
+    """
+    lines = []
+    for what, reasons in (("failed", stage.failed), ("left out", stage.left_out)):
+        grouped = by_reason(reasons)
+        for reason, keys in list(grouped.items())[:FAILURES]:
+            lines.append(f"  {what}, {len(keys)} of {stage.keys}: {reason} ({listed(keys)})")
+        rest = len(grouped) - FAILURES
+        if rest > 0:
+            left = sum(len(keys) for keys in list(grouped.values())[FAILURES:])
+            lines.append(f"  {what}, {left} of {stage.keys}: for {several(rest, 'other reason')}")
+    return lines
+
+
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return reason -> the keys that it was given for, the most frequent first; a key's own name is left out.
+
+    >>> by_reason({"a": "no key", "b": "chunks of b: gone", "c": "chunks of c: gone"})
+    {'chunks of …: gone': ['b', 'c'], 'no key': ['a']}
+    """
+    grouped: dict[str, list[str]] = {}
+    for key, reason in reasons.items():
+        unnamed = re.sub(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", "…", reason)
+        grouped.setdefault(unnamed, []).append(key)
+    # A key that stays alone keeps its name in its reason.
+    named = {reasons[keys[0]] if len(keys) == 1 else reason: keys for reason, keys in grouped.items()}
+    return dict(sorted(named.items(), key=lambda item: -len(item[1])))
+
+
+def show_end(report: RunReport) -> None:
+    """Print to stderr how long a walk took."""
+    idle = "; nothing was to be done" if report.ok and report.unchanged else ""
+    console(stderr=True).print(text(f"{report.seconds:.1f} s in all{idle}\n"))
+
+
+def failure_notes(report: RunReport) -> tuple[str, ...]:
+    """Return a sentence for each reason for which something failed in a stage, for the report."""
+    notes = []
+    for stage in report.stages:
+        for reason, keys in list(by_reason(stage.failed).items())[:FAILURES]:
+            notes.append(
+                f"{len(keys)} of {stage.keys} {stage.stage} failed, first {keys[0]}: {reason.splitlines()[0]}"
+            )
+        if stage.left_out:
+            notes.append(
+                f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
+            )
+    return tuple(notes)
+
+
+def show_models(home: Home) -> None:
+    """Print the registry to standard output."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("name", "kind", "MB", "licence", "here", "hub id"):
+        table.add_column(name)
+    for model in models.known():
+        here = "yes" if all((home.models / model.name / path).is_file() for path in model.files) else "no"
+        hub = model.hub_id or "not there"
+        table.add_row(model.name, model.kind, f"{model.size / 1e6:.0f}", model.licence, here, hub)
+    console(width=width()).print(table)
+
+
+def show_studies(studies: Sequence[KnownStudy]) -> None:
+    """Print a line a study to standard output."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name, right in (("study", False), ("cells", True), ("run at", False), ("file", False)):
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for one in studies:
+        at = one.run_at.astimezone().strftime("%Y-%m-%d %H:%M") if one.run_at else "not run yet"
+        cells = MISSING if one.cells is None else f"{one.cells:,}"
+        file = str(one.path) if one.path else "its file is known no longer"
+        table.add_row(text(one.name), cells, at, text(one.wrong or file))
+    console(width=width()).print(table)

@@ -1,0 +1,101 @@
+"""One question on a terminal: its gold, and what each ranking and cell made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from evals.reporting.display import number, several, trimmed
+from evals.reporting.question_rows import Answered, Found, Hit, QuestionRows
+from orchestration.terminal.speaking import console, text, width
+
+HITS = 5  # passages of a ranking that are shown
+TEXT = 400  # characters of the question and its true answer
+QUOTE = 140  # characters of a piece of evidence
+PASSAGE = 120  # characters of a passage, as far as the line has room
+
+
+def show_question(rows: QuestionRows) -> None:
+    """Print what is stored of a question to standard output."""
+    out = console(width=width())
+    for line in [*_head(rows.question), *(line for found in rows.found for line in _found(found))]:
+        out.print(line)
+
+
+def _head(question: dict[str, Any]) -> Iterator[Text]:
+    kind = question["type"] if question["answerable"] else f"{question['type']}, unanswerable"
+    yield text(f"{question['question_id']}  ({question['question_set']}, {kind})", "bold")
+    for said in question["conversation"] or ():
+        yield text(f"  said before: {trimmed(said, TEXT)}", "dim")
+    yield text(f"  {trimmed(question['question'], TEXT)}")
+    yield text(f"  true answer: {trimmed(question['ground_truth'], TEXT) or 'none was given'}")
+    if question["time_from"] or question["time_to"]:
+        yield text(f"  about: {question['time_from'] or '…'} to {question['time_to'] or '…'}")
+    pieces = question["evidence"] or []
+    for place, piece in enumerate(pieces, start=1):
+        what = f"“{trimmed(piece['quote'], QUOTE)}”" if piece["quote"] else "the whole document"
+        state = f" – not found: {piece['reason']}" if piece["reason"] else ""
+        yield text(f"  evidence {place}, grade {piece['grade']}: {piece['url']}: {what}{state}")
+    if not pieces:
+        yield text("  without evidence: retrieval metrics do not apply to it")
+
+
+def _found(found: Found) -> Iterator[Text]:
+    yield text("")
+    yield text(found.ranking.partition(".")[2].replace(".", " · "), "bold")
+    if found.status is None:
+        yield text("  was not run", "red")
+    elif found.status != "ok":
+        yield text(f"  {found.status}: {found.reason or 'no reason given'}", "red")
+    for hit in found.hits[:HITS]:
+        yield _hit(hit)
+    later = next((hit for hit in found.hits[HITS:] if hit.gold), None)
+    if later is not None:
+        yield _hit(later)
+    if len(found.hits) > HITS:
+        yield text(f"  {several(len(found.hits), 'passage')} in all", "dim")
+    for loss in found.losses:
+        yield text(
+            f"  evidence {loss['evidence'] + 1}: {_fate(loss)}", "yellow" if loss["lost_at"] else "green"
+        )
+    for cell in found.cells:
+        yield from _answered(cell)
+
+
+def _hit(hit: Hit) -> Text:
+    passage = (
+        "no longer in the documents" if hit.text is None else trimmed(" ".join(hit.text.split()), PASSAGE)
+    )
+    mark = "✓" if hit.gold else " "
+    score = number(hit.score)
+    line = text(f"  {hit.rank:>3} {mark} {score:>7}  {hit.url} [{hit.start}–{hit.end}]: {passage}")
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _fate(loss: dict[str, Any]) -> str:
+    if loss["lost_at"] is None:
+        return (
+            f"held by the first {several(loss['found_at'], 'passage')}" if loss["found_at"] else "delivered"
+        )
+    step = f" ({loss['step']})" if loss["step"] else ""
+    return f"lost at {loss['lost_at']}{step}"
+
+
+def _answered(one: Answered) -> Iterator[Text]:
+    name = one.cell.generator
+    if one.answer is not None:
+        answer = one.answer
+        said = trimmed(answer["answer"], TEXT) if answer["answer"] else ""
+        why = "" if answer["status"] == "ok" else f"[{answer['status']}] {answer['reason'] or ''} "
+        yield text(f"  {name} answers: {why}{said}".rstrip())
+    scores = ", ".join(_score(row) for row in one.scores)
+    yield text(f"  scores of {name}: {scores or 'it was not asked this question'}", "dim")
+
+
+def _score(row: dict[str, Any]) -> str:
+    if row["status"] != "ok":
+        return f"{row['metric']} {row['status']} ({row['reason'] or 'no reason given'})"
+    return f"{row['metric']} {number(row['value'])}"

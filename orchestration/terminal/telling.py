@@ -1,0 +1,74 @@
+"""What came of a crawl and of its documents, in sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from assets.engine.stage import Outcome
+
+MOST = 10  # dropped pages that are told by name, and reasons
+
+
+def told(stage: str, outcome: Outcome) -> list[str]:
+    """Return what is to be said of a key that was computed; nothing for stages that speak for themselves."""
+    if outcome.artifact is None or not outcome.computed:
+        return []
+    if stage == "pages":
+        return [crawl_sentence(outcome.key, outcome.artifact.meta.get("crawl") or {})]
+    if stage == "documents":
+        return document_sentences(outcome.key, outcome.artifact.meta)
+    return []
+
+
+def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
+    """Say how a crawl ended and what it found, by its row (`schemas.CRAWLS`, `followed`, `unmet`).
+
+    >>> row = {"outcome": "limit: 9 pages", "new": 8, "followed": 2, "failed": '{"timeout": 1}'}
+    >>> crawl_sentence("news", row)
+    'crawl of news: cut off by its limit of 9 pages; 8 new, 2 read but not stored, 1 failed (1 timeout)'
+    >>> row = {"outcome": "finished", "followed": 3, "failed": '{"read, not stored: why": 2}'}
+    >>> crawl_sentence("blog", row)
+    'crawl of blog: finished; 1 read but not stored, 2 failed (2 read, not stored: why)'
+    """
+    failed: dict[str, int] = json.loads(crawl.get("failed") or "{}")
+    counts = [(crawl.get(name) or 0, name) for name in ("new", "changed", "unchanged", "gone")]
+    # Those that are not stored for a reason of their own are told with it.
+    told_apart = sum(count for reason, count in failed.items() if reason.startswith("read, not stored"))
+    counts.append((max(0, (crawl.get("followed") or 0) - told_apart), "read but not stored"))
+    counts.append((crawl.get("unmet") or 0, "not met again (they stay stored)"))
+    parts = [f"{count:,} {name}" for count, name in counts if count]
+    if failed:
+        parts.append(f"{sum(failed.values()):,} failed ({_by_reason(failed)})")
+    return (
+        f"crawl of {source}: {_ending(str(crawl.get('outcome')))}; {', '.join(parts) or 'nothing was found'}"
+    )
+
+
+def _ending(outcome: str) -> str:
+    kind, _, bound = outcome.partition("limit: ")
+    return f"cut off by its limit of {bound}" if bound and not kind else outcome
+
+
+def document_sentences(source: str, meta: Mapping[str, Any]) -> list[str]:
+    """Say how many documents there are of a source, and which pages gave none and why."""
+    dropped = int(meta.get("dropped") or 0)
+    first = f"documents of {source}: {meta.get('documents') or 0:,}"
+    if not dropped:
+        return [first]
+    reasons = _by_reason(meta.get("dropped_by_reason") or {})
+    named = [f"  dropped {url}: {reason}" for url, reason in (meta.get("dropped_first") or ())[:MOST]]
+    more = (
+        [f"  … and {dropped - len(named):,} more, in dropped.parquet"]
+        if named and dropped > len(named)
+        else []
+    )
+    return [f"{first}; {dropped:,} pages gave none ({reasons})", *named, *more]
+
+
+def _by_reason(counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    shown = [f"{count:,} {reason}" for reason, count in ordered[:MOST]]
+    others = sum(count for _, count in ordered[MOST:])
+    return ", ".join([*shown, *([f"{others:,} others"] if others else [])])

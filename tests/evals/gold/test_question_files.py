@@ -1,0 +1,298 @@
+"""Question files and BEIR folders: what is read, and every mistake with its line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.gold.question_files import read_beir, read_sets, read_yaml
+from evals.study.grid import read_questions_of
+from evals.study.study_file import read_study
+from tests.fakes.tiny import QUESTIONS, write_study
+from warehouse.errors import InputError
+
+HEAD = "question_set: set\nlanguage: de\nquestions:\n"
+
+
+def written(folder: Path, questions: str, head: str = HEAD) -> Path:
+    path = folder / "set.questions.yaml"
+    path.write_text(head + questions, encoding="utf-8")
+    return path
+
+
+def findings(path: Path) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read_yaml(path)
+    return [finding.replace(f"{path.parent}/", "") for finding in caught.value.findings]
+
+
+def test_a_question_with_all_of_its_parts(tmp_path: Path) -> None:
+    (row,) = read_yaml(
+        written(
+            tmp_path,
+            "- id: a.1\n  type: yes_no\n  question: Fährt sie?\n  ground_truth: Ja.\n  needs: any\n"
+            "  time_frame: {from: 2024-01-01, to: 2024-12-31}\n"
+            "  asked_at: 2024-06-01\n  conversation: ['Which one?', The ferry.]\n"
+            "  evidence:\n  - {url: 'https://x', quote: um zwölf, grade: 3}\n  - {url: 'https://y'}\n",
+        )
+    )
+    assert row == {
+        "question_id": "a.1",
+        "question_set": "set",
+        "type": "yes_no",
+        "language": "de",
+        "question": "Fährt sie?",
+        "ground_truth": "Ja.",
+        "answerable": True,
+        "needs": "any",
+        "gold": "spans",
+        "time_from": "2024-01-01",
+        "time_to": "2024-12-31",
+        "asked_at": "2024-06-01",
+        "conversation": ["Which one?", "The ferry."],
+        "evidence": [
+            {"url": "https://x", "source": None, "quote": "um zwölf", "grade": 3},
+            {"url": "https://y", "source": None, "quote": None, "grade": 1},
+        ],
+    }
+
+
+def test_a_file_says_when_its_questions_are_asked_unless_they_do(tmp_path: Path) -> None:
+    head = HEAD.replace("questions:", "asked_at: 2024-06-01\nquestions:")
+    questions = (
+        "- {id: a, question: Was, ground_truth: x}\n"
+        "- {id: b, question: Was, ground_truth: x, asked_at: 2023-12-31}\n"
+    )
+    rows = read_yaml(written(tmp_path, questions, head))
+    assert [row["asked_at"] for row in rows] == ["2024-06-01", "2023-12-31"]
+    (bare,) = read_yaml(written(tmp_path, "- {id: a, question: Was, ground_truth: x}\n"))
+    assert (bare["asked_at"], bare["conversation"]) == (None, [])
+
+
+def test_an_unanswerable_question_has_the_refusal_as_its_truth(tmp_path: Path) -> None:
+    (row,) = read_yaml(written(tmp_path, "- {id: a, question: Wer war es, answerable: false}\n"))
+    assert (row["answerable"], row["gold"], row["evidence"]) == (False, "none", [])
+    assert row["ground_truth"] == "Die Dokumente sagen dazu nichts."
+
+
+def test_evidence_without_a_quote_is_a_gold_of_documents(tmp_path: Path) -> None:
+    (row,) = read_yaml(written(tmp_path, "- {id: a, question: Was ist es, evidence: [{url: 'https://x'}]}\n"))
+    assert row["gold"] == "documents"
+
+
+MISTAKES = [
+    ("- {id: a b, question: Was, ground_truth: x}", 4, "questions item 1.id: must match"),
+    ("- {question: Was, ground_truth: x}", 4, "`questions item 1.id` is missing"),
+    (
+        "- {id: a, question: Was, ground_thruth: x}",
+        4,
+        "unknown key `ground_thruth`; did you mean `ground_truth`?",
+    ),
+    (
+        "- {id: a, question: W, ground_truth: x}",
+        4,
+        "questions item 1.question: must have at least 3 characters",
+    ),
+    ("- {id: a, question: Was}", 4, "an answerable question needs evidence or a ground_truth"),
+    (
+        "- {id: a, question: Was, answerable: false, evidence: [{url: u}]}",
+        4,
+        "a question with evidence is answerable",
+    ),
+    (
+        "- id: a\n  question: Was?\n  evidence:\n  - quote: abc\n",
+        7,
+        "`questions item 1.evidence item 1.url` is missing",
+    ),
+    (
+        "- id: a\n  question: Was?\n  evidence:\n  - url: u\n    grade: 0\n",
+        8,
+        "grade: must be at least 1, not 0",
+    ),
+    (
+        "- id: a\n  question: Was?\n  evidence:\n  - url: u\n    qoute: abc\n",
+        8,
+        "unknown key `qoute`; did you mean `quote`?",
+    ),
+    (
+        "- {id: a, question: Was, ground_truth: x, asked_at: gestern}",
+        4,
+        "asked_at: must be a date, as in 2024-05-31, not 'gestern'",
+    ),
+    (
+        "- {id: a, question: Was, ground_truth: x, conversation: Hallo}",
+        4,
+        "conversation: must be a list, as in [a, b]",
+    ),
+    ("- {id: a, question: Was, ground_truth: x, type: hard}", 4, "type: must be 'normal', 'yes_no',"),
+    (
+        "- {id: a, question: Was, ground_truth: x, needs: some}",
+        4,
+        "needs: must be 'all' or 'any', not 'some'",
+    ),
+    (
+        "- id: a\n  question: Was?\n  ground_truth: x\n  time_frame: {from: 2024-13-01}",
+        7,
+        "time_frame.from: must be a date, as in 2024-05-31, not '2024-13-01'",
+    ),
+    (
+        "- id: a\n  question: Was?\n  ground_truth: x\n  time_frame: {form: 2024-01-01}",
+        7,
+        "unknown key `form`; did you mean `from`?",
+    ),
+    ("[]", 4, "questions: needs at least 1, has 0"),
+    ("Was?", 4, "questions: must be a list"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "told"), MISTAKES, ids=lambda value: str(value)[:40])
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+    head = HEAD.rstrip() + "\n" if text.startswith("-") else HEAD
+    (found,) = findings(written(tmp_path, text if text.startswith("-") else f"  {text}", head))
+    assert told in found
+    place = found.split(": ")[0]
+    # A list that is written on the line after its key is told of at the key.
+    assert place in {f"set.questions.yaml:{line}", f"set.questions.yaml:{line - 1}"}
+
+
+def test_all_mistakes_of_a_file_are_told(tmp_path: Path) -> None:
+    found = findings(written(tmp_path, "- {id: a, question: Was}\n- {id: b, quest: Was}\n- {id: c d}\n"))
+    assert [finding.split(": ")[0] for finding in found] == [
+        f"set.questions.yaml:{line}" for line in (4, 5, 5, 6, 6)
+    ]
+
+
+def test_doubled_ids_are_told_all_at_once(tmp_path: Path) -> None:
+    one = "- {{id: {}, question: Was, ground_truth: x}}\n"
+    found = findings(written(tmp_path, "".join(one.format(name) for name in "abaab")))
+    assert found == [
+        "set.questions.yaml:6: a second question with the id a",
+        "set.questions.yaml:7: a second question with the id a",
+        "set.questions.yaml:8: a second question with the id b",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "plain\n"])
+def test_what_is_no_question_file(tmp_path: Path, text: str) -> None:
+    (found,) = findings(written(tmp_path, "", text))
+    assert found.startswith("set.questions.yaml:1: a question file is a mapping with the keys question_set")
+
+
+def test_one_id_in_two_sets_of_a_study_is_refused(tmp_path: Path) -> None:
+    second = "- file: ferry.questions.yaml\n  - file: more.questions.yaml"
+    path = write_study(tmp_path, {"- file: ferry.questions.yaml": second})
+    (tmp_path / "more.questions.yaml").write_text(QUESTIONS.replace("id: noon", "id: night"))
+    with pytest.raises(InputError) as caught:
+        read_questions_of(read_study(path))
+    assert "the question id tickets stands in" in str(caught.value)
+    (tmp_path / "more.questions.yaml").write_text(HEAD + "- {id: z, question: Was, ground_truth: x}\n")
+    assert len(read_questions_of(read_study(path))) == 4
+
+
+def test_the_mistakes_of_several_files_are_told_together(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text("question_set: s\nquestions: []\n")
+    with pytest.raises(InputError) as caught:
+        read_sets(
+            [(tmp_path / "a.yaml", None, "a"), (tmp_path / "b.yaml", None, "b"), (tmp_path, "test", "c")]
+        )
+    assert len(caught.value.findings) == 3
+
+
+# --- BEIR ---------------------------------------------------------------------------------------------
+
+
+def beir(folder: Path, qrels: str, queries: list[Any] | None = None) -> Path:
+    (folder / "qrels").mkdir(exist_ok=True)
+    (folder / "qrels" / "test.tsv").write_text(qrels, encoding="utf-8")
+    rows = [{"_id": "q1", "text": "Eins?"}, {"_id": "q2", "text": "Zwei?"}] if queries is None else queries
+    lines = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+    (folder / "queries.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+GOOD = {
+    "with a header": "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t1\nq2\td9\t0\n",
+    "without a header": "q1\td1\t2\nq1\td2\t1\nq2\td9\t0\n",
+    "trec": "q1\t0\td1\t2\nq1\t0\td2\t1\nq2\t0\td9\t0\n",
+    "trec with a header": "query\titer\tdoc\trel\nq1\t0\td1\t2\nq1\t0\td2\t1\nq2\t0\td9\t0\n",
+    "with blank lines and CRLF": "query-id\tcorpus-id\tscore\r\nq1\td1\t2\r\n\r\nq1\td2\t1\r\nq2\td9\t0\r\n",
+    "with negative grades": "q1\td1\t2\nq1\td2\t1\nq2\td9\t-2\n",
+}
+
+
+@pytest.mark.parametrize("qrels", GOOD.values(), ids=GOOD)
+def test_qrels(tmp_path: Path, qrels: str) -> None:
+    (row,) = read_beir(beir(tmp_path, qrels), "test", "small")
+    assert (row["question_id"], row["question_set"], row["question"]) == ("q1", "small", "Eins?")
+    assert (row["gold"], row["needs"], row["answerable"]) == ("documents", "all", True)
+    assert row["evidence"] == [{"url": "beir:d1", "grade": 2}, {"url": "beir:d2", "grade": 1}]
+
+
+def test_queries_may_be_packed_and_hold_line_separators(tmp_path: Path) -> None:
+    folder = beir(tmp_path, "q1\td1\t1\n", [{"_id": "q1", "text": "Eins\u2028und\u0085zwei?"}])
+    plain = folder / "queries.jsonl"
+    (folder / "queries.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    (row,) = read_beir(folder, "test", "small")
+    assert row["question"] == "Eins\u2028und\u0085zwei?"
+
+
+@pytest.mark.parametrize(
+    ("qrels", "queries", "told"),
+    [
+        ("q1\td1\n", None, "test.tsv: no document is graded above 0"),
+        ("q1\td1\t1\nq1\t1\n", None, "test.tsv:2: expected query, document and grade"),
+        ("q1\td1\t1\nq1 d2 1\n", None, "test.tsv:2: expected query, document and grade"),
+        ("q1\td1\t1\nq1\td2\tgood\n", None, "test.tsv:2: expected query, document and grade"),
+        ("q3\td1\t1\nq4\td1\t1\n", None, "the query q3 (and 1 others) is not in the folder's queries.jsonl"),
+        ("q1\td1\t0\n", None, "no document is graded above 0, so there is nothing to ask"),
+        ("q1\td1\t1\n", [{"_id": "q1", "text": "x"}, "{broken"], "queries.jsonl:2: expected a JSON object"),
+        ("q1\td1\t1\n", [{"id": "q1", "text": "x"}], "queries.jsonl:1: expected a JSON object with"),
+        ("q1\td1\t1\n", ["[1, 2]"], "queries.jsonl:1: expected a JSON object with"),
+        ("q1\td1\t1\n", [{"_id": "q1", "text": None}], "queries.jsonl:1: expected a JSON object with"),
+        ("q1\td1\t1\n", ["[" * 100_000], "queries.jsonl:1: expected a JSON object with"),
+        ("q1\td1\t1\nq1\td2\t--5\n", None, "test.tsv:2: expected query, document and grade"),
+        ("q1\td1\t1\nq1\td2\t" + "9" * 5_000, None, "test.tsv:2: expected query, document and grade"),
+    ],
+)
+def test_a_mistake_in_a_beir_folder(tmp_path: Path, qrels: str, queries: list[Any] | None, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_beir(beir(tmp_path, qrels, queries), "test", "small")
+    assert told in str(caught.value)
+
+
+def test_what_a_beir_folder_lacks(tmp_path: Path) -> None:
+    folder = beir(tmp_path, "q1\td1\t1\n")
+    with pytest.raises(InputError, match=r"dev\.tsv: there is no such split; there are: test"):
+        read_beir(folder, "dev", "small")
+    (folder / "queries.jsonl").unlink()
+    with pytest.raises(InputError, match=r"there is no queries\.jsonl"):
+        read_beir(folder, "test", "small")
+    (folder / "queries.jsonl.gz").write_bytes(b"\x1f\x8b torn")
+    with pytest.raises(InputError, match=r"queries\.jsonl\.gz: not a whole gzip file"):
+        read_beir(folder, "test", "small")
+    (folder / "queries.jsonl").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(InputError, match=r"queries\.jsonl: not UTF-8 text"):
+        read_beir(folder, "test", "small")
+
+
+@pytest.mark.parametrize("name", ["queries.jsonl", "queries.jsonl.gz", "qrels/test.tsv"])
+def test_a_beir_file_that_never_ends_is_refused(tmp_path: Path, name: str) -> None:
+    folder = beir(tmp_path, "q1\td1\t1\n")
+    (folder / "queries.jsonl").rename(folder / "kept.jsonl") if name.endswith(".gz") else None
+    path = folder / name
+    path.unlink(missing_ok=True)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(bytes(5_000_000)))  # one line that would be gigabytes as easily
+        told = "longer than"
+    else:
+        os.mkfifo(path)
+        told = "no such split|no regular file|there is no queries"
+    with pytest.raises(InputError, match=told):
+        read_beir(folder, "test", "small")

@@ -1,0 +1,164 @@
+"""One question asked of one retriever: what it took, what it found, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evals.retrieving import RetrieverRecipe
+from evals.retrieving.clock import Clock, Spent
+from evals.retrieving.contract import Memory, Query, Ranking, RetrievalContext
+from evals.retrieving.index import OpenIndex
+from evals.retrieving.queries import QueryVector
+from evals.retrieving.running import QueryRunner, warm_up
+from tests.fakes.indexing import build_index, vector_of
+
+TEXTS = ("ferry at noon", "tickets here", "lamp at dusk", "crane of 1901")
+BOTH = {"fuse": {"of": [{"bm25": {}}, {"dense": {}}]}}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    return build_index(tmp_path_factory.mktemp("index"), TEXTS)
+
+
+def question(text: str, name: str = "q") -> dict[str, Any]:
+    return {"question_id": name, "question": text}
+
+
+def by(rank: Callable[[Query, OpenIndex], Ranking]) -> Any:
+    """Return what stands for a study's retriever."""
+    return SimpleNamespace(ranked=rank)
+
+
+class Hands:
+    """A clock that moves when it is told."""
+
+    def __init__(self) -> None:
+        self.wall = self.waited = 0.0
+
+    def clock(self) -> Clock:
+        return Clock(wall=lambda: self.wall, waited=lambda: self.waited)
+
+    def move(self, seconds: float, waited: float = 0.0) -> None:
+        self.wall += seconds
+        self.waited += waited
+
+
+def runner(recipe: Any, index: OpenIndex, hands: Hands, **vectors: QueryVector) -> QueryRunner:
+    return QueryRunner(
+        recipe, index, vectors, RetrievalContext(memory=Memory(), clock=hands.clock()), depth=2
+    )
+
+
+def test_a_latency_is_that_of_embedding_and_ranking(index: OpenIndex) -> None:
+    hands = Hands()
+
+    def rank(query: Query, _: OpenIndex) -> Ranking:
+        hands.move(2.0, waited=0.25)
+        query.context.clock.add(Spent(1.0))  # what an arm had taken that came from memory
+        return Ranking(np.array([2]), np.array([0.5]))
+
+    one = runner(by(rank), index, hands, when=QueryVector(vector_of("when"), Spent(4.0, 0.25)))
+    found = one.ask(question("when"))
+    assert found.spent == Spent(7.0, 0.5)
+    assert (found.ranked["status"], found.ranked["seconds"], found.ranked["n_hits"]) == ("ok", 7.0, 1)
+    assert found.hits == [
+        {
+            **{"question_id": "q", "rank": 1, "chunk_id": "c002", "doc_id": "d001"},
+            **{"start": 0, "end": 12, "score": 0.5},
+        }
+    ]
+
+
+@pytest.mark.parametrize("scores", [[np.nan], [np.inf], [1.0, np.nan]])
+def test_a_score_that_is_no_number_fails_its_question_alone(scores: list[float], index: OpenIndex) -> None:
+    def rank(query: Query, _: OpenIndex) -> Ranking:
+        found = scores if query.text == "bad" else [1.0]
+        return Ranking(np.arange(len(found)), np.array(found))
+
+    one = runner(by(rank), index, Hands())
+    bad, good = one.ask(question("bad")), one.ask(question("good"))
+    assert (bad.ranked["status"], bad.ranked["seconds"], bad.hits, bad.spent) == ("error", None, [], None)
+    assert "no finite number" in bad.ranked["reason"]
+    assert good.ranked["status"] == "ok"
+
+
+def test_a_question_that_was_not_embedded_says_why(index: OpenIndex) -> None:
+    refused = QueryVector(None, refused="longer than the 256 tokens that it reads")
+    recipe = RetrieverRecipe.model_validate(BOTH)
+    found = QueryRunner(recipe, index, {"endless": refused}, RetrievalContext(), depth=2).ask(
+        question("endless")
+    )
+    assert found.ranked["status"] == "error"
+    assert found.ranked["reason"] == "InputError: longer than the 256 tokens that it reads"
+
+
+def test_a_combination_takes_as_long_as_its_arms_whichever_was_asked_first(index: OpenIndex) -> None:
+    hands = Hands()
+    context = RetrievalContext(memory=Memory(), clock=hands.clock(), embed=None)
+    vectors = {"ferry": QueryVector(vector_of("ferry"), Spent(1.0))}
+
+    def slow(recipe: Any) -> Any:
+        """Let every arm that really ranks take two seconds."""
+        original = type(recipe.recipe).rank
+
+        def rank(self: Any, query: Query, index: OpenIndex) -> Ranking:
+            hands.move(2.0)
+            return original(self, query, index)
+
+        return rank
+
+    alone = {name: RetrieverRecipe.model_validate({name: {}}) for name in ("bm25", "dense")}
+    with pytest.MonkeyPatch.context() as patched:
+        for recipe in alone.values():
+            patched.setattr(type(recipe.recipe), "rank", slow(recipe))
+        asked = [
+            QueryRunner(recipe, index, vectors, context, 2).ask(question("ferry")).spent
+            for recipe in (
+                RetrieverRecipe.model_validate({"fuse": {"of": [alone["bm25"].model_dump(), {"dense": {}}]}}),
+                alone["dense"],
+                RetrieverRecipe.model_validate({"fuse": {"of": [{"dense": {}}, {"bm25": {}}], "k": 3}}),
+            )
+        ]
+    assert asked == [Spent(5.0), Spent(3.0), Spent(5.0)]
+    assert hands.wall == 4.0, "each arm ranked once"
+
+
+def test_a_passage_that_several_chunks_deliver_is_one_hit(tmp_path: Path) -> None:
+    contexts = {"context_start": [0, 0, 0, 1000], "context_end": [13, 13, 12, 1013]}
+    columns = {**contexts, "doc_id": ["a", "a", "b", "b"]}
+    shared = build_index(tmp_path, TEXTS, columns=columns)
+    ranking = Ranking(np.array([1, 2, 0, 3]), np.array([4.0, 3.0, 2.0, 1.0]))
+    found = runner(by(lambda *_: ranking), shared, Hands()).ask(question("?"))
+    assert [(hit["rank"], hit["chunk_id"], hit["score"]) for hit in found.hits] == [
+        (1, "c001", 4.0),
+        (2, "c002", 3.0),
+        (3, "c003", 1.0),
+    ]
+    assert found.ranked["n_hits"] == 3
+
+
+def test_the_clock_runs_for_no_question_before_one_has_found_something(index: OpenIndex) -> None:
+    asked: list[str] = []
+
+    def rank(query: Query, _: OpenIndex) -> Ranking:
+        asked.append(query.text)
+        assert query.context.memory is None, "what is made at first use is remembered as no arm's time"
+        rows = np.arange(int(query.text == "third"))
+        return Ranking(rows, np.ones(len(rows)))
+
+    questions = pl.DataFrame([question(text) for text in ("first", "second", "third", "fourth")])
+    one = runner(by(rank), index, Hands())
+    warm_up(one, questions)
+    assert asked == ["first", "second", "third"]
+    asked.clear()
+    warm_up(replace(one, vectors={}), pl.DataFrame([question(str(n)) for n in range(99)]))
+    assert len(asked) == 10, "and not without end"

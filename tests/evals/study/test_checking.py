@@ -1,0 +1,154 @@
+"""`assay check` looks: every mistake at once, and what a run would only find out at its cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.study.checking import check_study, lost_evidence, unreachable_models
+from evals.study.study_file import read_study
+from tests.evals.conftest import MakeBench
+from warehouse.errors import InputError
+from warehouse.paths import Home
+
+QUESTIONS = """\
+question_set: town
+questions:
+  - id: q1
+    question: What does a mooring cost?
+    evidence: [{url: harbour.txt, quote: twelve pounds a night}]
+"""
+STUDY = """\
+study: town
+sources:
+  texts: {reader: folder, path: texts}
+corpus: {name: town, sources: [texts]}
+chunkings:
+  t16: {tokens: {size: 16, overlap: 4}}
+embedders:
+  minilm: {model: all-MiniLM-L6-v2}
+retrievers:
+  words: {bm25: {k: 5}}
+generators:
+  quote: {extractive: {}}
+questions: [{file: town.questions.yaml}]
+metrics: [ndcg@10]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "MISTRAL_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "harbour.txt").write_text("A mooring costs twelve pounds a night.")
+    (tmp_path / "town.questions.yaml").write_text(QUESTIONS)
+    (tmp_path / "town.yaml").write_text(STUDY)
+    return tmp_path / "town.yaml"
+
+
+def edit(path: Path, *changes: tuple[str, str]) -> Path:
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+def findings(path: Path, tmp_path: Path) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        check_study(path, Home(tmp_path / "var"))
+    return [text.replace(f"{path.parent}/", "") for text in caught.value.findings]
+
+
+def test_a_good_study_has_nothing_to_say(path: Path, tmp_path: Path) -> None:
+    found = check_study(path, Home(tmp_path / "var"))
+    assert (found.study.study, found.questions, found.warnings) == ("town", 1, [])
+    assert not (tmp_path / "var").exists()  # nothing is run, and nothing made
+
+
+def test_mistakes_of_study_questions_and_models_come_together(path: Path, tmp_path: Path) -> None:
+    edit(
+        path,
+        ("size: 16", "size: -16"),
+        ("  quote: {extractive: {}}\n", "  quote: {extractive: {}}\n  a: {llm: {model: nonsense/foo}}\n"),
+        ("metrics: [ndcg@10]", "metrics: [foo@3]"),
+    )
+    edit(path.with_name("town.questions.yaml"), ("  - id: q1", "  - id: q 1"))
+    told = "\n".join(findings(path, tmp_path))
+    for place in ("town.yaml:6: ", "town.yaml:13: `nonsense/foo` names no provider", "town.yaml:15: "):
+        assert place in told
+    assert "town.questions.yaml:3: " in told
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("  quote: {extractive: {}}", "  a: {llm: {model: openai/gpt-4o-mini}}"), 12),
+        (("overlap: 4}}", "overlap: 4}, enrich: {model: mistral/mistral-small, summary: true}}"), 6),
+        (("path: texts}", "path: texts, date_by: {model: openai/gpt-4o-mini}}"), 3),
+        (
+            (
+                "  words: {bm25: {k: 5}}",
+                "  words:\n    - keywords: {by: llm, model: openai/gpt-4o-mini}\n    - bm25: {k: 5}",
+            ),
+            11,
+        ),
+        (("{model: all-MiniLM-L6-v2}", "{model: openai/text-embedding-3-small, api: {}}"), 8),
+    ],
+    ids=["generator", "enrichment", "dating", "understanding", "embedder"],
+)
+def test_a_key_that_is_not_set_is_named_with_its_line(
+    path: Path, tmp_path: Path, change: tuple[str, str], line: int
+) -> None:
+    (told,) = findings(edit(path, change), tmp_path)
+    assert told.startswith(f"town.yaml:{line}: no key for `")
+    assert "_API_KEY in the environment" in told
+    assert len(unreachable_models(read_study(path))) == 1
+
+
+def test_a_server_of_ones_own_needs_no_key(path: Path, tmp_path: Path) -> None:
+    own = (
+        "  a: {llm: {model: openai/mine, api_base: 'http://127.0.0.1:9/v1'}}\n"
+        "  b: {llm: {model: local/smollm2-135m-instruct}}"
+    )
+    assert check_study(edit(path, ("  quote: {extractive: {}}", own)), Home(tmp_path / "var")).warnings == []
+
+
+@pytest.mark.parametrize("reader", ["folder", "pdf", "jsonl", "html"])
+def test_a_folder_with_nothing_to_read_is_told(path: Path, tmp_path: Path, reader: str) -> None:
+    (tmp_path / "texts" / "harbour.txt").rename(tmp_path / "texts" / "harbour.xyz")
+    (told,) = findings(edit(path, ("reader: folder", f"reader: {reader}")), tmp_path)
+    assert told.startswith(f"town.yaml:3: the reader `{reader}` finds nothing to read in ")
+
+
+def test_a_folder_of_which_nothing_can_be_read_is_told_with_a_reason(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts" / "harbour.txt").rename(tmp_path / "texts" / "harbour.pdf")
+    (told,) = findings(edit(path, ("reader: folder", "reader: jsonl")), tmp_path)
+    assert "finds nothing to read" in told
+
+
+def test_evidence_that_is_not_in_the_documents_is_named(make_bench: MakeBench) -> None:
+    ferry = "url: 'https://x.example/ferry', quote:"
+    questions = (
+        "question_set: ferry\nquestions:\n"
+        f"  - {{id: there, question: When is it, evidence: [{{{ferry} leaves the harbour at noon}}]}}\n"
+        f"  - {{id: gone, question: When is it, evidence: [{{{ferry} it never sinks}}]}}\n"
+        "  - {id: nowhere, question: Where is it, evidence: [{url: 'https://x.example/moon'}]}\n"
+    )
+    bench = make_bench(questions=questions)
+    (told,) = lost_evidence(bench.study, bench.home)
+    assert "ferry.questions.yaml: 2 of 3 pieces of evidence are not in the documents: gone (" in told
+    assert "; nowhere (" in told
+    assert "there (" not in told
+
+
+def test_evidence_is_not_looked_for_where_there_are_no_documents(path: Path, tmp_path: Path) -> None:
+    edit(path.with_name("town.questions.yaml"), ("twelve", "thirteen"))
+    assert check_study(path, Home(tmp_path / "var")).warnings == []

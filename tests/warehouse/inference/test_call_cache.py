@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from warehouse.inference.call_cache import CallCache
+from warehouse.parquet import frame
+from warehouse.paths import Home
+from warehouse.schemas import CALLS
+
+RECORD: dict[str, Any] = {
+    "model": "openai/any",
+    "status": "ok",
+    "reason": None,
+    "request": "{}",
+    "response": '{"text": "Größe – 5 €"}',
+    "prompt_tokens": 11,
+    "completion_tokens": 7,
+    "seconds": 0.25,
+    "usd": None,
+    "created_at": "2026-11-21T10:00:00+00:00",
+    "text": "Größe – 5 €",
+}
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> CallCache:
+    return CallCache(Home(tmp_path))
+
+
+def test_what_is_put_is_got(cache: CallCache) -> None:
+    assert cache.get("abcdef") is None
+    cache.put("abcdef", RECORD)
+    assert cache.get("abcdef") == {**RECORD, "call_id": "abcdef"}
+    assert (cache.folder / "ab" / "abcdef.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b'{"call_id": "abcdef", "mod', b"[1]", b"\xff\xfe", b'{"call_id": "other"}']
+)
+def test_a_torn_file_counts_as_absent(cache: CallCache, content: bytes) -> None:
+    cache.put("abcdef", RECORD)
+    (cache.folder / "ab" / "abcdef.json").write_bytes(content)
+    assert cache.get("abcdef") is None
+
+
+def test_the_rows_are_a_frame_of_the_schema(cache: CallCache) -> None:
+    cache.put("b" * 20, RECORD)
+    cache.put("a" * 20, RECORD)
+    cache.put("c" * 20, RECORD)
+    (cache.folder / "cc" / f"{'c' * 20}.json").write_text('{"torn')
+    rows = list(cache.rows())
+    assert [row["call_id"] for row in rows] == ["a" * 20, "b" * 20]
+    table = frame(rows, CALLS)
+    assert table.columns == list(CALLS)
+    assert table["created_at"].to_list() == [datetime(2026, 11, 21, 10, tzinfo=UTC)] * 2
+    assert table["usd"].dtype == pl.Float64
+    assert table["usd"].null_count() == 2
+
+
+def test_a_value_that_json_does_not_know_is_refused_and_leaves_no_file(cache: CallCache) -> None:
+    with pytest.raises(ValueError, match="nan"):
+        cache.put("abcdef", {**RECORD, "seconds": float("nan")})
+    assert list(cache.rows()) == []
+
+
+def test_text_with_a_lone_surrogate_survives(cache: CallCache) -> None:
+    cache.put("abcdef", {**RECORD, "text": "a\ud800b"})
+    found = cache.get("abcdef")
+    assert found is not None
+    assert found["text"] == "a\ud800b"

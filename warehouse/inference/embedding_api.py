@@ -1,0 +1,166 @@
+"""Embeddings from a server, through LiteLLM: typed errors, retries, a budget, and what it cost.
+
+The rules for retries, addresses, keys and secrets are the gateway's own.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from time import sleep
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warehouse.errors import AssayError
+from warehouse.inference import call_failures
+from warehouse.inference.budget import Budget
+from warehouse.inference.model_servers import given, litellm, placeholder_key, server_of
+from warehouse.inference.redaction import one_line
+from warehouse.inference.replies import price
+from warehouse.schemas import Status
+
+Matrix = npt.NDArray[np.float32]
+
+
+_TOO_LONG = re.compile(r"maximum (?:context|input) length|context_length_exceeded", re.IGNORECASE)
+
+
+class EmbeddingError(AssayError):
+    """A request for embeddings failed; `status` says how, the message why, without secrets."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        self.status = status
+        self.reason = one_line(reason)
+        super().__init__(f"{status.value}: {self.reason}")
+
+
+class EmbeddingApi:
+    """One model on one server. Safe to use from many threads.
+
+    model: a LiteLLM name (`openai/text-embedding-3-small`)
+    base: any OpenAI-compatible server, with a model name that begins with `openai/`
+    dimensions: how many the server shall give; None: its own number
+    timeout: seconds that the server may stay silent
+    retries: further attempts after a rate limit or a server's passing failure
+    budget_usd: no request is sent once that much was spent; models without a known price do not count
+
+    prompt_tokens: of all requests so far
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base: str | None = None,
+        dimensions: int | None = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+        budget_usd: float | None = None,
+    ) -> None:
+        self.model = model
+        self.base = server_of(model, base)
+        self.dimensions = dimensions
+        self.timeout = timeout
+        self.retries = retries
+        self._budget = Budget(budget_usd)
+        self.prompt_tokens = 0
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of ``texts`` in their order, float32, shape (texts, dimensions), as they came.
+
+        Raises:
+            EmbeddingError: the request failed, or its answer does not hold a vector for each text, finite
+                and not all zeros.
+        """
+        response = self._paid(list(texts))
+        vectors = _vectors(response, len(texts))
+        if self.dimensions and vectors.shape[1] != self.dimensions:
+            raise EmbeddingError(
+                Status.PARSE_FAILED,
+                f"The server gave {vectors.shape[1]} dimensions where {self.dimensions} were asked for.",
+            )
+        usage = getattr(response, "usage", None)
+        with self._lock:
+            self.prompt_tokens += getattr(usage, "prompt_tokens", None) or 0
+        return vectors
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that the requests so far have cost, where the price is known."""
+        return self._budget.spent_usd
+
+    def _paid(self, texts: list[str]) -> Any:
+        """Send a request if the budget has room for it, and book what it cost."""
+        if not self._budget.open(self.model):
+            raise EmbeddingError(Status.OVER_BUDGET, self._budget.told)
+        response = None
+        try:
+            response = self._ask(texts)
+            return response
+        finally:
+            cost = price(self.model, response) if response is not None else None
+            self._budget.close(self.model, cost, answered=response is not None)
+
+    def _ask(self, texts: list[str]) -> Any:
+        module = litellm()
+        module.DEFAULT_MAX_RETRIES = 0  # for embeddings, LiteLLM takes `max_retries=0` for none given
+        arguments = {
+            "model": self.model,
+            # Servers refuse an empty text.
+            "input": [text or " " for text in texts],
+            "encoding_format": "float",
+            "timeout": self.timeout,
+            "num_retries": 0,  # retried here, where Retry-After is in hand
+            "max_retries": 0,
+            **given(
+                api_base=self.base, api_key=placeholder_key(self.model, self.base), dimensions=self.dimensions
+            ),
+        }
+        if self.dimensions:
+            # LiteLLM refuses the parameter for models that it does not know to have it; the server decides.
+            arguments["allowed_openai_params"] = ["dimensions"]
+        for attempt in range(self.retries + 1):
+            try:
+                return module.embedding(**arguments)
+            except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
+                wait = call_failures.retry_wait(error, attempt) if attempt < self.retries else None
+                if wait is None:
+                    reason = call_failures.obstacle(error, self.model, self.base, answered=False)
+                    raise EmbeddingError(_status(error), reason or call_failures.reason_of(error)) from error
+                sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+
+def _status(error: Exception) -> Status:
+    # LiteLLM tells a text that is too long from other bad requests for completions only.
+    return Status.TRUNCATED if _TOO_LONG.search(str(error)) else call_failures.status_of(error)
+
+
+def _vectors(response: Any, n_texts: int) -> Matrix:
+    """Read the vectors of a response in the order of their texts."""
+    try:
+        rows = sorted((_field(row, "index"), _field(row, "embedding")) for row in response.data)
+        with np.errstate(over="ignore"):  # what is too large for a float32 is not finite, which is told
+            vectors = np.array([vector for _, vector in rows], np.float32)
+        places = [place for place, _ in rows]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise EmbeddingError(
+            Status.PARSE_FAILED, f"The server's answer holds no embeddings ({error})."
+        ) from error
+    if places != list(range(n_texts)) or vectors.ndim != 2:
+        raise EmbeddingError(Status.PARSE_FAILED, f"The server gave {len(rows)} vectors for {n_texts} texts.")
+    if not np.isfinite(vectors).all():
+        raise EmbeddingError(
+            Status.PARSE_FAILED, "The server gave a vector with a number that is not finite."
+        )
+    if not vectors.any(axis=1).all():  # of no length and no direction: some servers answer so when they fail
+        raise EmbeddingError(Status.PARSE_FAILED, "The server gave a vector of zeros.")
+    return vectors
+
+
+def _field(row: Any, name: str) -> Any:
+    return row[name] if isinstance(row, dict) else getattr(row, name)

@@ -1,0 +1,178 @@
+"""Requests to a language model and what came of them, as typed replies and as rows of the cache of calls."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from warehouse.inference.model_servers import litellm
+from warehouse.inference.redaction import encodable, one_line, without_key
+from warehouse.schemas import Status
+
+MOST_TOKENS = 1 << 31  # a server that counts more than that, or less than none, counts wrongly
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What one call gave.
+
+    reason: why the status is not `ok`, in one line; None when it is
+    text: the answer without white space around it; empty when there is none
+    raw: what the model gave back, untouched; None when it gave nothing
+    seconds: of the one attempt that computed it, also when it now comes from the cache
+    prompt_tokens, completion_tokens: None where the server does not count them
+    usd: 0 for a local model, None when the price or the tokens are not known
+    call_id: names it in the cache of calls
+    """
+
+    status: Status
+    reason: str | None
+    text: str
+    raw: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    seconds: float
+    usd: float | None
+    cached: bool
+    call_id: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """All that decides what comes back; its digest is the key of the cache."""
+
+    model: str
+    weights: str | None  # digest of a local model's files, with what runs them
+    api_base: str | None
+    messages: list[dict[str, str]]
+    temperature: float
+    max_tokens: int
+    seed: int | None
+    response_format: dict[str, Any] | None
+    replicate: int
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a model in this process answers."""
+        return self.weights is not None
+
+
+def read_response(call: Call, call_id: str, response: Any, seconds: float) -> tuple[Reply, str | None]:
+    """Turn a response into a reply; one that is not shaped like a completion is an error."""
+    try:
+        choice = response.choices[0]
+        raw = None if choice.message.content is None else encodable(choice.message.content)
+        finish, refusal = choice.finish_reason, _refusal(choice.message)
+        dumped = json.dumps(response.model_dump(), default=str)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        return replace(
+            failure(call_id, Status.ERROR, f"The server's answer is no chat completion ({error})."),
+            seconds=seconds,
+        ), None
+    text = (raw or "").strip()
+    status, reason = _outcome(text, finish, refusal, call.max_tokens)
+    usage = getattr(response, "usage", None)
+    read = _count(usage, "prompt_tokens") or None  # LiteLLM says 0 where the server counts none
+    written = _count(usage, "completion_tokens") if read else None
+    reply = Reply(
+        status=status,
+        reason=reason,
+        text=text,
+        raw=raw,
+        prompt_tokens=read,
+        completion_tokens=written,
+        seconds=seconds,
+        usd=0.0 if call.is_local else price(call.model, response) if written is not None else None,
+        cached=False,
+        call_id=call_id,
+    )
+    return reply, dumped
+
+
+def _outcome(text: str, finish: str | None, refusal: str | None, limit: int) -> tuple[Status, str | None]:
+    if finish == "content_filter":
+        return Status.REFUSED, "The server's content filter stopped the answer."
+    if refusal and not text:
+        return Status.REFUSED, one_line(f"The model refused: {refusal}")
+    if finish == "length":
+        return (
+            Status.TRUNCATED,
+            f"The answer was cut at the limit (max_tokens {limit}, or the model's context).",
+        )
+    if not text:
+        return Status.PARSE_FAILED, "The model gave an empty text."
+    return Status.OK, None
+
+
+def _count(usage: Any, name: str) -> int | None:
+    """Return a number of tokens; None where the server gives none, or one that cannot be."""
+    value = getattr(usage, name, None)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < MOST_TOKENS else None
+
+
+def _refusal(message: Any) -> str | None:
+    fields = getattr(message, "provider_specific_fields", None) or {}
+    return getattr(message, "refusal", None) or fields.get("refusal")
+
+
+def price(model: str, response: Any) -> float | None:
+    """Return what a response cost in US dollars; None where the model's price is not known."""
+    with suppress(Exception):  # unknown models raise one of several errors
+        return float(litellm().completion_cost(completion_response=response, model=model))
+    return None
+
+
+def failure(call_id: str, status: Status, reason: str) -> Reply:
+    """Return the reply of a call that gave nothing; the reason is made safe to be stored and shown."""
+    return Reply(
+        status=status,
+        reason=one_line(reason),
+        text="",
+        raw=None,
+        prompt_tokens=None,
+        completion_tokens=None,
+        seconds=0.0,
+        usd=None,
+        cached=False,
+        call_id=call_id,
+    )
+
+
+def record_of(call: Call, reply: Reply, response: str | None) -> dict[str, Any]:
+    """Return the row of `schemas.CALLS`, with what else makes the reply again."""
+    request = asdict(call)
+    if call.api_base:
+        request["api_base"] = without_key(call.api_base)
+    return {
+        "call_id": reply.call_id,
+        "model": call.model,
+        "status": reply.status.value,
+        "reason": reply.reason,
+        "request": json.dumps(request, ensure_ascii=False, sort_keys=True),
+        "response": response,
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+        "seconds": reply.seconds,
+        "usd": reply.usd,
+        "created_at": datetime.now(UTC).isoformat(),
+        "text": reply.text,
+        "raw": reply.raw,
+    }
+
+
+def from_record(record: dict[str, Any] | None) -> Reply | None:
+    """Make the reply of a cached call; None when the record is none, or one of another shape."""
+    if record is None:
+        return None
+    try:
+        fields = {
+            name: record[name] for name in Reply.__dataclass_fields__ if name not in {"status", "cached"}
+        }
+        return Reply(status=Status(record["status"]), cached=True, **fields)
+    except (KeyError, ValueError):
+        return None
