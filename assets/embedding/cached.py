@@ -14,7 +14,8 @@ from assets.embedding.api import AT_ONCE, ApiEmbedder, refuse_another_model
 from assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
 from assets.embedding.local import LocalEmbedder
 from assets.embedding.quick import FEW, quick_embedder
-from assets.embedding.tokenizer import Ints, Tokenizer, load_tokenizer
+from assets.embedding.token_words import Ints
+from assets.embedding.tokenizer import Tokenizer, load_tokenizer
 from assets.embedding.windows import count_tokens, encodable, refuse_long
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text

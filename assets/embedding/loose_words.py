@@ -13,7 +13,7 @@ from unicodedata import east_asian_width
 import numpy as np
 import numpy.typing as npt
 
-from assets.embedding.tokenizer import Ints, Words
+from assets.embedding.token_words import Ints, Words, no_words
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -35,8 +35,7 @@ def loose_words(encoding: Encoding, text: str) -> Words:
     starts, ends = _trimmed(offsets, blank)
     full = np.flatnonzero(starts < ends)
     if not len(full):
-        empty = np.zeros(0, np.int64)
-        return Words(empty, empty, empty)
+        return no_words()
     begins = _begins(starts[full], ends[full], word_ids[full], text, blank)
     owner = np.cumsum(begins) - 1
     # Of each token: its word; one of white space belongs to the word before it, or to the first.

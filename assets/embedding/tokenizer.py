@@ -6,37 +6,22 @@ import json
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from assets.embedding.loose_words import loose_words
+from assets.embedding.token_words import Ints, Words, no_words
 from warehouse.errors import InputError
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
     from tokenizers import Tokenizer as RawTokenizer
 
-Ints = npt.NDArray[np.int64]
-
 _RUN = re.compile(r"[^ \t\n\r]+")
 MEMORY_CHARACTERS = 4_000_000  # of distinct runs that are remembered: some 80 MB
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words of a text as the tokenizer sees them, in their order.
-
-    starts, ends: character offsets, shape (n,)
-    tokens: number of tokens of each word, shape (n,); they add up to those of the text
-    """
-
-    starts: Ints
-    ends: Ints
-    tokens: Ints
 
 
 class Tokenizer:
@@ -67,8 +52,6 @@ class Tokenizer:
         sound = _sound(text)
         if self._runs is not None:
             return self._runs.words(sound)
-        from assets.embedding.loose_words import loose_words
-
         return loose_words(self._raw.encode(sound, add_special_tokens=False), sound)
 
 
@@ -94,7 +77,7 @@ class _Runs:
         """Return the words of ``text``, equal to those of tokenising it as a whole."""
         runs = _RUN.findall(text)
         if not runs:
-            return _no_words()
+            return no_words()
         with self._lock:
             if self._characters > MEMORY_CHARACTERS:
                 self._forget()
@@ -159,14 +142,9 @@ def _sound(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _no_words() -> Words:
-    empty = np.zeros(0, np.int64)
-    return Words(empty, empty, empty)
-
-
 def _words_of(encoding: Encoding) -> Words:
     if not len(encoding):
-        return _no_words()
+        return no_words()
     offsets = np.asarray(encoding.offsets, np.int64)
     word_ids = np.asarray([-1 if word is None else word for word in encoding.word_ids], np.int64)
     first = np.flatnonzero(np.diff(word_ids, prepend=word_ids[0] - 1))
