@@ -26,7 +26,7 @@ from assets.recipes.build_half import Chunking
 from crawlers.reading import beir
 from evals.gold.evidence import gold_of
 from evals.gold.question_files import read_beir
-from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.measuring.contract import Gold, RetrievalMetric
 from evals.retrieving.contract import Query, Ranking
 from evals.retrieving.index import OpenIndex
 from evals.study.grid import Grid
@@ -39,6 +39,7 @@ from warehouse.parquet import frame, read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import DOCUMENTS
 from warehouse.source import Source
+from warehouse.spans import Span
 
 WHOLE: dict[str, Any] = {"document": {}}
 WINDOWS: dict[str, Any] = {"tokens": {"size": 254, "overlap": 0}}

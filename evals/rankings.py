@@ -15,7 +15,7 @@ from assets.embedding.cached import CachedEmbedder
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.gold.evidence import gold_of
 from evals.gold.losses import losses_of
-from evals.measuring.contract import RetrievalMetric, Span
+from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.clock import Clock
 from evals.retrieving.context import Made, TextEmbedder
 from evals.retrieving.contract import Memory, Query, RetrievalContext, Trace, TrainCase
@@ -35,6 +35,7 @@ from warehouse.inference import models
 from warehouse.inference.budget import Budget
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import HITS, LOSSES, NOTES, RANKED, RETRYABLE, TRACES, Schema, Status
+from warehouse.spans import Span
 
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
 

@@ -12,7 +12,7 @@ from assets.engine.stage import Built, Need, Stage, Work
 from evals.answers import sampled_questions
 from evals.gold.evidence import gold_of
 from evals.measuring import get_metric
-from evals.measuring.contract import Case, Metric, Score, Span
+from evals.measuring.contract import Case, Metric, Score
 from evals.rankings import read_questions
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
@@ -20,6 +20,7 @@ from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import SCORES, Status
+from warehouse.spans import Span
 
 
 class Scores(Stage):

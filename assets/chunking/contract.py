@@ -49,7 +49,7 @@ class Span(NamedTuple):
 
     n_tokens: of `prefix + text[start:end]`, special tokens not counted
     prefix: what stands before the text when it is embedded (a heading path), its separator included
-    context: the stretch that is delivered where the chunk is found; None: the chunk itself
+    context: where the characters lie that are delivered where the chunk is found; None: the chunk itself
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Measures stretches of a text in the embedder's tokens, without tokenising each of them."""
+"""Measures spans of a text in the embedder's tokens, without tokenising each of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assets.embedding.tokenizer import Tokenizer
 MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
 
 Place = tuple[int, int]
-"""Where a stretch of a text begins and ends, in characters."""
+"""Where a span of a text begins and ends, in characters."""
 
 
 def fitted(cut: Callable[[int], list[Span]], size: int, tokenizer: Tokenizer) -> list[Span]:
@@ -51,7 +51,7 @@ class Ruler:
     """The tokens of one text, by its words.
 
     Where the tokenizer is steady, a cut between two words leaves their tokens as they were in the whole;
-    elsewhere the numbers tell about how long a stretch is, and what becomes a chunk is counted again.
+    elsewhere the numbers tell about how long a span is, and what becomes a chunk is counted again.
 
     words: as the tokenizer sees them, but those of more than ``limit`` tokens cut into pieces that fit; each
         piece counts as ``full``, the most that a chunk holds, so that it is packed with no other: pieces may

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from assets.chunking.contract import Section
 
 
-class Stretch(NamedTuple):
+class SectionSpan(NamedTuple):
     """A part of a text in which no section begins or ends.
 
     chain: the sections around it, outermost first
@@ -37,14 +37,14 @@ class Outline:
         bounds = sorted({0, length, *(start for start, _, _ in sound), *ends})
         coming = sorted(sound, reverse=True)
         inside: list[tuple[int, int, Section]] = []
-        self.stretches: list[Stretch] = []
+        self.spans: list[SectionSpan] = []
         for start, end in pairwise(bounds):
             inside = [one for one in inside if one[2].end > start]
             while coming and coming[-1][0] == start:
                 _, number, section = coming.pop()
                 inside.append((section.level, number, section))
-            self.stretches.append(Stretch(start, end, tuple(section for *_, section in sorted(inside))))
-        self._starts = [stretch.start for stretch in self.stretches]
+            self.spans.append(SectionSpan(start, end, tuple(section for *_, section in sorted(inside))))
+        self._starts = [span.start for span in self.spans]
 
     def headings(self, position: int) -> list[str]:
         """Return the headings above a character position, outermost first.
@@ -53,6 +53,6 @@ class Outline:
         ['Chapter I', 'Article 1']
         """
         number = bisect_right(self._starts, position) - 1
-        if number < 0 or position >= self.stretches[number].end:
+        if number < 0 or position >= self.spans[number].end:
             return []
-        return [section.heading for section in self.stretches[number].chain]
+        return [section.heading for section in self.spans[number].chain]

@@ -69,7 +69,7 @@ def sentences(text: str) -> list[str]:
     >>> sentences("Laut Art. 5 gilt das ab dem 3. Mai 2024. Dr. Meier sagte: „Gut!“ und ging.")
     ['Laut Art. 5 gilt das ab dem 3. Mai 2024.', 'Dr. Meier sagte: „Gut!“ und ging.']
     """
-    plain = (" ".join(text[start:end].split()) for start, end in _stretches(text))
+    plain = (" ".join(text[start:end].split()) for start, end in _spans(text))
     return [sentence for sentence in plain if _WORD.search(sentence)]
 
 
@@ -84,12 +84,12 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
     """
     places: list[tuple[int, int]] = []
     wordless = True  # so far
-    for begin, stop in _stretches(text):
-        stretch = text[begin:stop]
-        bare = stretch.strip()
+    for begin, stop in _spans(text):
+        part = text[begin:stop]
+        bare = part.strip()
         if not bare:
             continue
-        start = begin + len(stretch) - len(stretch.lstrip())
+        start = begin + len(part) - len(part.lstrip())
         has_word = _WORD.search(bare) is not None
         if places and (wordless or not has_word):
             places[-1] = (places[-1][0], start + len(bare))
@@ -99,7 +99,7 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
     return places
 
 
-def _stretches(text: str) -> Iterator[tuple[int, int]]:
+def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each sentence begins and ends; only white space lies between them."""
     begin = 0
     for match in _BREAK.finditer(text):

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from assets.chunking.contract import Chunker, Material, Section, Span, Tools, strip_span
 from assets.chunking.recursive import recursive_spans
 from assets.chunking.ruler import fitted
-from assets.chunking.sections import Outline, Stretch
+from assets.chunking.sections import Outline, SectionSpan
 from assets.chunking.tokens import token_windows
 from assets.embedding.tokenizer import Tokenizer
 
@@ -70,18 +70,18 @@ class Structure(Chunker):
         return fitted(cut, room, tokenizer)
 
     def _parts(self, material: Material, tokenizer: Tokenizer, room: int) -> list[_Part]:
-        groups = [[stretch] for stretch in _with_text(material)]
+        groups = [[span] for span in _with_text(material)]
         if self.merge_below:
             groups = self._joined(material.text, groups, tokenizer, room)
         prefixes = (self._prefix(group, tokenizer, room) for group in groups)
         return [_Part(g[0].start, g[-1].end, *prefix) for g, prefix in zip(groups, prefixes, strict=True)]
 
     def _joined(
-        self, text: str, alone: list[list[Stretch]], tokenizer: Tokenizer, room: int
-    ) -> list[list[Stretch]]:
+        self, text: str, alone: list[list[SectionSpan]], tokenizer: Tokenizer, room: int
+    ) -> list[list[SectionSpan]]:
         """Join small neighbours of one group from left to right."""
         counts = tokenizer.count([text[one.start : one.end] for (one,) in alone])
-        groups: list[list[Stretch]] = []
+        groups: list[list[SectionSpan]] = []
         total = 0
         for (one,), n_tokens in zip(alone, counts, strict=True):
             small = bool(groups) and total < self.merge_below and n_tokens < self.merge_below
@@ -95,8 +95,8 @@ class Structure(Chunker):
             total = n_tokens
         return groups
 
-    def _prefix(self, joined: list[Stretch], tokenizer: Tokenizer, room: int) -> tuple[str, int]:
-        """Return the headings that stretches share, as they are embedded, and their tokens."""
+    def _prefix(self, joined: list[SectionSpan], tokenizer: Tokenizer, room: int) -> tuple[str, int]:
+        """Return the headings that spans share, as they are embedded, and their tokens."""
         if not self.prefix_heading:
             return "", 0
         return heading_prefix(_shared(joined), tokenizer, room // 2)
@@ -109,14 +109,14 @@ class _Part(NamedTuple):
     prefix_tokens: int
 
 
-def _with_text(material: Material) -> list[Stretch]:
-    found = Outline(material.sections, len(material.text)).stretches
-    places = [strip_span(material.text, stretch.start, stretch.end) for stretch in found]
-    return [stretch for stretch, (start, end) in zip(found, places, strict=True) if start < end]
+def _with_text(material: Material) -> list[SectionSpan]:
+    found = Outline(material.sections, len(material.text)).spans
+    places = [strip_span(material.text, span.start, span.end) for span in found]
+    return [span for span, (start, end) in zip(found, places, strict=True) if start < end]
 
 
-def _shared(stretches: list[Stretch]) -> list[str]:
-    first, *others = [stretch.chain for stretch in stretches]
+def _shared(spans: list[SectionSpan]) -> list[str]:
+    first, *others = [span.chain for span in spans]
     levels = zip(first, *others, strict=False)
     return [sections[0].heading for sections in takewhile(_all_equal, levels)]
 

@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evals.measuring.contract import Gold, Span
+from evals.measuring.contract import Gold
+from warehouse.spans import Span
 
 _SPACE = re.compile(r"\s+")
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphens, joiners, marks of zero width

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evals.measuring.contract import Span
 from evals.retrieving.contract import Rows, Trace, TraceStep
 from evals.retrieving.index import OpenIndex
+from warehouse.spans import Span
 
 
 class Loss(StrEnum):
@@ -129,12 +129,12 @@ def _passages(evidence: dict[str, Any], step: TraceStep, near: Rows, index: Open
     """Return the passages of a step that may hold the evidence."""
     places = _places(index)
     # Where a step noted what it delivers of each row, that; else the rows' own contexts.
-    stretches = step.stretches
-    if stretches is None:
+    spans = step.spans
+    if spans is None:
         return [places.spans[row] for row in near[np.isin(near, step.rows)]]
     doc_id = evidence["doc_id"]
     at = np.flatnonzero(np.isin(step.rows, places.rows[doc_id]))
-    return [Span(doc_id, int(start), int(end)) for start, end in stretches[at]]
+    return [Span(doc_id, int(start), int(end)) for start, end in spans[at]]
 
 
 def _lost_after(steps: Sequence[TraceStep], held: Sequence[bool]) -> Fate:
@@ -192,7 +192,7 @@ def _is_space(text: str, gap: Span) -> bool:
 
 
 def uncovered(span: Span, passages: Sequence[Span]) -> list[Span]:
-    """Return the stretches of ``span`` that none of the passages holds.
+    """Return the spans of ``span`` that none of the passages holds.
 
     >>> passages = [Span("a", 2, 4), Span("a", 3, 6), Span("b", 0, 10), Span("a", 12, 20)]
     >>> [tuple(gap) for gap in uncovered(Span("a", 0, 10), passages)]

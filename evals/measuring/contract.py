@@ -8,17 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from warehouse.schemas import Status
+from warehouse.spans import Span
 
 Kind = Literal["retrieval", "answer", "cost"]
 Sees = Literal["documents", "passages", "answers", "costs"]
-
-
-class Span(NamedTuple):
-    """A stretch of a document's text, in characters."""
-
-    doc_id: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.measuring.contract import Gold, RetrievalMetric
+from warehouse.spans import Span
 
 
 class EvidenceCoverage(RetrievalMetric):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evals.measuring.contract import Gold, RetrievalMetric, Span, documents_in_order
+from evals.measuring.contract import Gold, RetrievalMetric, documents_in_order
+from warehouse.spans import Span
 
 
 class Mrr(RetrievalMetric):

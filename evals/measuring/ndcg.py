@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import log2
 
-from evals.measuring.contract import Gold, RetrievalMetric, Span, documents_in_order
+from evals.measuring.contract import Gold, RetrievalMetric, documents_in_order
+from warehouse.spans import Span
 
 
 class Ndcg(RetrievalMetric):

@@ -169,7 +169,7 @@ def _hits(
 
 
 def _passages(hits: pl.DataFrame, index: OpenIndex) -> list[str | None]:
-    """Return what each hit delivers: its stretch of the document, which may be wider than its chunk.
+    """Return what each hit delivers: its span of the document, which may be wider than its chunk.
 
     None where the index as it is now has no such document.
     """

@@ -39,13 +39,13 @@ class Ranking:
 
     rows: positions in the index, shape (n,)
     scores: finite, shape (n,); falling, equal ones ordered by chunk id, until a step sets a reading order
-    stretches: characters (start, end) of each row's document that are delivered, shape (n, 2); None: each
+    spans: characters (start, end) of each row's document that are delivered, shape (n, 2); None: each
         chunk's own context
     """
 
     rows: Rows
     scores: Scores
-    stretches: npt.NDArray[np.int64] | None = None
+    spans: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,8 +56,8 @@ class Ranking:
         >>> Ranking(np.array([4, 2, 7]), np.array([3.0, 2.0, 1.0])).take(np.array([2, 0])).rows.tolist()
         [7, 4]
         """
-        stretches = None if self.stretches is None else self.stretches[positions]
-        return Ranking(self.rows[positions], self.scores[positions], stretches)
+        spans = None if self.spans is None else self.spans[positions]
+        return Ranking(self.rows[positions], self.scores[positions], spans)
 
     @staticmethod
     def best(rows: Rows, scores: Scores, k: int) -> Ranking:
@@ -78,13 +78,13 @@ class TraceStep(NamedTuple):
     """The candidates after one step.
 
     step: the kind of the retriever or step that they are of
-    stretches: what is delivered of each row, shape (n, 2); None: each chunk's own context
+    spans: what is delivered of each row, shape (n, 2); None: each chunk's own context
     """
 
     step: str
     kind: Kind
     rows: Rows
-    stretches: npt.NDArray[np.int64] | None = None
+    spans: npt.NDArray[np.int64] | None = None
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Trace:
 
     def note(self, step: str, kind: Kind, ranking: Ranking) -> None:
         """Keep the rows of a step's ranking."""
-        self.steps.append(TraceStep(step, kind, ranking.rows, ranking.stretches))
+        self.steps.append(TraceStep(step, kind, ranking.rows, ranking.spans))
 
 
 class Remembered(NamedTuple):

@@ -90,8 +90,8 @@ class _Reading(Strict):
         # A question that is longer than any model reads is cut before it is tokenised for every passage.
         scores = self._scores(model, query.text[: 32 * self.max_length], passages(first, index))
         order = np.lexsort((first.rows, -scores))
-        stretches = None if first.stretches is None else first.stretches[order]
-        return Ranking(first.rows[order], scores[order], stretches)
+        spans = None if first.spans is None else first.spans[order]
+        return Ranking(first.rows[order], scores[order], spans)
 
     def _scores(self, model: Model, question: str, texts: list[str]) -> Scores:
         parts = (

@@ -12,16 +12,9 @@ from pydantic import Field
 
 from evals.retrieving.contract import Kind, Query, Ranking, Step
 from evals.retrieving.index import OpenIndex
+from warehouse.spans import Span
 
 _WORD = re.compile(r"\w+")
-
-
-class Stretch(NamedTuple):
-    """Characters of a document."""
-
-    doc_id: str
-    start: int
-    end: int
 
 
 class _Chunks(NamedTuple):
@@ -49,25 +42,25 @@ def _chunks(index: OpenIndex) -> _Chunks:
     return chunks
 
 
-def delivered(ranking: Ranking, index: OpenIndex) -> list[Stretch]:
-    """Return what is delivered for each row: its stretch, or the chunk's own context."""
+def delivered(ranking: Ranking, index: OpenIndex) -> list[Span]:
+    """Return what is delivered for each row: its span, or the chunk's own context."""
     chunks = _chunks(index)
-    spans = chunks.contexts[ranking.rows] if ranking.stretches is None else ranking.stretches
+    spans = chunks.contexts[ranking.rows] if ranking.spans is None else ranking.spans
     pairs = zip(ranking.rows.tolist(), spans.tolist(), strict=True)
-    return [Stretch(chunks.docs[row], start, end) for row, (start, end) in pairs]
+    return [Span(chunks.docs[row], start, end) for row, (start, end) in pairs]
 
 
 def distinct(ranking: Ranking, index: OpenIndex) -> list[int]:
     """Return the place of each passage in a ranking, once where several chunks share it: its first one."""
-    first: dict[Stretch, int] = {}
-    for place, stretch in enumerate(delivered(ranking, index)):
-        first.setdefault(stretch, place)
+    first: dict[Span, int] = {}
+    for place, span in enumerate(delivered(ranking, index)):
+        first.setdefault(span, place)
     return list(first.values())
 
 
 def passages(ranking: Ranking, index: OpenIndex) -> list[str]:
     """Return the text that is delivered for each row."""
-    return [index.passage(*stretch) for stretch in delivered(ranking, index)]
+    return [index.passage(*span) for span in delivered(ranking, index)]
 
 
 class Neighbours(Step):
@@ -89,38 +82,38 @@ class Neighbours(Step):
         """Return fewer and longer passages, in the order of the ranking."""
         chunks = _chunks(index)
         wide = [
-            self._widened(row, stretch, chunks)
-            for row, stretch in zip(ranking.rows.tolist(), delivered(ranking, index), strict=True)
+            self._widened(row, span, chunks)
+            for row, span in zip(ranking.rows.tolist(), delivered(ranking, index), strict=True)
         ]
         kept = merged(wide, index)
-        stretches = np.array([[start, end] for _, start, end in kept.values()], np.int64).reshape(-1, 2)
+        spans = np.array([[start, end] for _, start, end in kept.values()], np.int64).reshape(-1, 2)
         places = np.array(list(kept), np.int64)
-        return Ranking(ranking.rows[places], ranking.scores[places], stretches)
+        return Ranking(ranking.rows[places], ranking.scores[places], spans)
 
-    def _widened(self, row: int, stretch: Stretch, chunks: _Chunks) -> Stretch:
-        own = chunks.rows[stretch.doc_id]
+    def _widened(self, row: int, span: Span, chunks: _Chunks) -> Span:
+        own = chunks.rows[span.doc_id]
         at = int(np.flatnonzero(own == row)[0])
         around = own[max(0, at - self.n) : at + self.n + 1]
         start, end = int(chunks.contexts[around, 0].min()), int(chunks.contexts[around, 1].max())
-        return Stretch(stretch.doc_id, min(stretch.start, start), max(stretch.end, end))
+        return Span(span.doc_id, min(span.start, start), max(span.end, end))
 
 
-def merged(stretches: list[Stretch], index: OpenIndex) -> dict[int, Stretch]:
-    """Join stretches that overlap or touch; return the first place of each -> what it became, by place."""
-    found: list[tuple[int, Stretch]] = []
-    for place, stretch in sorted(enumerate(stretches), key=lambda item: item[1]):
-        if found and _meet(found[-1][1], stretch, index):
+def merged(spans: list[Span], index: OpenIndex) -> dict[int, Span]:
+    """Join spans that overlap or touch; return the first place of each -> what it became, by place."""
+    found: list[tuple[int, Span]] = []
+    for place, span in sorted(enumerate(spans), key=lambda item: item[1]):
+        if found and _meet(found[-1][1], span, index):
             first, known = found[-1]
             found[-1] = (
                 min(first, place),
-                Stretch(known.doc_id, known.start, max(known.end, stretch.end)),
+                Span(known.doc_id, known.start, max(known.end, span.end)),
             )
         else:
-            found.append((place, stretch))
+            found.append((place, span))
     return dict(sorted(found))
 
 
-def _meet(left: Stretch, right: Stretch, index: OpenIndex) -> bool:
+def _meet(left: Span, right: Span, index: OpenIndex) -> bool:
     if left.doc_id != right.doc_id:
         return False
     return right.start <= left.end or not index.passage(left.doc_id, left.end, right.start).strip()
@@ -191,13 +184,13 @@ class TokenBudget(Step):
             raise ValueError("a token budget needs the tokenizer of the chunking")
         left = self.tokens
         keep: list[int] = []
-        paid: set[Stretch] = set()
-        for place, stretch in enumerate(delivered(ranking, index)):
-            needed = 0 if stretch in paid else count([index.passage(*stretch)])[0]
+        paid: set[Span] = set()
+        for place, span in enumerate(delivered(ranking, index)):
+            needed = 0 if span in paid else count([index.passage(*span)])[0]
             if needed <= left:
                 left -= needed
                 keep.append(place)
-                paid.add(stretch)
+                paid.add(span)
             elif not self.skip:
                 break
         return ranking.take(np.array(keep, np.int64))

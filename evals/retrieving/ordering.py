@@ -86,9 +86,9 @@ class DocumentOrder(Step):
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         """Return all passages as one would read them."""
-        stretches = delivered(ranking, index)
-        place = {doc: at for at, doc in enumerate(dict.fromkeys(stretch.doc_id for stretch in stretches))}
-        return ranking.take(_order([(place[s.doc_id], s.start, s.end) for s in stretches]))
+        spans = delivered(ranking, index)
+        place = {doc: at for at, doc in enumerate(dict.fromkeys(span.doc_id for span in spans))}
+        return ranking.take(_order([(place[s.doc_id], s.start, s.end) for s in spans]))
 
 
 class LostInTheMiddle(Step):
@@ -108,7 +108,7 @@ class LostInTheMiddle(Step):
 
 
 def _docs(ranking: Ranking, index: OpenIndex) -> list[str]:
-    return [stretch.doc_id for stretch in delivered(ranking, index)]
+    return [span.doc_id for span in delivered(ranking, index)]
 
 
 def _order(keys: list[int] | list[tuple[int, int, int]]) -> npt.NDArray[np.int64]:

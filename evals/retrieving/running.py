@@ -109,11 +109,11 @@ def warm_up(runner: QueryRunner, questions: pl.DataFrame) -> None:
 
 
 def _hits(ranking: Ranking, index: OpenIndex) -> list[dict[str, Any]]:
-    """Return what is delivered, best first; a stretch that two chunks share is delivered once."""
+    """Return what is delivered, best first; a span that two chunks share is delivered once."""
     ids = index.chunks["chunk_id"]
     found = ranking.take(np.array(distinct(ranking, index), np.int64))
     rows = zip(ids.gather(found.rows), found.scores.tolist(), delivered(found, index), strict=True)
     return [
-        {"rank": rank, "chunk_id": chunk_id, **stretch._asdict(), "score": score}
-        for rank, (chunk_id, score, stretch) in enumerate(rows, 1)
+        {"rank": rank, "chunk_id": chunk_id, **span._asdict(), "score": score}
+        for rank, (chunk_id, score, span) in enumerate(rows, 1)
     ]

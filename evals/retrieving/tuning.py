@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.measuring.contract import Gold, RetrievalMetric
 from evals.retrieving.analyzer import asked_tokens
 from evals.retrieving.contract import Chosen, Finish, Ranking, TrainCase, Tuning
 from evals.retrieving.delivering import delivered
@@ -24,6 +24,7 @@ from evals.retrieving.fusing import candidates
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import Floats, Method
 from warehouse.errors import InputError
+from warehouse.spans import Span
 
 if TYPE_CHECKING:
     from evals.retrieving.fusing import Fuse
@@ -62,7 +63,7 @@ class Worth:
         return self.metric.value(self.gold, spans) if decided else None
 
     def _spans(self, ranking: Ranking) -> list[Span]:
-        return [Span(*stretch) for stretch in dict.fromkeys(delivered(ranking, self.index))]
+        return [*dict.fromkeys(delivered(ranking, self.index))]
 
 
 class TrainQuestion(NamedTuple):

@@ -19,7 +19,7 @@ from evals.understanding.named_dates import day_of, find_dates
 from evals.understanding.notes import note
 from evals.understanding.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
 from evals.understanding.tagging import tagged
-from evals.understanding.windows import relation, stretches
+from evals.understanding.windows import date_spans, relation
 from warehouse.recipe import Strict
 
 MOST = 16  # entities that a model may name
@@ -151,7 +151,7 @@ class Entities(ByModel):
     def _by_days(self, query: Query, index: OpenIndex) -> Prefilter | None:
         parts = []
         now = day_of(query.asked_at)
-        for one in stretches(query.text, find_dates(query.text, query.asked_at)):
+        for one in date_spans(query.text, find_dates(query.text, query.asked_at)):
             mode = self.seasons if one.kind == "season" else self.dates
             if one.first is None or one.last is None or mode == "none" or (now and one.first > now):
                 continue  # nothing was published after the day of asking

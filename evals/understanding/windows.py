@@ -57,7 +57,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _DatedPart:
     """Characters of a text that name days, and how they bound what is asked for."""
 
     start: int
@@ -79,21 +79,21 @@ def windows(text: str, asked_at: str | None = None) -> list[Window]:
     now = day_of(asked_at)
     dates = [one for one in find_dates(text, asked_at) if one.first is not None]
     found: list[Window] = []
-    for stretch in _stretches(text, dates):
-        first = stretch.window.first
+    for part in _dated_parts(text, dates):
+        first = part.window.first
         if now and first and first > now:
             continue  # nothing was published after the day of asking: the content is about that day
-        place = Place(stretch.start, stretch.end, during=stretch.relation == "during", of=stretch.of)
-        if is_of_publishing(text, place) and stretch.window not in found:
-            found.append(stretch.window)
+        place = Place(part.start, part.end, during=part.relation == "during", of=part.of)
+        if is_of_publishing(text, place) and part.window not in found:
+            found.append(part.window)
     return found
 
 
-def stretches(text: str, dates: list[Dated]) -> list[Dated]:
+def date_spans(text: str, dates: list[Dated]) -> list[Dated]:
     """Return the dates of a text, the two ends of "from … to …" and "between … and …" as one.
 
     >>> text = "from May 2020 to July 2021"
-    >>> [(str(one.first), str(one.last)) for one in stretches(text, find_dates(text))]
+    >>> [(str(one.first), str(one.last)) for one in date_spans(text, find_dates(text))]
     [('2020-05-01', '2021-07-31')]
     """
     found: list[Dated] = []
@@ -116,15 +116,15 @@ def _is_paired(text: str, one: Dated, other: Dated) -> bool:
     return _PAIRED.search(before) is not None and _JOIN.match(between) is not None
 
 
-def _stretches(text: str, dates: list[Dated]) -> list[_Stretch]:
-    found: list[_Stretch] = []
-    for one in stretches(text, dates):
+def _dated_parts(text: str, dates: list[Dated]) -> list[_DatedPart]:
+    found: list[_DatedPart] = []
+    for one in date_spans(text, dates):
         if one.kind == "season":
             continue
         before = text[max(0, one.start - AROUND) : one.start]
         bound = relation(text, one)
         of = bool(_FROM.search(before)) or one.text.lower().startswith(("der ", "des "))
-        found.append(_Stretch(one.start, one.end, _bounded(one, bound), bound, of))
+        found.append(_DatedPart(one.start, one.end, _bounded(one, bound), bound, of))
     return found
 
 

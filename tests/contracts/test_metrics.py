@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from evals.measuring import AT_K, get_metric
-from evals.measuring.contract import Gold, RetrievalMetric, Span, documents_in_order
+from evals.measuring.contract import Gold, RetrievalMetric, documents_in_order
 from evals.measuring.coverage import EvidenceCoverage, covered_characters
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.recall import Recall
+from warehouse.spans import Span
 
 DOCUMENTS = ("a", "b", "c", "d", "e")
 LENGTH = 1_000

@@ -77,14 +77,14 @@ def rows_stay_what_they_are(step: Step, index: OpenIndex) -> None:
         assert np.isfinite(found.scores).all()
 
 
-def stretches_are_in_their_documents(step: Step, index: OpenIndex) -> None:
+def spans_are_in_their_documents(step: Step, index: OpenIndex) -> None:
     for ranking in rankings(index):
         found = step.apply(ranking, plain(), index)
-        if found.stretches is not None:
-            assert found.stretches.shape == (len(found), 2)
-        for stretch in delivered(found, index):
-            assert 0 <= stretch.start < stretch.end
-            assert index.passage(*stretch).strip(), "no text is delivered"
+        if found.spans is not None:
+            assert found.spans.shape == (len(found), 2)
+        for span in delivered(found, index):
+            assert 0 <= span.start < span.end
+            assert index.passage(*span).strip(), "no text is delivered"
 
 
 def the_same_ranking_gives_the_same(step: Step, index: OpenIndex) -> None:
@@ -100,21 +100,21 @@ def no_text_comes_twice(step: Step, index: OpenIndex) -> None:
     """Chunks of these documents share no character, and so no two passages do after any step."""
     for ranking in rankings(index):
         held: set[tuple[str, int]] = set()
-        for stretch in delivered(step.apply(ranking, plain(), index), index):
-            own = {(stretch.doc_id, at) for at in range(stretch.start, stretch.end)}
+        for span in delivered(step.apply(ranking, plain(), index), index):
+            own = {(span.doc_id, at) for at in range(span.start, span.end)}
             assert not own & held, "a text comes twice"
             held |= own
 
 
 def nothing_stays_nothing(step: Step, index: OpenIndex) -> None:
     empty = Ranking(np.zeros(0, np.int64), np.zeros(0, np.float64))
-    for nothing in (empty, replace(empty, stretches=np.zeros((0, 2), np.int64))):
+    for nothing in (empty, replace(empty, spans=np.zeros((0, 2), np.int64))):
         assert not len(step.apply(nothing, plain(), index))
 
 
 CHECKS: tuple[Check, ...] = (
     rows_stay_what_they_are,
-    stretches_are_in_their_documents,
+    spans_are_in_their_documents,
     the_same_ranking_gives_the_same,
     no_text_comes_twice,
     nothing_stays_nothing,
@@ -176,17 +176,17 @@ class AnswersNothing(_Broken):
         return ranking if len(ranking) else Ranking(np.zeros(1, np.int64), np.zeros(1))
 
 
-class LosesStretches(_Broken):
+class LosesSpans(_Broken):
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        stretches = None if ranking.stretches is None else ranking.stretches[:-1]
-        return replace(ranking, stretches=stretches)
+        spans = None if ranking.spans is None else ranking.spans[:-1]
+        return replace(ranking, spans=spans)
 
 
 class RunsOver(_Broken):
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         beyond = np.full((len(ranking), 2), 10**6, np.int64)
         beyond[:, 1] += 5
-        return replace(ranking, stretches=beyond)
+        return replace(ranking, spans=beyond)
 
 
 class WidensWithoutMerging(_Broken):
@@ -194,7 +194,7 @@ class WidensWithoutMerging(_Broken):
         ends = index.chunks.group_by("doc_id").agg(end=pl.col("context_end").max())
         last = dict(ends.iter_rows())
         docs = index.chunks["doc_id"].gather(ranking.rows).to_list()
-        return replace(ranking, stretches=np.array([[0, last[doc]] for doc in docs]).reshape(-1, 2))
+        return replace(ranking, spans=np.array([[0, last[doc]] for doc in docs]).reshape(-1, 2))
 
 
 class SortsInPlace(_Broken):
@@ -214,9 +214,9 @@ class Shuffles(_Broken):
         (Repeats, rows_stay_what_they_are),
         (Adds, rows_stay_what_they_are),
         (AnswersNothing, nothing_stays_nothing),
-        (LosesStretches, stretches_are_in_their_documents),
+        (LosesSpans, spans_are_in_their_documents),
         (WidensWithoutMerging, no_text_comes_twice),
-        (RunsOver, stretches_are_in_their_documents),
+        (RunsOver, spans_are_in_their_documents),
         (SortsInPlace, the_same_ranking_gives_the_same),
         (Shuffles, the_same_ranking_gives_the_same),
     ],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from evals.gold.evidence import gold_of, in_first_copies, resolve
-from evals.measuring.contract import Span
 from tests.evals.conftest import MakeBench
 from tests.fakes.tiny import TEXTS
 from warehouse.parquet import read_parquet
+from warehouse.spans import Span
 
 QUOTE = "The ferry leaves at noon."
 FIRST = {

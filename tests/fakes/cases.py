@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.measuring.contract import Case, Gold, Span
+from evals.measuring.contract import Case, Gold
 from warehouse.schemas import ANSWERS, Status
+from warehouse.spans import Span
 
 
 def question(name: str = "q", **changes: Any) -> dict[str, Any]:

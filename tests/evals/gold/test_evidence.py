@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.gold.evidence import find_quote, gold_of, places_of, resolve
-from evals.measuring.contract import Gold, Span
+from evals.measuring.contract import Gold
 from evals.measuring.coverage import EvidenceCoverage
 from tests.fakes.cases import question
+from warehouse.spans import Span
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evals.gold.losses import Fate, Loss, fate, losses_of
-from evals.measuring.contract import Span
 from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import Kind, Memory, RetrievalContext, Trace, TraceStep
 from evals.retrieving.index import OpenIndex
@@ -21,6 +20,7 @@ from evals.retrieving.running import QueryRunner
 from tests.fakes.indexing import build_index, vector_of
 from warehouse.parquet import frame
 from warehouse.schemas import LOSSES
+from warehouse.spans import Span
 
 # Rows 0 and 1 are document d000 (characters 0 to 12 and 1000 to 1011), rows 2 and 3 document d001.
 TEXTS = ("ferry at noon", "tickets here", "lamp at dusk", "crane of 1901")
@@ -143,7 +143,7 @@ class Widened(NamedTuple):
     step: str
     kind: Kind
     rows: npt.NDArray[np.int64]
-    stretches: npt.NDArray[np.int64]
+    spans: npt.NDArray[np.int64]
 
 
 def test_evidence_that_came_in_with_a_neighbour(index: OpenIndex) -> None:

@@ -6,10 +6,11 @@ import pytest
 
 from evals.measuring import get_metric
 from evals.measuring.abstention import Abstention
-from evals.measuring.contract import AnswerMetric, Case, Gold, Score, Span
+from evals.measuring.contract import AnswerMetric, Case, Gold, Score
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from tests.fakes.cases import answer, case, question, ranked
 from warehouse.schemas import Status
+from warehouse.spans import Span
 
 FAILURES = [status for status in Status if status not in {Status.OK, Status.REFUSED}]
 

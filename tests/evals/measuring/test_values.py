@@ -9,13 +9,14 @@ import pytest
 import pytrec_eval
 
 from evals.measuring import get_metric
-from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.measuring.contract import Gold, RetrievalMetric
 from evals.measuring.coverage import EvidenceCoverage, covered_characters
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.recall import Recall
 from warehouse.errors import InputError
+from warehouse.spans import Span
 
 
 def ranking(*docs: str) -> list[Span]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.measuring import get_metric
-from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.measuring.contract import Gold, RetrievalMetric
 from evals.reporting.exports import trec_runs
 from evals.reporting.trec import NOTHING, counts_alike, falling, qrels_lines, run_lines, trec_id
 from evals.retrieving.index import OpenIndex
@@ -23,6 +23,7 @@ from tests.fakes.cross_encoder import build_cross_encoder
 from tests.fakes.indexing import build_index
 from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.connection import connect
+from warehouse.spans import Span
 from warehouse.tables import rebuild
 
 MakeBench = Callable[..., Bench]

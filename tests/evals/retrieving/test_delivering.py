@@ -64,7 +64,7 @@ def test_two_neighbours_reach_to_the_ends(index: OpenIndex) -> None:
     assert passages(found, index) == ["Five six. Seven eight. Nine ten.", "Alpha beta gamma. Delta."]
 
 
-def test_stretches_that_touch_but_for_white_space_become_one(index: OpenIndex) -> None:
+def test_spans_that_touch_but_for_white_space_become_one(index: OpenIndex) -> None:
     found = Neighbours(n=1).apply(ranking(0, 3), query("?"), index)
     assert passages(found, index) == ["".join(A)]  # 0..1 and 2..4
 
@@ -117,7 +117,7 @@ def test_a_parent_that_several_chunks_share_has_one_place_at_the_ends(parents: O
     found = LostInTheMiddle().apply(ranking(0, 2, 3, 1), query("?"), parents)
     assert found.rows.tolist() == [0, 2]
     assert passages(found, parents) == ["One two three four.", "Five six. seven eight"]
-    assert [parents.passage(*stretch) for stretch in delivered(found, parents)] == passages(found, parents)
+    assert [parents.passage(*span) for span in delivered(found, parents)] == passages(found, parents)
 
 
 PROSE = st.lists(
@@ -167,9 +167,9 @@ def test_neighbours_are_the_text_of_the_document_once(
         given_ = Ranking(found, np.arange(len(found), 0, -1).astype(np.float64))
         wide = Neighbours(n=n).apply(given_, query("?"), index)
         held: set[tuple[str, int]] = set()
-        for stretch, text in zip(delivered(wide, index), passages(wide, index), strict=True):
-            assert text == documents[stretch.doc_id][stretch.start : stretch.end]
-            own = {(stretch.doc_id, at) for at in range(stretch.start, stretch.end)}
+        for span, text in zip(delivered(wide, index), passages(wide, index), strict=True):
+            assert text == documents[span.doc_id][span.start : span.end]
+            own = {(span.doc_id, at) for at in range(span.start, span.end)}
             assert not own & held, "a character comes twice"
             held |= own
         ordinals = {(row["doc_id"], row["ordinal"]): row for row in index.chunks.iter_rows(named=True)}

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from evals.measuring import AT_K, get_metric
-from evals.measuring.contract import Gold, RetrievalMetric, Span
+from evals.measuring.contract import Gold, RetrievalMetric
 from evals.measuring.coverage import EvidenceCoverage
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
@@ -33,6 +33,7 @@ from evals.retrieving.running import _hits
 from evals.retrieving.tuning import TrainQuestion, Worth, _middle, apart, choose_weights, grid
 from tests.fakes.indexing import build_index
 from warehouse.errors import InputError
+from warehouse.spans import Span
 
 METRICS: dict[str, RetrievalMetric] = {
     one.name: one for one in (Ndcg(3), Mrr(4), Recall(5), HitRate(2), EvidenceCoverage(4))
