@@ -29,7 +29,7 @@ from assets.chunking import CHUNKERS, Chunker, Material, Tools
 from assets.chunking.run import chunk_documents, material_of
 from assets.chunking.tokens import TokenWindows
 from assets.chunks import tokenizer_of
-from assets.cleaning.eurlex import clean_eurlex
+from assets.cleaning.eurlex.cleaner import clean_eurlex
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
 from assets.engine.stage import Work
 from warehouse.inference import models

@@ -24,7 +24,7 @@ from typing import Any
 
 from assets.cleaning.article import clean_article
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex import clean_eurlex
+from assets.cleaning.eurlex.cleaner import clean_eurlex
 from assets.cleaning.tree import parsed
 from benchmarks.losses import Losses, blocks_of, blog_losses
 from warehouse.pages import decode

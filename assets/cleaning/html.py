@@ -7,7 +7,7 @@ from datetime import date
 from assets.cleaning.article import clean_article
 from assets.cleaning.content import clean_content
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex import clean_eurlex, is_eurlex, notice_of
+from assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
 from warehouse.pages import decode
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawlers.items import Page
-from crawlers.reading import folder
+from crawlers.reading.folder import read_kinds
 from warehouse.pdf import why_not
 from warehouse.source import Source
 
@@ -16,7 +16,7 @@ def read(source: Source) -> Iterator[Page]:
     Raises:
         InputError: the path is missing, or holds no PDF file.
     """
-    for page in folder.read_kinds(source, (".pdf",)):
+    for page in read_kinds(source, (".pdf",)):
         reason = why_not(page.body) if page.body is not None else None
         if reason is None:
             yield page

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawlers.items import Page
-from crawlers.reading import folder
 from crawlers.reading.files import UNREADABLE, as_text, files_of, opened, unreadable
+from crawlers.reading.folder import read_kinds
 from crawlers.reading.passages import Passages
 from warehouse.files import bounded_lines
 from warehouse.source import Source
@@ -21,7 +21,7 @@ def read(source: Source) -> Iterator[Page]:
         InputError: the path is missing, or holds no such file.
     """
     if not source.lines:
-        yield from folder.read_kinds(source, SUFFIXES)
+        yield from read_kinds(source, SUFFIXES)
         return
     passages = Passages(source)
     for name, path in files_of(source, SUFFIXES):

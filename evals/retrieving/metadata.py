@@ -67,7 +67,7 @@ def _keywords(index: OpenIndex) -> _Keywords:
 def _named(text: str, index: OpenIndex) -> Iterator[str]:
     """Yield the keywords of the index that a question names."""
     from evals.understanding.entities import Entities
-    from evals.understanding.gazetteer import learnt
+    from evals.understanding.rules.gazetteer import learnt
 
     for found in learnt(index, {}, Entities().specific).find(text, AS_WRITTEN):
         yield from map(_folded, found.values)

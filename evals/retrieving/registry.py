@@ -27,7 +27,7 @@ from evals.retrieving.nothing import Nothing
 from evals.retrieving.ordering import DocumentOrder, GroupByDocument, LostInTheMiddle, RecentFirst
 from evals.retrieving.powerset import Powerset
 from evals.retrieving.recency import Recency
-from evals.understanding import QUERY_TRANSFORMS
+from evals.understanding.registry import QUERY_TRANSFORMS
 
 RETRIEVERS: dict[str, type[Retriever]] = {
     "bm25": Bm25,

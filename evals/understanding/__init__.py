@@ -1,5 +1,8 @@
-"""Understanding the question: one step a file, which filters, rewrites or expands it before the search."""
+"""Query transforms: what a chain does with a question before it searches.
 
-from evals.understanding.registry import QUERY_TRANSFORMS
-
-__all__ = ["QUERY_TRANSFORMS"]
+Each file here is one transform of `registry.QUERY_TRANSFORMS`: it rewrites a question (`follow_up`,
+`keywords`), makes several of it (`multi_query`), replaces its vector (`hyde`), or limits which chunks it may
+find (`time_frame`, `entities`, `filter`). How they do it stands apart: `rules/` reads questions without a
+model, `by_model/` has the prompts and replies for `by: llm`, `filtering/` turns conditions into prefilters of
+an index. The words that the rules know are data in `evals/word_lists/`.
+"""

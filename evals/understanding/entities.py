@@ -13,13 +13,13 @@ from pydantic import Field, StringConstraints
 
 from evals.retrieving.contract import Entity, Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import ByModel, quoted
-from evals.understanding.gazetteer import Gazetteer, entity, learnt
-from evals.understanding.named_dates import day_of, find_dates
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.tagging import tagged
+from evals.understanding.filtering.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
 from evals.understanding.notes import note
-from evals.understanding.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
-from evals.understanding.tagging import tagged
-from evals.understanding.windows import date_spans, relation
+from evals.understanding.rules.gazetteer import Gazetteer, entity, learnt
+from evals.understanding.rules.named_dates import day_of, find_dates
+from evals.understanding.rules.publication_windows import date_spans, relation
 from warehouse.recipe import Strict
 
 MOST = 16  # entities that a model may name

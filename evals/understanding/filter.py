@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import ByModel, quoted
-from evals.understanding.expressions import FIELDS, Expression, Op
-from evals.understanding.predicates import fields, narrowing
-from evals.understanding.prefilter import IfEmpty, prefiltered
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.filtering.expressions import FIELDS, Expression, Op
+from evals.understanding.filtering.predicates import fields, narrowing
+from evals.understanding.filtering.prefilter import IfEmpty, prefiltered
 from warehouse.recipe import Strict
 
 _OPS: tuple[Op, ...] = ("=", "!=", "<", "<=", ">", ">=", "contains", "any")
@@ -53,8 +53,8 @@ class _Said(Strict):
 class Filter(ByModel):
     """Keeps a question to the chunks whose metadata an expression names.
 
-    where: the expression, see `evals.understanding.expressions`; with `by: llm`, what is used where the model
-        gives nothing usable (None: no filter)
+    where: the expression, see `filtering/expressions.py`; with `by: llm`, what is used where the model gives
+        nothing usable (None: no filter)
     if_empty: keep (find nothing) | relax (search without the filter, with a note); `keep` unless said, since
         a filter that a person wrote is meant
     """

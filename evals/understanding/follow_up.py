@@ -11,11 +11,11 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import READ, ByModel, quoted
-from evals.understanding.depending import OPENERS, depends
-from evals.understanding.named_dates import find_dates
-from evals.understanding.question_words import content, language, names, words
+from evals.understanding.by_model.model_transform import ByModel, quoted
 from evals.understanding.rewriting import rewritten
+from evals.understanding.rules.follow_up_cues import OPENERS, depends
+from evals.understanding.rules.named_dates import find_dates
+from evals.understanding.rules.question_words import MAX_READ, content, language, names, words
 from warehouse.recipe import Strict
 
 _LEADS = r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach)"
@@ -63,7 +63,7 @@ class FollowUp(ByModel):
 
     def _standalone(self, query: Query) -> str:
         if self.by == "llm":
-            turns = [turn[: READ // TURNS] for turn in query.conversation[-2 * TURNS :]]
+            turns = [turn[: MAX_READ // TURNS] for turn in query.conversation[-2 * TURNS :]]
             talk = "\n".join(f"- {turn}" for turn in turns)
             schema: dict[str, Any] = {
                 "depends": {"type": "boolean"},
@@ -87,17 +87,17 @@ def standalone(text: str, conversation: tuple[str, ...]) -> str:
     >>> standalone("Where is the ferry sold?", ("Who coaches Zechenau?", "Ralf Dünnwald."))
     'Where is the ferry sold?'
     """
-    if len(text) > READ or not depends(text):
+    if len(text) > MAX_READ or not depends(text):
         return text
     odd = len(conversation) % 2
-    questions = conversation[0::2][-TURNS:]
+    questions = [question[:MAX_READ] for question in conversation[0::2][-TURNS:]]
     answer = conversation[-1] if not odd else ""
     if not questions:
         return text
-    before = questions[0][:READ]
+    before = questions[0]
     for earlier, later in pairwise(questions):
-        before = _joined(later[:READ], earlier[:READ], "") if depends(later[:READ]) else later[:READ]
-    return _joined(text, before, answer[:READ])
+        before = _joined(later, earlier, "") if depends(later) else later
+    return _joined(text, before, answer[:MAX_READ])
 
 
 def _joined(text: str, before: str, answer: str) -> str:

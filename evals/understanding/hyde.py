@@ -9,9 +9,10 @@ from pydantic import StringConstraints
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import READ, ByModel, quoted
+from evals.understanding.by_model.model_transform import ByModel, quoted
 from evals.understanding.rewriting import vector_of
-from evals.understanding.statements import keyword_form, statement
+from evals.understanding.rules.question_words import MAX_READ
+from evals.understanding.rules.statements import keyword_form, statement
 from warehouse.recipe import Strict
 
 
@@ -55,5 +56,5 @@ class Hyde(ByModel):
             said = self.ask(query, _Said, bounded, quoted(query.text), 400)
             if said is not None:
                 return said.passage
-        short = query.text[:READ]
+        short = query.text[:MAX_READ]
         return " ".join(part for part in (statement(short), keyword_form(short)) if part)

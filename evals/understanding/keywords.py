@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import READ, ByModel, quoted
-from evals.understanding.question_words import content, language
+from evals.understanding.by_model.model_transform import ByModel, quoted
 from evals.understanding.rewriting import rewritten
-from evals.understanding.synonyms import Source, nearest, synonyms
+from evals.understanding.rules.corpus_synonyms import Source, nearest, synonyms
+from evals.understanding.rules.question_words import MAX_READ, content, language
 from warehouse.recipe import Strict
 
 MOST = 24  # keywords of one question
@@ -73,12 +73,12 @@ class Keywords(ByModel):
             said = self._said(query)
             if said is not None:
                 return said
-        plain = [word.text for word in content(query.text[:READ])][:MOST]
+        plain = [word.text for word in content(query.text[:MAX_READ])][:MOST]
         if not self.synonyms or not len(index):
             return {word: [] for word in plain}
         if self.source == "vectors":
             return nearest(plain, self.synonyms, query, index)
-        tongue = language(query.text[:READ])
+        tongue = language(query.text[:MAX_READ])
         return {word: synonyms(word, tongue, self.synonyms, index) for word in plain}
 
     def _said(self, query: Query) -> dict[str, list[str]] | None:

@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import READ, ByModel, quoted
+from evals.understanding.by_model.model_transform import ByModel, quoted
 from evals.understanding.rewriting import rewritten
-from evals.understanding.statements import keyword_form, statement
+from evals.understanding.rules.question_words import MAX_READ
+from evals.understanding.rules.statements import keyword_form, statement
 from warehouse.recipe import Strict
 
 
@@ -57,5 +58,5 @@ class MultiQuery(ByModel):
             said = self.ask(query, _Said, {"questions": many}, user, 120 * self.n)
             if said is not None:
                 return said.questions
-        short = query.text[:READ]
+        short = query.text[:MAX_READ]
         return (keyword_form(short), statement(short))

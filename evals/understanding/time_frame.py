@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import ByModel, quoted
-from evals.understanding.prefilter import IfEmpty, in_window, prefiltered
-from evals.understanding.windows import Window, windows
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.filtering.prefilter import IfEmpty, in_window, prefiltered
+from evals.understanding.rules.publication_windows import Window, windows
 from warehouse.recipe import Strict
 
 _Day = Annotated[str, Field(max_length=10)]

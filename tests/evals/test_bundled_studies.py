@@ -33,7 +33,7 @@ def test_names_mean_the_same_in_all_of_them(
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the acts in ../shared/data/eurlex-energy")
 def test_quotes_stand_in_the_real_acts() -> None:
-    from assets.cleaning.eurlex import clean_eurlex
+    from assets.cleaning.eurlex.cleaner import clean_eurlex
 
     texts: dict[str, str] = {}
     for question in read_questions_of(read_study(BUNDLED / "eurlex_energy.yaml")):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assets.cleaning.eurlex import act_words as words
+import assets.cleaning.eurlex.act_words as words
 from assets.cleaning.eurlex.lines import Line
 
 OPENING = "‘‚“„«»\"'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assets.cleaning.eurlex import act_words as words
+import assets.cleaning.eurlex.act_words as words
 from assets.cleaning.eurlex.act import RANKS, Act, Builder, Start, is_bare
 from assets.cleaning.eurlex.lines import Line
 from assets.cleaning.eurlex.quotations import ARTICLES, OPENING, quoted

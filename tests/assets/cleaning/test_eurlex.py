@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex import clean_eurlex, is_eurlex
+from assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex
 from benchmarks.cleaning import measure_acts, numbering_faults, own_articles
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assets.cleaning.draft import Unusable
-from assets.cleaning.eurlex import notice_of
+from assets.cleaning.eurlex.cleaner import notice_of
 from assets.cleaning.html import clean_html
 
 URL = "https://eur-lex.example/legal-content/EN/TXT/HTML/?uri=CELEX:01971R2821-19950101"

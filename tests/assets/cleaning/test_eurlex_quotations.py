@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assets.cleaning.draft import Draft
-from assets.cleaning.eurlex import clean_eurlex
+from assets.cleaning.eurlex.cleaner import clean_eurlex
 from benchmarks.cleaning import own_articles
 
 ACTS = Path(__file__).resolve().parents[4] / "shared" / "data" / "eurlex-energy"

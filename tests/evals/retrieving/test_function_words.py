@@ -6,7 +6,7 @@ import pytest
 
 from assets.indexing.lexical import plain_tokens
 from evals.retrieving.function_words import ASKING, FUNCTION_WORDS
-from evals.understanding.question_words import STOP
+from evals.understanding.rules.question_words import STOP
 
 
 @pytest.mark.parametrize("language", FUNCTION_WORDS)

@@ -9,7 +9,7 @@ import pytest
 from evals.retrieving import StudyRetriever
 from evals.study.costing import Estimate, Span, estimates, parts, total
 from evals.study.planning import plan
-from evals.understanding.by_model import ByModel
+from evals.understanding.by_model.model_transform import ByModel
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.tiny import Bench
 from warehouse.inference import call_failures

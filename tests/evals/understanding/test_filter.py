@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from evals.retrieving import RETRIEVERS
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.expressions import MAX_DEPTH, MAX_NODES, Expression
 from evals.understanding.filter import Filter
+from evals.understanding.filtering.expressions import MAX_DEPTH, MAX_NODES, Expression
+from evals.understanding.filtering.predicates import narrowing
 from evals.understanding.notes import notes
-from evals.understanding.predicates import narrowing
 from tests.evals.understanding.documents import ROWS, index_of, row
 from tests.fakes.indexing import vector_of
 from warehouse.errors import InputError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evals.understanding.depending import depends
 from evals.understanding.follow_up import standalone
+from evals.understanding.rules.follow_up_cues import depends
 from tests.evals.understanding.conversations import SEEN, UNSEEN, Said
 
 LEAST = 0.9  # precision and recall

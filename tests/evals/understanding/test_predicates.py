@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evals.retrieving.index import OpenIndex
-from evals.understanding.expressions import MAX_TEXT, MAX_VALUES, Expression
-from evals.understanding.predicates import duckdb_predicate, narrowing
+from evals.understanding.filtering.expressions import MAX_TEXT, MAX_VALUES, Expression
+from evals.understanding.filtering.predicates import duckdb_predicate, narrowing
 from tests.evals.understanding.documents import index_of, row
 
 HOSTILE = (

@@ -14,13 +14,13 @@ import yaml
 from evals.retrieving.contract import Query, RetrievalContext
 from evals.retrieving.index import OpenIndex
 from evals.study.study_file import BUNDLED
-from evals.understanding import QUERY_TRANSFORMS
-from evals.understanding.depending import depends
 from evals.understanding.follow_up import FollowUp, standalone
 from evals.understanding.hyde import Hyde
 from evals.understanding.keywords import Keywords
 from evals.understanding.multi_query import MultiQuery
-from evals.understanding.statements import statement
+from evals.understanding.registry import QUERY_TRANSFORMS
+from evals.understanding.rules.follow_up_cues import depends
+from evals.understanding.rules.statements import statement
 from tests.fakes.indexing import build_index, vector_of
 
 LEAGUE = ("Wer trainiert Rot-Weiß Zechenau?", "Ralf Dünnwald ist seit Dezember der Trainer.")

@@ -10,9 +10,9 @@ import pytest
 from evals.retrieving import RETRIEVERS
 from evals.retrieving.contract import Query, QueryTransform, RetrievalContext
 from evals.understanding.entities import Entities
-from evals.understanding.named_dates import find_dates
+from evals.understanding.rules.named_dates import find_dates
+from evals.understanding.rules.publication_windows import windows
 from evals.understanding.time_frame import TimeFrame
-from evals.understanding.windows import windows
 from tests.evals.understanding.conftest import Sample
 
 pytestmark = pytest.mark.models

@@ -10,10 +10,10 @@ import pytest
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.named_dates import find_dates
 from evals.understanding.notes import notes
+from evals.understanding.rules.named_dates import find_dates
+from evals.understanding.rules.publication_windows import windows
 from evals.understanding.time_frame import TimeFrame
-from evals.understanding.windows import windows
 from tests.evals.understanding import framed
 from tests.evals.understanding.documents import index_of
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from evals.understanding import periods
-from evals.understanding.by_model import READ
+from evals.understanding.rules import periods
+from evals.understanding.rules.question_words import MAX_READ
 
 MOST = 20  # dates that are read off one text
 _MONTH, _YEAR = periods.MONTH, periods.YEAR
@@ -100,7 +100,7 @@ def find_dates(text: str, asked_at: str | None = None) -> list[Dated]:
     >>> find_dates("on 31 February 2023")[0].reason
     '31 February 2023 is not a date'
     """
-    text = text[:READ]
+    text = text[:MAX_READ]
     base = day_of(asked_at)
     taken = [False] * len(text)
     found: list[Dated] = []

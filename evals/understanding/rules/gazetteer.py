@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from evals.retrieving.contract import Entity
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model import READ
-from evals.understanding.question_words import STOP, folded, words
+from evals.understanding.rules.question_words import MAX_READ, STOP, folded, words
 
 CLUB = re.compile(
     r"\b(?:1\. )?(?:AC|AFC|BV|CF|DJK|ESV|FC|FSV|KSV|MSV|RC|SC|SG|SK|SpVgg|SSV|SV|TSG|TSV|TuS|TV|VfB|VfL|VfR|"
@@ -61,7 +60,7 @@ class Gazetteer:
 
         typos: how alike (0 to 1) a word and a name must be to be taken for it; 1: as written only
         """
-        plain, places = folded(text[:READ])
+        plain, places = folded(text[:MAX_READ])
         hits = self._exact(plain)
         if typos < 1:
             hits += self._fuzzy(plain, hits, typos)

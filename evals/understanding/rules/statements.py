@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evals.understanding.question_words import content
+from evals.understanding.rules.question_words import content
 
 _ASKING = re.compile(
     r"""^\W*(?:(?:in|to|by|from|at|for|with|under|of|on|mit|an|in|auf|für|von|bis|seit|aus|bei|nach|vor)\s+)?

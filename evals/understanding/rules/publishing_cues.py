@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from evals.understanding.question_words import STOP, words
+from evals.understanding.rules.question_words import STOP, words
 
 _PUBLISHING = re.compile(
     r"""(?:re)?publish(?:ed|es|ing)?|issue[ds]?|released?|adopt(?:ed|s)?|enacted?|appear(?:ed|s)?|written|wrote

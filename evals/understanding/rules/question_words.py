@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from evals.retrieving.function_words import ASKING, FUNCTION_WORDS
 
 Language = Literal["en", "de"]
+MAX_READ = 4_000  # characters of a question that transforms look at: longer ones are pasted documents
 
 STOP: dict[Language, frozenset[str]] = {
     "en": FUNCTION_WORDS["english"] | ASKING["english"],

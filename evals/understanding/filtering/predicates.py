@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from evals.retrieving.index import OpenIndex
-from evals.understanding.expressions import FIELDS, Expression, Scalar
-from evals.understanding.prefilter import Prefilter, date_literal, published, text_literal
+from evals.understanding.filtering.expressions import FIELDS, Expression, Scalar
+from evals.understanding.filtering.prefilter import Prefilter, date_literal, published, text_literal
 from warehouse.errors import InputError
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {

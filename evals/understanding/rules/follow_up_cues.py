@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evals.understanding.question_words import STOP, content, language, names, words
+from evals.understanding.rules.question_words import STOP, content, language, names, words
 
 OPENERS = re.compile(
     r"^\W*(?:and|but|also|or|then|so|what about|how about|und|aber|auch|oder|was ist mit|"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.question_words import Language
+from evals.understanding.rules.question_words import Language
 
 Source = Literal["vocabulary", "vectors"]
 SHORTEST = 5  # letters of a word that may be a part of a compound

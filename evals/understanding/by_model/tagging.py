@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from evals.retrieving.contract import RetrievalContext
-from evals.understanding.by_model import READ
+from evals.understanding.rules.question_words import MAX_READ
 from warehouse.errors import InputError
 
 DEFAULTS = {"spacy": "de_core_news_sm", "gliner": "urchade/gliner_multi-v2.1"}
@@ -22,8 +22,8 @@ def tagged(name: str, model: str | None, text: str, context: RetrievalContext) -
     weights = model or DEFAULTS[name]
     loaded = context.once(("tagger", name, weights), lambda: _load(name, weights))
     if name == "spacy":
-        return [(span.label_.lower(), span.text) for span in loaded(text[:READ]).ents]
-    return [(span["label"], span["text"]) for span in loaded.predict_entities(text[:READ], list(LABELS))]
+        return [(span.label_.lower(), span.text) for span in loaded(text[:MAX_READ]).ents]
+    return [(span["label"], span["text"]) for span in loaded.predict_entities(text[:MAX_READ], list(LABELS))]
 
 
 def _load(name: str, weights: str) -> Any:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from evals.understanding.by_model import READ
-from evals.understanding.named_dates import Dated, day_of, find_dates
-from evals.understanding.publishing import Place, is_of_publishing
+from evals.understanding.rules.named_dates import Dated, day_of, find_dates
+from evals.understanding.rules.publishing_cues import Place, is_of_publishing
+from evals.understanding.rules.question_words import MAX_READ
 
 Relation = Literal["before", "until", "after", "since", "during"]
 
@@ -75,7 +75,7 @@ def windows(text: str, asked_at: str | None = None) -> list[Window]:
     >>> windows("What is the target for 2030?")
     []
     """
-    text = text[:READ]
+    text = text[:MAX_READ]
     now = day_of(asked_at)
     dates = [one for one in find_dates(text, asked_at) if one.first is not None]
     found: list[Window] = []
