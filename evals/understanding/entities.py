@@ -9,32 +9,20 @@ from operator import or_
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from evals.retrieving.contract import Entity, Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.entities import PROMPT, entities_by_model
+from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.tagging import tagged
 from evals.understanding.filtering.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
 from evals.understanding.notes import note
 from evals.understanding.rules.gazetteer import Gazetteer, entity, learnt
 from evals.understanding.rules.named_dates import day_of, find_dates
 from evals.understanding.rules.publication_windows import date_spans, relation
-from warehouse.recipe import Strict
 
-MOST = 16  # entities that a model may name
 _Text = Annotated[str, Field(max_length=120)]
-_Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
-_Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
-
-
-class _Named(Strict):
-    kind: _Word
-    text: _Words
-
-
-class _Said(Strict):
-    entities: Annotated[tuple[_Named, ...], Field(max_length=MOST)]
 
 
 class Entities(ByModel):
@@ -59,10 +47,7 @@ class Entities(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "entities"
-    prompt: ClassVar[str] = (
-        "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
-        "Copy each as it stands in the question, with its type in one word. An empty list is fine."
-    )
+    prompt: ClassVar[str] = PROMPT
 
     dates: Literal["on_or_after", "same_day", "none"] = "on_or_after"
     seasons: Literal["during", "on_or_after", "none"] = "during"
@@ -107,9 +92,9 @@ class Entities(ByModel):
         text = query.text
         spans: list[tuple[str, str]] = []
         if self.by == "llm":
-            said = self._said(query)
-            if said is not None:
-                return self._known(query, said, gazetteer)
+            named = entities_by_model(self, query)
+            if named is not None:
+                return self._known(query, named, gazetteer)
         if self.tagger != "none":
             spans = tagged(self.tagger, self.tagger_model, text, query.context)
         found = [
@@ -118,23 +103,6 @@ class Entities(ByModel):
             for value in one.values
         ]
         return [*found, *self._known(query, spans, gazetteer)]
-
-    def _said(self, query: Query) -> list[tuple[str, str]] | None:
-        item: dict[str, Any] = {
-            "type": "object",
-            "properties": {
-                "kind": {"type": "string", "maxLength": 40},
-                "text": {"type": "string", "maxLength": 120},
-            },
-            "required": ["kind", "text"],
-            "additionalProperties": False,
-        }
-        schema = {"entities": {"type": "array", "items": item, "maxItems": MOST}}
-        said = self.ask(query, _Said, schema, quoted(query.text), 400)
-        if said is None:
-            return None
-        # A model also names what the question does not: only its own words count.
-        return [(one.kind, one.text) for one in said.entities if one.text.casefold() in query.text.casefold()]
 
     def _known(self, query: Query, spans: list[tuple[str, str]], gazetteer: Gazetteer) -> list[Entity]:
         """Return spans as the corpus calls them; what it does not know is noted, and filters nothing."""

@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Self
-
-from pydantic import Field, model_validator
+from typing import ClassVar
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.follow_up import PROMPT, standalone_by_model
+from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.follow_up_cues import OPENERS, depends
 from evals.understanding.rules.named_dates import find_dates
 from evals.understanding.rules.question_words import MAX_READ, content, language, names, words
-from warehouse.recipe import Strict
 
 _LEADS = r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach)"
 _LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)
@@ -26,17 +24,6 @@ _ASKS = re.compile(
 _ARTICLE = re.compile(r"\W*(?:the|der|die|das|den|dem)\s", re.IGNORECASE)
 TURNS = 6  # questions of the conversation that are read
 CARRIED = 6  # names that are carried over at most
-
-
-class _Said(Strict):
-    depends: bool
-    standalone: Annotated[str, Field(max_length=600)]
-
-    @model_validator(mode="after")
-    def _stands_alone(self) -> Self:
-        if self.depends and not self.standalone.strip():
-            raise ValueError("a question that depends is not rewritten")
-        return self
 
 
 class FollowUp(ByModel):
@@ -49,11 +36,7 @@ class FollowUp(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "follow_up"
-    prompt: ClassVar[str] = (
-        "Given a conversation and a question, say whether the question can only be understood with the "
-        "conversation. If so, rewrite it in its own language so that it stands alone, adding nothing that "
-        "was not said; else repeat it."
-    )
+    prompt: ClassVar[str] = PROMPT
 
     def read(self, query: Query, index: OpenIndex) -> list[Query]:
         """Return the query, standing alone; its conversation is then used up."""
@@ -63,17 +46,9 @@ class FollowUp(ByModel):
 
     def _standalone(self, query: Query) -> str:
         if self.by == "llm":
-            turns = [turn[: MAX_READ // TURNS] for turn in query.conversation[-2 * TURNS :]]
-            talk = "\n".join(f"- {turn}" for turn in turns)
-            schema: dict[str, Any] = {
-                "depends": {"type": "boolean"},
-                "standalone": {"type": "string", "maxLength": 600},
-            }
-            said = self.ask(
-                query, _Said, schema, f"{quoted(talk, 'conversation')}\n{quoted(query.text)}", 300
-            )
-            if said is not None:
-                return said.standalone.strip() if said.depends else query.text
+            found = standalone_by_model(self, query, TURNS)
+            if found is not None:
+                return found
         return standalone(query.text, query.conversation)
 
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
-
-from pydantic import StringConstraints
+from typing import ClassVar, Literal
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.hyde import PROMPT, passage_by_model
+from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import vector_of
 from evals.understanding.rules.question_words import MAX_READ
 from evals.understanding.rules.statements import keyword_form, statement
-from warehouse.recipe import Strict
-
-
-class _Said(Strict):
-    passage: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_200)]
 
 
 class Hyde(ByModel):
@@ -33,10 +27,7 @@ class Hyde(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "hyde"
-    prompt: ClassVar[str] = (
-        "Write a short passage, in the question's language, as it could stand in a document that answers the "
-        "question. Two or three sentences; invent the details that are needed."
-    )
+    prompt: ClassVar[str] = PROMPT
 
     text: Literal["question", "passage"] = "question"
 
@@ -52,9 +43,8 @@ class Hyde(ByModel):
 
     def _passage(self, query: Query) -> str:
         if self.by == "llm":
-            bounded = {"passage": {"type": "string", "maxLength": 1_200}}
-            said = self.ask(query, _Said, bounded, quoted(query.text), 400)
-            if said is not None:
-                return said.passage
+            passage = passage_by_model(self, query)
+            if passage is not None:
+                return passage
         short = query.text[:MAX_READ]
         return " ".join(part for part in (statement(short), keyword_form(short)) if part)

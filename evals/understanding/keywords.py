@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.keywords import MOST, PROMPT, keywords_by_model
+from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.corpus_synonyms import Source, nearest, synonyms
 from evals.understanding.rules.question_words import MAX_READ, content, language
-from warehouse.recipe import Strict
-
-MOST = 24  # keywords of one question
-_Word = Annotated[str, Field(max_length=60)]
-
-
-class _Keyword(Strict):
-    word: _Word
-    synonyms: Annotated[tuple[_Word, ...], Field(max_length=2)]
-
-
-class _Said(Strict):
-    keywords: Annotated[tuple[_Keyword, ...], Field(min_length=1, max_length=MOST)]
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if not any(one.word.strip() for one in self.keywords):
-            raise ValueError("no keyword has a letter")
-        return self
 
 
 class Keywords(ByModel):
@@ -46,10 +28,7 @@ class Keywords(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "keywords"
-    prompt: ClassVar[str] = (
-        "List the keywords of a question for a search engine, in the question's language, each with up to "
-        "two synonyms that a document might use instead. Leave out words that carry no content."
-    )
+    prompt: ClassVar[str] = PROMPT
 
     synonyms: Annotated[int, Field(ge=0, le=2)] = 1
     source: Source = "vocabulary"
@@ -70,9 +49,9 @@ class Keywords(ByModel):
 
     def _keywords(self, query: Query, index: OpenIndex) -> dict[str, list[str]]:
         if self.by == "llm":
-            said = self._said(query)
-            if said is not None:
-                return said
+            listed = keywords_by_model(self, query)
+            if listed is not None:
+                return listed
         plain = [word.text for word in content(query.text[:MAX_READ])][:MOST]
         if not self.synonyms or not len(index):
             return {word: [] for word in plain}
@@ -80,21 +59,3 @@ class Keywords(ByModel):
             return nearest(plain, self.synonyms, query, index)
         tongue = language(query.text[:MAX_READ])
         return {word: synonyms(word, tongue, self.synonyms, index) for word in plain}
-
-    def _said(self, query: Query) -> dict[str, list[str]] | None:
-        word = {"type": "string", "maxLength": 60}
-        item: dict[str, Any] = {
-            "type": "object",
-            "properties": {"word": word, "synonyms": {"type": "array", "items": word, "maxItems": 2}},
-            "required": ["word", "synonyms"],
-            "additionalProperties": False,
-        }
-        schema = {"keywords": {"type": "array", "items": item, "minItems": 1, "maxItems": MOST}}
-        said = self.ask(query, _Said, schema, quoted(query.text), 600)
-        if said is None:
-            return None
-        return {
-            one.word.strip(): [word.strip() for word in one.synonyms if word.strip()]
-            for one in said.keywords
-            if one.word.strip()
-        }

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import ByModel
+from evals.understanding.by_model.multi_query import PROMPT, wordings_by_model
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.question_words import MAX_READ
 from evals.understanding.rules.statements import keyword_form, statement
-from warehouse.recipe import Strict
-
-
-class _Said(Strict):
-    questions: Annotated[tuple[Annotated[str, Field(max_length=400)], ...], Field(min_length=1, max_length=8)]
-
-    @model_validator(mode="after")
-    def _asks_something(self) -> Self:
-        if not any(text.strip() for text in self.questions):
-            raise ValueError("no question has a letter")
-        return self
 
 
 class MultiQuery(ByModel):
@@ -35,10 +25,7 @@ class MultiQuery(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "multi_query"
-    prompt: ClassVar[str] = (
-        "Write other wordings of a question for a search engine, in its own language: same meaning, other "
-        "words, as different from each other as they can be."
-    )
+    prompt: ClassVar[str] = PROMPT
 
     n: Annotated[int, Field(ge=1, le=8)] = 3
 
@@ -52,11 +39,8 @@ class MultiQuery(ByModel):
 
     def _forms(self, query: Query) -> tuple[str, ...]:
         if self.by == "llm":
-            item = {"type": "string", "maxLength": 400}
-            many = {"type": "array", "items": item, "minItems": 1, "maxItems": self.n - 1}
-            user = f"Write {self.n - 1}.\n{quoted(query.text)}"
-            said = self.ask(query, _Said, {"questions": many}, user, 120 * self.n)
-            if said is not None:
-                return said.questions
+            wordings = wordings_by_model(self, query, self.n - 1)
+            if wordings is not None:
+                return wordings
         short = query.text[:MAX_READ]
         return (keyword_form(short), statement(short))

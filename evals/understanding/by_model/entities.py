@@ -1,0 +1,51 @@
+"""The entities of a question, as a language model lists them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from evals.retrieving.contract import Query
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from warehouse.recipe import Strict
+
+PROMPT = (
+    "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
+    "Copy each as it stands in the question, with its type in one word. An empty list is fine."
+)
+MOST = 16  # entities that a model may name
+_MAX_TOKENS = 400
+_ENTITY_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "kind": {"type": "string", "maxLength": 40},
+        "text": {"type": "string", "maxLength": 120},
+    },
+    "required": ["kind", "text"],
+    "additionalProperties": False,
+}
+
+
+class NamedEntity(Strict):
+    """An entity: its type in one word, and its text as it stands in the question."""
+
+    kind: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
+
+
+class EntitiesReply(Strict):
+    """The model's reply."""
+
+    entities: Annotated[tuple[NamedEntity, ...], Field(max_length=MOST)]
+
+
+def entities_by_model(transform: ByModel, query: Query) -> list[tuple[str, str]] | None:
+    """Return (type, text) of each entity of a question; None where the model's reply cannot be used."""
+    schema = {"entities": {"type": "array", "items": _ENTITY_SCHEMA, "maxItems": MOST}}
+    reply = transform.ask(query, EntitiesReply, schema, quoted(query.text), _MAX_TOKENS)
+    if reply is None:
+        return None
+    # A model also names what the question does not: only words of the question count.
+    question = query.text.casefold()
+    return [(one.kind, one.text) for one in reply.entities if one.text.casefold() in question]

@@ -1,0 +1,88 @@
+"""A filter on metadata, as a language model writes it for one question."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from evals.retrieving.contract import Query
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.filtering.expressions import FIELDS, Expression, Op
+from evals.understanding.filtering.predicates import fields
+from warehouse.recipe import Strict
+
+PROMPT = (
+    "Turn what a question demands of the documents themselves (language, day of publication, keywords, "
+    "title, address) into conditions; what it asks about their content is no condition. Give groups that "
+    "must all hold; in a group one condition must hold. Dates are ISO dates. No condition: no groups."
+)
+_OPS: tuple[Op, ...] = ("=", "!=", "<", "<=", ">", ">=", "contains", "any")
+_GROUPS, _TERMS = 4, 4
+_MAX_TOKENS = 400
+
+
+class FilterTerm(Strict):
+    """One condition on one field; `negated`: it must not hold."""
+
+    field: Annotated[str, Field(max_length=40)]
+    op: Op
+    value: Annotated[str, Field(max_length=120)]
+    negated: bool
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The term as an expression's dict."""
+        number = FIELDS.get(self.field) == "number"
+        one = {"field": self.field, "op": self.op, "value": float(self.value) if number else self.value}
+        return {"not": one} if self.negated else one
+
+
+class FilterReply(Strict):
+    """The model's reply: groups that must all hold, of terms of which one must."""
+
+    groups: Annotated[
+        tuple[Annotated[tuple[FilterTerm, ...], Field(max_length=_TERMS)], ...], Field(max_length=_GROUPS)
+    ]
+
+    @model_validator(mode="after")
+    def _compiles(self) -> Self:
+        self.expression()
+        return self
+
+    def expression(self) -> Expression | None:
+        """Return the checked expression; None where the model wants no filter."""
+        groups = [{"or": [term.written for term in group]} for group in self.groups if group]
+        return Expression.model_validate({"and": groups}) if groups else None
+
+
+def filter_by_model(transform: ByModel, query: Query, columns: list[str]) -> FilterReply | None:
+    """Return the model's filter for a question; None where its reply cannot be used.
+
+    columns: the fields that the index has; a reply that names another one is not usable
+    """
+
+    def check(reply: FilterReply) -> None:
+        expression = reply.expression()
+        for name in fields(expression) if expression else ():
+            if name not in columns:
+                raise ValueError(f"the index has no column `{name}`")
+
+    user = f"Asked on: {query.asked_at or 'not known'}\n{quoted(query.text)}"
+    return transform.ask(query, FilterReply, {"groups": _schema(columns)}, user, _MAX_TOKENS, check)
+
+
+def _schema(columns: list[str]) -> dict[str, Any]:
+    term = {
+        "type": "object",
+        "properties": {
+            "field": {"type": "string", "enum": columns},
+            "op": {"type": "string", "enum": list(_OPS)},
+            "value": {"type": "string", "maxLength": 120},
+            "negated": {"type": "boolean"},
+        },
+        "required": ["field", "op", "value", "negated"],
+        "additionalProperties": False,
+    }
+    group = {"type": "array", "items": term, "maxItems": _TERMS}
+    return {"type": "array", "items": group, "maxItems": _GROUPS}

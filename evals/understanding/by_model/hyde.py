@@ -1,0 +1,31 @@
+"""A passage that would answer a question, invented by a language model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+from evals.retrieving.contract import Query
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from warehouse.recipe import Strict
+
+PROMPT = (
+    "Write a short passage, in the question's language, as it could stand in a document that answers the "
+    "question. Two or three sentences; invent the details that are needed."
+)
+_LONGEST = 1_200  # characters of the passage
+_MAX_TOKENS = 400
+_SCHEMA: dict[str, Any] = {"passage": {"type": "string", "maxLength": _LONGEST}}
+
+
+class HydeReply(Strict):
+    """The model's reply."""
+
+    passage: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_LONGEST)]
+
+
+def passage_by_model(transform: ByModel, query: Query) -> str | None:
+    """Return an invented passage; None where the model's reply cannot be used."""
+    reply = transform.ask(query, HydeReply, _SCHEMA, quoted(query.text), _MAX_TOKENS)
+    return None if reply is None else reply.passage

@@ -1,0 +1,58 @@
+"""The keywords of a question with synonyms, as a language model lists them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from evals.retrieving.contract import Query
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from warehouse.recipe import Strict
+
+PROMPT = (
+    "List the keywords of a question for a search engine, in the question's language, each with up to "
+    "two synonyms that a document might use instead. Leave out words that carry no content."
+)
+_MAX_TOKENS = 600
+_WORD: dict[str, Any] = {"type": "string", "maxLength": 60}
+_KEYWORD_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"word": _WORD, "synonyms": {"type": "array", "items": _WORD, "maxItems": 2}},
+    "required": ["word", "synonyms"],
+    "additionalProperties": False,
+}
+Word = Annotated[str, Field(max_length=60)]
+MOST = 24  # keywords of one question
+
+
+class Keyword(Strict):
+    """A keyword and up to two synonyms of it."""
+
+    word: Word
+    synonyms: Annotated[tuple[Word, ...], Field(max_length=2)]
+
+
+class KeywordsReply(Strict):
+    """The model's reply."""
+
+    keywords: Annotated[tuple[Keyword, ...], Field(min_length=1, max_length=MOST)]
+
+    @model_validator(mode="after")
+    def _is_not_blank(self) -> Self:
+        if not any(one.word.strip() for one in self.keywords):
+            raise ValueError("no keyword has a letter")
+        return self
+
+
+def keywords_by_model(transform: ByModel, query: Query) -> dict[str, list[str]] | None:
+    """Return keyword -> its synonyms; None where the model's reply cannot be used."""
+    items = {"type": "array", "items": _KEYWORD_SCHEMA, "minItems": 1, "maxItems": MOST}
+    reply = transform.ask(query, KeywordsReply, {"keywords": items}, quoted(query.text), _MAX_TOKENS)
+    if reply is None:
+        return None
+    return {
+        one.word.strip(): [word.strip() for word in one.synonyms if word.strip()]
+        for one in reply.keywords
+        if one.word.strip()
+    }

@@ -1,0 +1,41 @@
+"""Other wordings of a question, as a language model writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from evals.retrieving.contract import Query
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from warehouse.recipe import Strict
+
+PROMPT = (
+    "Write other wordings of a question for a search engine, in its own language: same meaning, other "
+    "words, as different from each other as they can be."
+)
+_LONGEST = 400  # characters of one wording
+_MAX_TOKENS = 120  # of each wording, the question's own among them
+
+
+class MultiQueryReply(Strict):
+    """The model's reply."""
+
+    questions: Annotated[
+        tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(min_length=1, max_length=8)
+    ]
+
+    @model_validator(mode="after")
+    def _is_not_blank(self) -> Self:
+        if not any(text.strip() for text in self.questions):
+            raise ValueError("no question has a letter")
+        return self
+
+
+def wordings_by_model(transform: ByModel, query: Query, count: int) -> tuple[str, ...] | None:
+    """Return up to ``count`` other wordings of a question; None where the model's reply cannot be used."""
+    item: dict[str, Any] = {"type": "string", "maxLength": _LONGEST}
+    schema = {"questions": {"type": "array", "items": item, "minItems": 1, "maxItems": count}}
+    user = f"Write {count}.\n{quoted(query.text)}"
+    reply = transform.ask(query, MultiQueryReply, schema, user, _MAX_TOKENS * (count + 1))
+    return None if reply is None else reply.questions

@@ -1,0 +1,54 @@
+"""The window of publication that a question asks for, as a language model reads it."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from evals.retrieving.contract import Query
+from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.rules.publication_windows import Window
+from warehouse.recipe import Strict
+
+PROMPT = (
+    "Say in which days the documents that a question asks for were published, as ISO dates; leave a side "
+    "empty that is open. A question without words of publishing asks for no window: leave both empty. "
+    "Dates that the content is about (a target for 2030, a season, an event, a deadline) are no window."
+)
+_MAX_TOKENS = 80
+_DAY_SCHEMA: dict[str, Any] = {"type": "string", "maxLength": 10}
+_Day = Annotated[str, Field(max_length=10)]
+
+
+class TimeFrameReply(Strict):
+    """The model's reply: the first and last day; an empty text for a side that is open."""
+
+    published_from: _Day
+    published_to: _Day
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> Self:
+        window = self.window
+        if window.first and window.last and window.first > window.last:
+            raise ValueError("the window ends before it begins")
+        return self
+
+    @property
+    def window(self) -> Window:
+        """The window in days."""
+        ends = (self.published_from, self.published_to)
+        first, last = (date.fromisoformat(end) if end else None for end in ends)
+        return Window(first, last)
+
+
+def window_by_model(transform: ByModel, query: Query) -> Window | None:
+    """Return the window of a question, open on both sides where it asks for none.
+
+    None where the model's reply cannot be used.
+    """
+    schema = {"published_from": _DAY_SCHEMA, "published_to": _DAY_SCHEMA}
+    user = f"Asked on: {query.asked_at or 'not known'}\n{quoted(query.text)}"
+    reply = transform.ask(query, TimeFrameReply, schema, user, _MAX_TOKENS)
+    return None if reply is None else reply.window
