@@ -11,9 +11,8 @@ import re
 import unicodedata
 from collections import OrderedDict
 from datetime import UTC, datetime
-from functools import cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +22,12 @@ from warehouse.identity import sha256_text
 from warehouse.parquet import frame
 from warehouse.schemas import DUPLICATES, UTC_TIME
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 SHINGLE = 5  # words
 PERMUTATIONS = 128
 MISSED = 1e-4  # probability at most that a pair of exactly the threshold's similarity shares no band
-_SEED = 7
 _HELD = 512  # shingle sets of kept documents in memory
+_BATCH = 4096  # shingles: 4096 x 128 x 8 bytes = 4 MB at once
 
 Hashes = npt.NDArray[np.uint64]
 _WORD = re.compile(r"\w+")
@@ -105,10 +104,13 @@ def _exact(ordered: pl.DataFrame) -> dict[str, _Link]:
 def _near(ordered: pl.DataFrame, threshold: float) -> dict[str, _Link]:
     """Link documents in their order to the first kept one that is similar enough.
 
-    Only kept documents wait in the buckets, so that a thousand copies of one page cost a thousand comparisons
+    Only kept documents are in the index, so that a thousand copies of one page cost a thousand comparisons
     and not half a million.
     """
-    bands, rows = bands_for(threshold)
+    from datasketch import MinHash, MinHashLSH
+
+    index = MinHashLSH(num_perm=PERMUTATIONS, params=bands_for(threshold))
+    empty = MinHash(PERMUTATIONS, hashfunc=int, scheme="affine64")  # shingles are hashes already
     ids: list[str] = ordered["doc_id"].to_list()
     texts = ordered["text"]
     words = _Words()
@@ -122,33 +124,39 @@ def _near(ordered: pl.DataFrame, threshold: float) -> dict[str, _Link]:
             held.popitem(last=False)
         return held[number]
 
-    buckets: dict[tuple[int, bytes], list[int]] = {}
     links: dict[str, _Link] = {}
     for number, doc in enumerate(ids):
         own = words.shingles(texts[number])
         if not len(own):
             continue
-        signature = minhash(own)
-        places = [(band, signature[band * rows : (band + 1) * rows].tobytes()) for band in range(bands)]
-        candidates = sorted({other for place in places for other in buckets.get(place, ())})
-        for other in candidates:
+        signature = _signature(own, empty)
+        for other in sorted(index.query(signature)):
             similarity = jaccard(own, shingles_of(other))
             if similarity >= threshold:
                 links[doc] = _Link(ids[other], similarity, False)
                 break
         else:
-            for place in places:
-                buckets.setdefault(place, []).append(number)
+            index.insert(number, signature)
     return links
+
+
+def _signature(shingles: Hashes, empty: Any) -> Any:
+    """Return the `datasketch.MinHash` of a set of shingles, of the functions that ``empty`` has."""
+    signature = empty.copy()
+    for at in range(0, len(shingles), _BATCH):
+        signature.update_batch(shingles[at : at + _BATCH].tolist())
+    return signature
 
 
 def bands_for(threshold: float) -> tuple[int, int]:
     """Return the number of bands and of rows in each: the most rows that miss at most MISSED of the pairs.
 
+    There are two bands at least: datasketch takes no fewer.
+
     >>> bands_for(0.9), bands_for(1.0)  # 1 - 0.9^7 = 0.52, and 0.52^18 = 0.000008
-    ((18, 7), (1, 128))
+    ((18, 7), (2, 64))
     """
-    for rows in range(PERMUTATIONS, 1, -1):
+    for rows in range(PERMUTATIONS // 2, 1, -1):
         bands = PERMUTATIONS // rows
         if (1 - threshold**rows) ** bands <= MISSED:
             return bands, rows
@@ -164,26 +172,6 @@ def jaccard(one: Hashes, other: Hashes) -> float:
     common = len(np.intersect1d(one, other, assume_unique=True))
     union = len(one) + len(other) - common
     return common / union if union else 0.0
-
-
-def minhash(shingles: Hashes) -> npt.NDArray[np.uint32]:
-    """Return the signature of a set: for each of PERMUTATIONS hash functions the least value of its members.
-
-    The functions are x -> (a x + b) mod 2^64, of which the upper 32 bits count (Dietzfelbinger's
-    multiply-shift), with odd a and any b drawn once from a fixed seed.
-    """
-    factors, offsets = _functions()
-    least = np.full(PERMUTATIONS, np.iinfo(np.uint32).max, np.uint32)
-    for at in range(0, len(shingles), 4096):  # 4096 x 128 x 8 bytes = 4 MB at once
-        values = (shingles[at : at + 4096, None] * factors + offsets) >> np.uint64(32)
-        least = np.minimum(least, values.min(axis=0).astype(np.uint32))
-    return least
-
-
-@cache
-def _functions() -> tuple[Hashes, Hashes]:
-    draws = np.random.default_rng(_SEED).integers(0, 2**64, (2, PERMUTATIONS), np.uint64)
-    return draws[0] | np.uint64(1), draws[1]
 
 
 class _Words:
@@ -202,7 +190,7 @@ class _Words:
         grams = np.zeros(len(hashes) - length + 1, np.uint64)
         for position in range(length):
             grams = grams * _FACTOR + hashes[position : position + len(grams)]
-        return np.unique(_mixed(grams))
+        return np.unique(grams)
 
     def _hash(self, word: str) -> int:
         found = self.known.get(word)
@@ -213,10 +201,3 @@ class _Words:
 
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd: no word of an n-gram is lost by the multiplication
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """Spread the bits of each value over all of it (the finaliser of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

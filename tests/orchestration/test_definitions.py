@@ -111,13 +111,29 @@ def test_sources_whose_names_differ_in_signs_only_have_a_schedule_each(tmp_path:
             "0 0 29 2 *",
             "5/15 * * * *",
         ),
-        *("every monday", "61 5 * * 1", "0 24 * * *", "0 0 0 * *", "0 0 * 13 *", "0 0 30 2 *", "*/0 * * * *"),
+        *(
+            "every monday",
+            "61 5 * * 1",
+            "0 24 * * *",
+            "0 0 0 * *",
+            "0 0 * 13 *",
+            "0 0 30 2 *",
+            "0 0 30 2 1",
+            "*/0 * * * *",
+        ),
         *("", "0 5 * *", "0 5 * * 1 *", "*-5 * * * *", "1-2-3 * * * *", "0 0 * * monday", "a * * * *"),
     ],
 )
 def test_a_schedule_that_a_study_may_say_is_one_that_dagster_takes(cron: str) -> None:
     """Else one study would keep the definitions of all of them from loading."""
     assert is_cron(cron) == is_valid_cron_schedule(cron)
+
+
+@pytest.mark.parametrize(
+    "cron", ["0 0 31 2,4 *", "0 0 L * *", "0 0 LW * *", "0 0 * * 5L", "0 0 * * 1#2", "@daily"]
+)
+def test_a_schedule_that_never_comes_or_that_schedulers_read_in_several_ways_is_refused(cron: str) -> None:
+    assert not is_cron(cron)
 
 
 def test_a_backfill_gives_neighbours_runs_of_their_own(tmp_path: Path) -> None:

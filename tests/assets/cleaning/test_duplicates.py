@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.cleaning.duplicates import _Words, bands_for, find_duplicates, jaccard, minhash
+from assets.cleaning.duplicates import _Words, bands_for, find_duplicates, jaccard
 from warehouse.parquet import frame
 from warehouse.schemas import DOCUMENTS, DUPLICATES
 
@@ -85,19 +85,6 @@ def test_the_order_of_the_documents_does_not_matter() -> None:
     ]
     assert links(documents) == links(documents[::-1])
     assert links(documents)
-
-
-def test_minhash_estimates_jaccard() -> None:
-    """The share of equal values has standard error sqrt(s (1 - s) / 128): 0.044 at s = 0.5."""
-    draw = np.random.default_rng(1)
-    errors = []
-    for _ in range(40):
-        common, left, right = (draw.integers(0, 2**64, n, np.uint64) for n in (200, 100, 100))
-        one, other = (np.unique(np.concatenate([common, own])) for own in (left, right))
-        assert jaccard(one, other) == 0.5
-        errors.append(float((minhash(one) == minhash(other)).mean()) - 0.5)
-    assert abs(float(np.mean(errors))) < 4 * 0.044 / 40**0.5
-    assert 0.5 * 0.044 < float(np.std(errors)) < 1.6 * 0.044
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
