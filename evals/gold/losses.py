@@ -93,19 +93,18 @@ def fate(
     """
     if evidence["reason"] is not None or evidence["doc_id"] is None:
         return Fate(Loss.CORPUS)
-    places = _places(index)
-    if evidence["doc_id"] not in places.rows:
+    if evidence["doc_id"] not in index.spans.rows:
         return Fate(Loss.CHUNKING)
     found_at = _found_at(evidence, delivered, index)
     if found_at:
         return Fate(None, found_at=found_at)
-    near = places.near(evidence)
+    near = _near(evidence, index)
     held = _held_after(evidence, steps, near, index)
     if any(held):
         return _lost_after(steps, held)
 
     def held_by(rows: Rows) -> bool:
-        return _holds(evidence, [places.spans[row] for row in rows], index)
+        return _holds(evidence, index.spans.at(rows), index)
 
     if allowed is not None and not held_by(near[allowed[near]]):
         return Fate(Loss.FILTER)
@@ -127,14 +126,13 @@ def _held_after(
 
 def _passages(evidence: dict[str, Any], step: TraceStep, near: Rows, index: OpenIndex) -> list[Span]:
     """Return the passages of a step that may hold the evidence."""
-    places = _places(index)
     # Where a step noted what it delivers of each row, that; else the rows' own contexts.
     spans = step.spans
     if spans is None:
-        return [places.spans[row] for row in near[np.isin(near, step.rows)]]
+        return index.spans.at(near[np.isin(near, step.rows)])
     doc_id = evidence["doc_id"]
-    at = np.flatnonzero(np.isin(step.rows, places.rows[doc_id]))
-    return [Span(doc_id, int(start), int(end)) for start, end in spans[at]]
+    at = np.isin(step.rows, index.spans.rows[doc_id])
+    return index.spans.within(step.rows[at], spans[at])
 
 
 def _lost_after(steps: Sequence[TraceStep], held: Sequence[bool]) -> Fate:
@@ -153,30 +151,13 @@ def _lost_after(steps: Sequence[TraceStep], held: Sequence[bool]) -> Fate:
     return Fate(Loss.CUT)
 
 
-class _Places:
-    """Where the passage of each row lies, and which rows are a document's."""
-
-    def __init__(self, index: OpenIndex) -> None:
-        columns = ("doc_id", "context_start", "context_end")
-        self.spans = [Span(*row) for row in index.chunks.select(columns).rows()]
-        self.starts = index.chunks["context_start"].to_numpy()
-        self.ends = index.chunks["context_end"].to_numpy()
-        rows: dict[str, list[int]] = {}
-        for row, span in enumerate(self.spans):
-            rows.setdefault(span.doc_id, []).append(row)
-        self.rows: dict[str, Rows] = {doc: np.array(found, np.int64) for doc, found in rows.items()}
-
-    def near(self, evidence: dict[str, Any]) -> Rows:
-        """Return the rows whose passage meets the evidence: of a whole document, all of its rows."""
-        own = self.rows[evidence["doc_id"]]
-        if evidence["start"] is None:
-            return own
-        return own[(self.starts[own] < evidence["end"]) & (self.ends[own] > evidence["start"])]
-
-
-def _places(index: OpenIndex) -> _Places:
-    places: _Places = index.made("places of evidence", lambda: _Places(index))
-    return places
+def _near(evidence: dict[str, Any], index: OpenIndex) -> Rows:
+    """Return the rows whose passage meets the evidence: of a whole document, all of its rows."""
+    own = index.spans.rows[evidence["doc_id"]]
+    if evidence["start"] is None:
+        return own
+    starts, ends = index.spans.contexts[own].T
+    return own[(starts < evidence["end"]) & (ends > evidence["start"])]
 
 
 def _holds(evidence: dict[str, Any], passages: Sequence[Span], index: OpenIndex) -> bool:

@@ -11,9 +11,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from assets.indexing.lexical import Lexical, lexical_of, plain_tokens
+from assets.indexing.lexical import Lexical, plain_tokens
 from evals.retrieving.function_words import FUNCTION_WORDS
-from evals.retrieving.index import OpenIndex
 
 Tokenizer = Literal["plain", "stemmed", "lemmatised"]
 Language = Literal["english", "german"]
@@ -99,32 +98,17 @@ def _lemma_of(language: Language) -> Callable[[str], str]:
     return lemma
 
 
-def lexical_in(index: OpenIndex, analyzer: Analyzer, title: int = 0) -> Lexical:
-    """Return the postings of an index as a analyzer counts them, made once for each index and analyzer.
-
-    title: how often the words of the document's title are counted beside those of the chunk
-    """
-    if title:
-        return index.made(
-            ("lexical", analyzer, title), lambda: reworded(_with_titles(index, title), analyzer)
-        )
-    if analyzer.as_they_stand:
-        return index.lexical
-    return index.made(("lexical", analyzer, 0), lambda: reworded(index.lexical, analyzer))
-
-
-def _with_titles(index: OpenIndex, times: int) -> Lexical:
-    """Add each chunk's title to its words, ``times`` times."""
-    titles = lexical_of(index.chunks["title"].fill_null(""))
-    words = sorted({*index.lexical.words, *titles.words})
+def with_titles(lexical: Lexical, titles: Lexical, times: int) -> Lexical:
+    """Add the words of each chunk's title to those of the chunk, ``times`` times."""
+    words = sorted({*lexical.words, *titles.words})
     numbers = {word: number for number, word in enumerate(words)}
-    parts = (index.lexical, titles)
+    parts = (lexical, titles)
     owner = [
         np.repeat(np.array([numbers[word] for word in part.words], np.int64), np.diff(part.begins))
         for part in parts
     ]
     rows = np.concatenate([part.rows for part in parts])
-    counts = np.concatenate([index.lexical.counts, times * titles.counts])
+    counts = np.concatenate([lexical.counts, times * titles.counts])
     return merged(words, np.concatenate(owner), rows, counts, len(titles.lengths))
 
 

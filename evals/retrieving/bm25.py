@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evals.retrieving.analyzer import Analyzer, Language, Tokenizer, asked_tokens, lexical_in
-from evals.retrieving.bm25_scores import Bm25Scores, Parameters, Variant
+from evals.retrieving.analyzer import Analyzer, Language, Tokenizer, asked_tokens
+from evals.retrieving.bm25_scores import Parameters, Variant
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
 from evals.retrieving.expansion import Expand, Vocabulary, expanded
-from evals.retrieving.feedback import Feedback, WordsOfChunks, interpolated
+from evals.retrieving.feedback import Feedback, interpolated
 from evals.retrieving.index import OpenIndex
 
 DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
@@ -65,7 +65,8 @@ class Bm25(Retriever):
         """Rank the chunks that share at least one word with the question, or with what it was widened to."""
         if not len(index):
             return nothing()
-        model = self._model(index)
+        terms = index.terms(self._analyzer, self.title)
+        model = terms.bm25(self._parameters)
         plain = asked_tokens(query.text, contracted=self._analyzer.functional)
         words: Mapping[str, float] = Counter(self._analyzer.counted(plain))
         if self.expand:
@@ -75,7 +76,7 @@ class Bm25(Retriever):
         if self.feedback:
             # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
             first = Ranking.best(*model.score(words), self.feedback.chunks)
-            words = interpolated(words, first, self._words_of_chunks(index), self.feedback)
+            words = interpolated(words, first, terms.of_chunks, self.feedback)
         rows, scores = model.score(words)
         if query.allowed is not None:
             allowed = query.permitted(rows)
@@ -88,14 +89,7 @@ class Bm25(Retriever):
         kept = self.language != "english" if said is None else said == "keep"
         return Analyzer(self.tokenizer, self.language, kept)
 
-    def _model(self, index: OpenIndex) -> Bm25Scores:
+    @property
+    def _parameters(self) -> Parameters:
         delta = DELTAS[self.variant] if self.delta is None else self.delta
-        parameters = Parameters(self.variant, self.k1, self.b, self.epsilon, delta)
-        key = ("bm25", parameters, self._analyzer, self.title)
-        return index.made(
-            key, lambda: Bm25Scores.of(lexical_in(index, self._analyzer, self.title), parameters)
-        )
-
-    def _words_of_chunks(self, index: OpenIndex) -> WordsOfChunks:
-        key = ("words of chunks", self._analyzer, self.title)
-        return index.made(key, lambda: WordsOfChunks.of(lexical_in(index, self._analyzer, self.title)))
+        return Parameters(self.variant, self.k1, self.b, self.epsilon, delta)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.indexing.lexical import Lexical
-from evals.retrieving.contract import Rows, Scores
 
 Floats = npt.NDArray[np.float64]
 Variant = Literal["okapi", "plus", "l", "lower_bounded"]
@@ -48,7 +47,7 @@ class Bm25Scores:
         norms = 1 - parameters.b + parameters.b * lengths / (mean or 1.0)
         return cls(lexical, parameters, inverse_frequencies(lexical, parameters), norms)
 
-    def score(self, words: Mapping[str, float]) -> tuple[Rows, Scores]:
+    def score(self, words: Mapping[str, float]) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the rows, rising, that hold at least one of the words, and their scores.
 
         A word's part in a score is multiplied by its weight: how often the question says it, or less for one

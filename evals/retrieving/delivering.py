@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from evals.retrieving.chunk_spans import ChunkSpans
 from evals.retrieving.contract import Kind, Query, Ranking, Step
 from evals.retrieving.index import OpenIndex
 from warehouse.spans import Span
@@ -17,37 +17,11 @@ from warehouse.spans import Span
 _WORD = re.compile(r"\w+")
 
 
-class _Chunks(NamedTuple):
-    """Facts of every chunk, in the order of the index."""
-
-    docs: list[str]
-    contexts: npt.NDArray[np.int64]  # (chunks, 2)
-    rows: dict[str, npt.NDArray[np.int64]]  # of each document, in the order of its text
-
-
-def _chunks(index: OpenIndex) -> _Chunks:
-    def read() -> _Chunks:
-        chunks = index.chunks
-        docs = chunks["doc_id"].to_list()
-        rows: dict[str, list[int]] = {}
-        for row in np.argsort(chunks["ordinal"].to_numpy(), kind="stable"):
-            rows.setdefault(docs[row], []).append(int(row))
-        return _Chunks(
-            docs,
-            chunks.select("context_start", "context_end").to_numpy().astype(np.int64),
-            {doc: np.array(own, np.int64) for doc, own in rows.items()},
-        )
-
-    chunks: _Chunks = index.made("chunk facts of delivering", read)
-    return chunks
-
-
 def delivered(ranking: Ranking, index: OpenIndex) -> list[Span]:
     """Return what is delivered for each row: its span, or the chunk's own context."""
-    chunks = _chunks(index)
-    spans = chunks.contexts[ranking.rows] if ranking.spans is None else ranking.spans
-    pairs = zip(ranking.rows.tolist(), spans.tolist(), strict=True)
-    return [Span(chunks.docs[row], start, end) for row, (start, end) in pairs]
+    if ranking.spans is None:
+        return index.spans.at(ranking.rows)
+    return index.spans.within(ranking.rows, ranking.spans)
 
 
 def distinct(ranking: Ranking, index: OpenIndex) -> list[int]:
@@ -80,7 +54,7 @@ class Neighbours(Step):
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         """Return fewer and longer passages, in the order of the ranking."""
-        chunks = _chunks(index)
+        chunks = index.spans
         wide = [
             self._widened(row, span, chunks)
             for row, span in zip(ranking.rows.tolist(), delivered(ranking, index), strict=True)
@@ -90,7 +64,7 @@ class Neighbours(Step):
         places = np.array(list(kept), np.int64)
         return Ranking(ranking.rows[places], ranking.scores[places], spans)
 
-    def _widened(self, row: int, span: Span, chunks: _Chunks) -> Span:
+    def _widened(self, row: int, span: Span, chunks: ChunkSpans) -> Span:
         own = chunks.rows[span.doc_id]
         at = int(np.flatnonzero(own == row)[0])
         around = own[max(0, at - self.n) : at + self.n + 1]

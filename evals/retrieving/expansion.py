@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from evals.retrieving.index import OpenIndex
 from warehouse.recipe import Strict
 
 Vectors = npt.NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Vectors]
 DECIMALS = 6  # of a cosine that are kept: below them, it hangs on the order in which a processor adds
 
 
@@ -136,7 +137,7 @@ def _nearest(
 
 
 def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> Candidates:
-    """Return the corpus' words that may be added: made once for each index.
+    """Return the corpus' words that may be added: embedded once for each index and embedder.
 
     Raises:
         ValueError: the query brings no embedder.
@@ -144,13 +145,13 @@ def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> Can
     embed = query.context.embed
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
+    return index.derived(_embedded_words, embed, language, limit)
 
-    def make() -> Candidates:
-        words = _candidates(index.lexical, FUNCTION_WORDS[language], limit)
-        places = {word: place for place, word in enumerate(words)}
-        return Candidates(words, places, embed(words) if words else np.zeros((0, 0), np.float32))
 
-    return index.made(("expansion", language, limit), make)
+def _embedded_words(index: OpenIndex, embed: Embed, language: str, limit: int) -> Candidates:
+    words = _candidates(index.lexical, FUNCTION_WORDS[language], limit)
+    places = {word: place for place, word in enumerate(words)}
+    return Candidates(words, places, embed(words) if words else np.zeros((0, 0), np.float32))
 
 
 def _candidates(lexical: Lexical, ignored: frozenset[str], limit: int) -> list[str]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
-from assets.indexing.lexical import Lexical
 from evals.retrieving.contract import Ranking
+from evals.retrieving.terms import WordsOfChunks
 from warehouse.recipe import Strict
 
 
@@ -29,38 +27,6 @@ class Feedback(Strict):
     words: Annotated[int, Field(ge=1, le=200)] = 10
     original: Annotated[float, Field(gt=0, lt=1)] = 0.5
     common: Annotated[float, Field(gt=0, le=1)] = 0.1
-
-
-@dataclass(frozen=True)
-class WordsOfChunks:
-    """The words of each chunk: a lexical index the other way round.
-
-    begins: where each chunk's words begin, shape (chunks + 1,)
-    numbers: word numbers, shape (postings,)
-    shares: count / length of the chunk, shape (postings,)
-    holding: in how many chunks each word stands, shape (words,)
-    """
-
-    lexical: Lexical
-    begins: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.int32]
-    shares: npt.NDArray[np.float64]
-    holding: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, lexical: Lexical) -> WordsOfChunks:
-        """Turn postings round."""
-        holding = np.diff(lexical.begins)
-        order = np.argsort(lexical.rows, kind="stable")
-        rows = lexical.rows[order]
-        numbers = np.repeat(np.arange(len(lexical.words), dtype=np.int32), holding)[order]
-        shares = lexical.counts[order] / lexical.lengths[rows]
-        begins = np.searchsorted(rows, np.arange(len(lexical.lengths) + 1)).astype(np.int64)
-        return cls(lexical, begins, numbers, shares, holding)
-
-    def chunk(self, row: int) -> slice:
-        """Where a chunk's words stand."""
-        return slice(int(self.begins[row]), int(self.begins[row + 1]))
 
 
 def interpolated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,19 @@ import polars as pl
 from assets.indexing import table as tables
 from assets.indexing.approximate import nearest
 from assets.indexing.index_facts import IndexFacts, read_facts
-from assets.indexing.lexical import Lexical, open_lexical
+from assets.indexing.lexical import Lexical, lexical_of, open_lexical
 from assets.indexing.publication_days import moment
 from assets.indexing.rows import COLUMNS, QUESTIONS
+from evals.retrieving.analyzer import Analyzer, reworded, with_titles
+from evals.retrieving.chunk_spans import ChunkSpans
+from evals.retrieving.terms import Terms
 from warehouse.parquet import read_parquet
 
 if TYPE_CHECKING:
     from lancedb.table import Table
+
+Args = TypeVarTuple("Args")
+Derived = TypeVar("Derived")
 
 
 class OpenIndex:
@@ -34,7 +40,8 @@ class OpenIndex:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._made: dict[object, Any] = {}
+        self._terms: dict[tuple[Analyzer, int], Terms] = {}
+        self._derived: dict[tuple[object, ...], Any] = {}
 
     @cached_property
     def facts(self) -> IndexFacts:
@@ -104,9 +111,53 @@ class OpenIndex:
         return np.array([moment(text) for text in self.chunks["published_at"]], "datetime64[s]")
 
     @cached_property
+    def moments(self) -> tuple[npt.NDArray[np.datetime64], npt.NDArray[np.int64]]:
+        """The distinct values of `published`, rising and NaT last, and the place of each chunk's among them.
+
+        They are far fewer than the chunks.
+        """
+        moments, places = np.unique(self.published, return_inverse=True)
+        return moments, places
+
+    @cached_property
+    def days(self) -> pl.Series:
+        """The day on which each chunk's document was published, NULL where it is not known."""
+        return self.chunks["published_on"].cast(pl.Date)
+
+    @cached_property
     def lexical(self) -> Lexical:
         """The words of every chunk, in the order of the index."""
         return open_lexical(self.folder / "lexical")
+
+    def terms(self, analyzer: Analyzer, title: int = 0) -> Terms:
+        """Return the words of every chunk as an analyzer counts them: counted once, for all that search them.
+
+        title: how often the words of the document's title are counted beside those of the chunk
+        """
+        key = (analyzer, title)
+        if key not in self._terms:
+            plain = with_titles(self.lexical, lexical_of(self.titles), title) if title else self.lexical
+            self._terms[key] = Terms(reworded(plain, analyzer))
+        return self._terms[key]
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """The title of each chunk's document; empty where it has none."""
+        return self.chunks["title"].fill_null("").to_list()
+
+    @cached_property
+    def spans(self) -> ChunkSpans:
+        """Where the passage of each chunk lies."""
+        return ChunkSpans.of(self.chunks)
+
+    @cached_property
+    def carriers(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Keyword, as documents write it -> positions of the chunks whose documents carry it, rising."""
+        rows: dict[str, list[int]] = {}
+        for row, keywords in enumerate(self.chunks["keywords"]):
+            for keyword in dict.fromkeys(keywords if keywords is not None else ()):
+                rows.setdefault(keyword, []).append(row)
+        return {keyword: np.array(own, np.int64) for keyword, own in rows.items()}
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -171,11 +222,17 @@ class OpenIndex:
         """Return `document.text[start:end]`, put together from the chunks that hold it."""
         return self._texts[doc_id][start:end]
 
-    def made(self, key: object, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` makes, made once a key: a BM25 model serves all retrievers that share it."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
+    def derived(self, derive: Callable[[OpenIndex, *Args], Derived], *args: *Args) -> Derived:
+        """Return what a function derives from this index, computed once for each function and its arguments.
+
+        What retrievers and steps share of an index and this class does not know, as the names that a corpus
+        teaches. The function is one of a module, and its arguments can be hashed.
+        """
+        key = (derive, *args)
+        if key not in self._derived:
+            self._derived[key] = derive(self, *args)
+        found: Derived = self._derived[key]
+        return found
 
     def __len__(self) -> int:
         return self.facts.chunks

@@ -31,7 +31,7 @@ class Metadata(Retriever):
         """Rank the chunks of the documents that carry a named keyword; nothing where none is named."""
         if not len(index) or not query.text.strip():
             return nothing()
-        known: _Keywords = index.made("keywords", lambda: _keywords(index))
+        known = index.derived(_keywords)
         given = {_folded(entity.value) for entity in query.entities if entity.kind != "date"}
         named = (given or set(_named(query.text, index))) & known.rows.keys()
         if not named:

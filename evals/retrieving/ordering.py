@@ -51,9 +51,8 @@ class RecentFirst(Step):
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
         """Return all passages, the places of like titles taken by falling date."""
-        titles = index.made("titles", lambda: [title or "" for title in index.chunks["title"].to_list()])
         published = index.published[ranking.rows]
-        leaders = self._leaders([titles[row].casefold().strip() for row in ranking.rows])
+        leaders = self._leaders([index.titles[row].casefold().strip() for row in ranking.rows])
         order = np.arange(len(ranking))
         for leader in set(leaders) - {-1}:
             places = np.flatnonzero(np.array(leaders) == leader)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -138,7 +138,7 @@ class Entities(ByModel):
             return None
         groups: dict[str, list[str]] = {}  # words of the question -> what they may mean: any of it will do
         for one in found:
-            if one.kind not in {"date", "season"} and one.value in _carried(index):
+            if one.kind not in {"date", "season"} and one.value in index.carriers:
                 groups.setdefault(one.text.casefold(), []).append(one.value)
         parts = [_carrying(index, values) for values in groups.values()]
         if not parts:
@@ -149,24 +149,10 @@ class Entities(ByModel):
         return whole
 
 
-def _carried(index: OpenIndex) -> dict[str, Any]:
-    """Return keyword -> positions of the rows whose documents carry it."""
-
-    def make() -> dict[str, Any]:
-        rows: dict[str, list[int]] = {}
-        for row, keywords in enumerate(index.chunks["keywords"]):
-            for keyword in keywords if keywords is not None else ():
-                rows.setdefault(keyword, []).append(row)
-        return {keyword: np.array(sorted(set(those)), np.int64) for keyword, those in rows.items()}
-
-    found: dict[str, Any] = index.made("rows by keyword", make)
-    return found
-
-
 def _carrying(index: OpenIndex, values: list[str]) -> Prefilter:
     mask = np.zeros(len(index), np.bool_)
     for value in values:
-        mask[_carried(index)[value]] = True
+        mask[index.carriers[value]] = True
     listed = ", ".join(text_literal(value) for value in values)
     where = f"(keywords IS NOT NULL AND array_has_any(keywords, make_array({listed})))"
     return Prefilter(mask, where, f"about {' or '.join(values)}")

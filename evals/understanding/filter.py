@@ -53,7 +53,7 @@ class Filter(ByModel):
 
     def _expression(self, query: Query, index: OpenIndex) -> Expression | None:
         if self.by == "llm":
-            columns = [name for name in FIELDS if name in index.chunks.columns or name == "published_on"]
+            columns = [name for name in FIELDS if name in index.chunks.columns]
             reply = filter_by_model(self, query, columns)
             if reply is not None:
                 return reply.expression()

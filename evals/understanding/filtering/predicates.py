@@ -13,7 +13,7 @@ import polars as pl
 
 from evals.retrieving.index import OpenIndex
 from evals.understanding.filtering.expressions import FIELDS, Expression, Scalar
-from evals.understanding.filtering.prefilter import Prefilter, date_literal, published, text_literal
+from evals.understanding.filtering.prefilter import Prefilter, date_literal, text_literal
 from warehouse.errors import InputError
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -41,21 +41,13 @@ def narrowing(expression: Expression, index: OpenIndex) -> Prefilter:
     """
     names = sorted(set(fields(expression)))
     there = index.chunks.columns
-    missing = [name for name in names if name not in there and name != "published_on"]
+    missing = [name for name in names if name not in there]
     if missing:
-        known = ", ".join(name for name in FIELDS if name in there or name == "published_on")
+        known = ", ".join(name for name in FIELDS if name in there)
         raise InputError(f"filter: the index has no column `{missing[0]}`; it has {known}")
-    frame = pl.DataFrame(
-        [
-            published(index).alias(name)
-            if name == "published_on"
-            else index.chunks[name].cast(_TYPES[FIELDS[name]])
-            for name in names
-        ]
-    )
+    frame = pl.DataFrame([index.chunks[name].cast(_TYPES[FIELDS[name]]) for name in names])
     mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
-    sayable = "published_on" in there or "published_on" not in names
-    return Prefilter(mask, lance_predicate(expression) if sayable else None, words(expression))
+    return Prefilter(mask, lance_predicate(expression), words(expression))
 
 
 def fields(expression: Expression) -> Iterable[str]:

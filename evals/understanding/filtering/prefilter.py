@@ -40,22 +40,9 @@ class Prefilter:
         return Prefilter(self.mask | other.mask, where, f"{self.words} or {other.words}")
 
 
-def published(index: OpenIndex) -> pl.Series:
-    """Return the day on which each row's document was published, NULL where it is not known."""
-
-    def make() -> pl.Series:
-        if "published_on" in index.chunks.columns:
-            return index.chunks["published_on"].cast(pl.Date)
-        days = index.chunks["published_at"].str.slice(0, 10)
-        return days.str.to_date("%Y-%m-%d", strict=False).alias("published_on")
-
-    found: pl.Series = index.made("published on", make)
-    return found
-
-
 def in_window(index: OpenIndex, first: date | None, last: date | None, *, undated: bool) -> Prefilter:
     """Keep what was published from ``first`` to ``last``, both included; rows without a date if asked."""
-    days = published(index)
+    days = index.days
     inside = pl.Series([True]).new_from_index(0, len(days))
     terms: list[str] = []
     if first is not None:
@@ -64,10 +51,8 @@ def in_window(index: OpenIndex, first: date | None, last: date | None, *, undate
     if last is not None:
         inside &= days <= last
         terms.append(f"published_on <= {date_literal(last)}")
-    where: str | None = None
-    if "published_on" in index.chunks.columns:
-        where = f"(published_on IS NOT NULL AND {' AND '.join(terms)})" if terms else "true"
-        where = f"({where} OR published_on IS NULL)" if undated else where
+    where = f"(published_on IS NOT NULL AND {' AND '.join(terms)})" if terms else "true"
+    where = f"({where} OR published_on IS NULL)" if undated else where
     words = " ".join([f"published from {first}" if first else "published", *([f"to {last}"] if last else [])])
     return Prefilter(inside.fill_null(undated).to_numpy().astype(np.bool_), where, words)
 

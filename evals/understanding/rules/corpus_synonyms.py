@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from evals.retrieving.index import OpenIndex
 from evals.understanding.rules.question_words import Language
 
 Source = Literal["vocabulary", "vectors"]
+Matrix = npt.NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Matrix]
 SHORTEST = 5  # letters of a word that may be a part of a compound
 MOST_WORDS = 4_000  # corpus words that are embedded: the most frequent ones of two chunks or more
 NEAR = 0.6  # least cosine of two words that count as synonyms
@@ -25,8 +27,7 @@ def synonyms(word: str, language: Language, count: int, index: OpenIndex) -> lis
     The more chunks hold a word, the earlier it comes; ties go by the alphabet.
     """
     plain = word.casefold()
-    by_stem, stem = _stems(index, language)
-    alike = [other for other in by_stem.get(stem(plain), ()) if other != plain]
+    alike = [other for other in index.derived(_by_stem, language).of(plain) if other != plain]
     found = sorted(alike, key=lambda other: (-_frequency(index, other), other))
     if len(found) < count and len(plain) >= SHORTEST:
         compounds = [
@@ -51,11 +52,7 @@ def nearest(found: list[str], count: int, query: Query, index: OpenIndex) -> dic
         raise ValueError("synonyms by vectors need the index's embedder, which the context has not")
     if not found:
         return {}
-    corpus = [word for word in _vocabulary(index) if _frequency(index, word) >= 2 and word.isalpha()]
-    corpus = sorted(corpus, key=lambda word: (-_frequency(index, word), word))[:MOST_WORDS]
-    vectors: npt.NDArray[np.float32] = index.made(
-        "vectors of corpus words", lambda: embed(corpus) if corpus else np.zeros((0, 1), np.float32)
-    )
+    corpus, vectors = index.derived(_embedded_words, embed)
     if not corpus:
         return {word: [] for word in found}
     scores = embed(found) @ vectors.T
@@ -67,6 +64,12 @@ def nearest(found: list[str], count: int, query: Query, index: OpenIndex) -> dic
     return result
 
 
+def _embedded_words(index: OpenIndex, embed: Embed) -> tuple[list[str], Matrix]:
+    corpus = [word for word in _vocabulary(index) if _frequency(index, word) >= 2 and word.isalpha()]
+    corpus = sorted(corpus, key=lambda word: (-_frequency(index, word), word))[:MOST_WORDS]
+    return corpus, embed(corpus) if corpus else np.zeros((0, 1), np.float32)
+
+
 def _vocabulary(index: OpenIndex) -> list[str]:
     return index.lexical.words
 
@@ -75,16 +78,23 @@ def _frequency(index: OpenIndex, word: str) -> int:
     return len(index.lexical.postings(word)[0])
 
 
-def _stems(index: OpenIndex, language: Language) -> tuple[dict[str, list[str]], Callable[[str], str]]:
+class _WordsByStem(NamedTuple):
+    """The words of a corpus by their stems."""
+
+    words: dict[str, list[str]]
+    stem: Callable[[str], str]
+
+    def of(self, word: str) -> list[str]:
+        """Return the words of the same stem, sorted."""
+        return self.words.get(self.stem(word), [])
+
+
+def _by_stem(index: OpenIndex, language: Language) -> _WordsByStem:
     import Stemmer
 
     stemmer = Stemmer.Stemmer("german" if language == "de" else "english")
-
-    def make() -> dict[str, list[str]]:
-        groups: dict[str, list[str]] = defaultdict(list)
-        for word in _vocabulary(index):
-            if word.isalpha():
-                groups[stemmer.stemWord(word)].append(word)
-        return dict(groups)
-
-    return index.made(("words by stem", language), make), stemmer.stemWord
+    groups: dict[str, list[str]] = defaultdict(list)
+    for word in _vocabulary(index):
+        if word.isalpha():
+            groups[stemmer.stemWord(word)].append(word)
+    return _WordsByStem(dict(groups), stemmer.stemWord)

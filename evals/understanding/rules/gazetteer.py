@@ -144,15 +144,13 @@ def learnt(index: OpenIndex, names: Mapping[str, tuple[str, ...]], specific: flo
     specific: a single word stands for a longer keyword where at least this share of the documents that hold
         the word carry the keyword
     """
-    key = ("gazetteer", tuple(sorted((kind, *those) for kind, those in names.items())), specific)
-    made: Gazetteer = index.made(key, lambda: _learn(index, names, specific))
-    return made
+    return index.derived(_learn, tuple(names.items()), specific)
 
 
-def _learn(index: OpenIndex, names: Mapping[str, tuple[str, ...]], specific: float) -> Gazetteer:
+def _learn(index: OpenIndex, names: tuple[tuple[str, tuple[str, ...]], ...], specific: float) -> Gazetteer:
     carriers = _carriers(index)
     kinds = {keyword: "club" if CLUB.search(keyword) else "keyword" for keyword in carriers}
-    kinds |= {name: kind for kind, those in names.items() for name in those}
+    kinds |= {name: kind for kind, those in names for name in those}
     aliases: dict[str, set[str]] = defaultdict(set)
     for keyword in kinds:
         aliases[_plain(keyword)].add(keyword)
@@ -177,17 +175,14 @@ def _plain(name: str) -> str:
 
 def _carriers(index: OpenIndex) -> dict[str, set[str]]:
     """Return keyword -> the documents that carry it."""
-    carriers: dict[str, set[str]] = defaultdict(set)
-    for doc, keywords in index.chunks.select("doc_id", "keywords").iter_rows():
-        for keyword in keywords or ():
-            carriers[keyword].add(doc)
-    return dict(sorted(carriers.items()))
+    docs = index.spans.docs
+    return {keyword: {docs[row] for row in rows} for keyword, rows in sorted(index.carriers.items())}
 
 
 def _holders(index: OpenIndex, wanted: Mapping[str, object]) -> dict[str, set[str]]:
     """Return word -> the documents whose text holds it, for folded words."""
     holders: dict[str, set[str]] = {word: set() for word in wanted}
-    docs = index.chunks["doc_id"].to_list()
+    docs = index.spans.docs
     for word in index.lexical.words:
         plain = folded(word)[0]
         stem = next((plain.removesuffix(e) for e in _ENDINGS if plain.removesuffix(e) in holders), None)

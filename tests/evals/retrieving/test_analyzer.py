@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assets.indexing.lexical import lexical_of, plain_tokens
-from evals.retrieving.analyzer import Analyzer, asked_tokens, lexical_in, reworded
+from evals.retrieving.analyzer import Analyzer, asked_tokens, reworded
 from tests.fakes.indexing import build_index
 
 TEXTS = ("The studies of a study", "mice and the mouse", "", "of the", "A mouse studied mice; mice ran")
@@ -42,15 +42,15 @@ def test_reworded_postings_are_those_of_reworded_texts(
 
 def test_words_that_stand_for_themselves_cost_nothing(tmp_path: Path) -> None:
     index = build_index(tmp_path, TEXTS)
-    assert lexical_in(index, Analyzer()) is index.lexical
-    stemmed = lexical_in(index, Analyzer("stemmed"))
-    assert lexical_in(index, Analyzer("stemmed")) is stemmed
+    assert index.terms(Analyzer()).lexical is index.lexical
+    stemmed = index.terms(Analyzer("stemmed")).lexical
+    assert index.terms(Analyzer("stemmed")).lexical is stemmed
 
 
 def test_a_title_is_counted_as_often_as_said(tmp_path: Path) -> None:
     titles = ["Quay and ferry", None, "Lamp"]
     index = build_index(tmp_path, ["the ferry", "noon", ""], columns={"title": titles})
-    lexical = lexical_in(index, Analyzer(), 2)
+    lexical = index.terms(Analyzer(), 2).lexical
     found = {word: [part.tolist() for part in lexical.postings(word)] for word in lexical.words}
     assert found == {
         "and": [[0], [2]],

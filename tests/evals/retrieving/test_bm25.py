@@ -14,8 +14,9 @@ import pytest
 import rank_bm25
 import Stemmer
 
-from assets.indexing.lexical import plain_tokens
+from assets.indexing.lexical import Lexical, plain_tokens
 from evals.retrieving.bm25 import Bm25
+from evals.retrieving.bm25_scores import Bm25Scores, Parameters
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
 from tests.fakes.indexing import build_index, query
@@ -124,13 +125,20 @@ def test_stemming_goes_by_the_language(tmp_path: Path) -> None:
     assert english.rank(query("ticketed"), german).rows.tolist() == [1]
 
 
-def test_one_model_serves_every_depth(index: OpenIndex) -> None:
+def test_one_model_serves_every_depth(index: OpenIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[Parameters] = []
+
+    def count(lexical: Lexical, parameters: Parameters) -> Bm25Scores:
+        computed.append(parameters)
+        return of(lexical, parameters)
+
+    of = Bm25Scores.of
+    monkeypatch.setattr(Bm25Scores, "of", count)
     Bm25(k=1, b=0.31).rank(query("ferry"), index)
-    made = len(index._made)
     Bm25(k=50, b=0.31).rank(query("noon"), index)
-    assert len(index._made) == made
+    assert [one.b for one in computed] == [0.31]
     Bm25(k=50, b=0.32).rank(query("noon"), index)
-    assert len(index._made) == made + 1
+    assert [one.b for one in computed] == [0.31, 0.32]
 
 
 def test_a_lower_bound_is_for_chunks_that_hold_the_word(index: OpenIndex) -> None:

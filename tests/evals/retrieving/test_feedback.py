@@ -10,7 +10,8 @@ import pytest
 from assets.indexing.lexical import lexical_of
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.contract import Query, Ranking, nothing
-from evals.retrieving.feedback import Feedback, WordsOfChunks, interpolated
+from evals.retrieving.feedback import Feedback, interpolated
+from evals.retrieving.terms import WordsOfChunks
 from tests.fakes.indexing import build_index, query
 
 TEXTS = ["ferry quay quay quay", "ferry noon", "lamp", "quay lamp lamp lamp"]

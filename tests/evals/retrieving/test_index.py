@@ -84,6 +84,39 @@ def test_dates_are_sortable_and_unknown_ones_are_not_times(tmp_path: Path) -> No
     )
 
 
+def test_what_is_computed_of_an_index_is_computed_once(tmp_path: Path) -> None:
+    computed: list[int] = []
+
+    def longer_than(index: OpenIndex, letters: int) -> list[str]:
+        computed.append(letters)
+        return [word for word in index.lexical.words if len(word) > letters]
+
+    first, second = build_index(tmp_path / "1", ["a ferry"]), build_index(tmp_path / "2", ["an anchor"])
+    assert first.derived(longer_than, 2) == ["ferry"]
+    assert first.derived(longer_than, 2) is first.derived(longer_than, 2)
+    assert second.derived(longer_than, 2) == ["anchor"], "each index has its own"
+    assert first.derived(longer_than, 0) == ["a", "ferry"]
+    assert computed == [2, 2, 0]
+
+
+def test_facts_of_chunks_lie_in_their_order(tmp_path: Path) -> None:
+    columns = {
+        "published_at": ["2020-05-02", None, "2019", "2020-05-02"],
+        "keywords": [["Quay", "Quay"], None, [], ["Lamp", "Quay"]],
+        "title": ["T", None, "", "U"],
+    }
+    index = build_index(tmp_path, ["one", "two", "three", "four"], columns=columns)
+    moments, places = index.moments
+    assert [str(one) for one in moments] == ["2019-01-01T00:00:00", "2020-05-02T00:00:00", "NaT"]
+    assert places.tolist() == [1, 2, 0, 1]
+    assert [str(day) for day in index.days] == ["2020-05-02", "None", "2019-01-01", "2020-05-02"]
+    assert {word: rows.tolist() for word, rows in index.carriers.items()} == {"Quay": [0, 3], "Lamp": [3]}
+    assert index.titles == ["T", "", "", "U"]
+    assert index.spans.at(np.array([3, 0])) == [("d001", 1000, 1004), ("d000", 0, 3)]
+    assert index.spans.within(np.array([1]), np.array([[2, 9]])) == [("d000", 2, 9)]
+    assert {doc: rows.tolist() for doc, rows in index.spans.rows.items()} == {"d000": [0, 1], "d001": [2, 3]}
+
+
 def test_words_are_searched_without_reading_vectors(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["the ferry", "the quay", "a lamp"])
     assert len(index) == 3
