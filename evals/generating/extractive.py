@@ -11,31 +11,18 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from assets.chunking.sentence_splitter import sentences, word_set
+from assets.chunking.sentence_splitter import sentences
+from evals.word_lists import entries
 
 Embed = Callable[[list[str]], npt.NDArray[np.floating]]
 """Texts -> their embeddings: (n, d), each row of length 1."""
 
 OVERLAP_WEIGHT = 0.3
-
-
-STOPWORDS = word_set("""
-    a an and are as at be been being by can could did do does for from had has have how i if in into is it its
-    may me must my of on or our shall should so than that the their them then there these they this those to
-    was we were what when where which who whom whose why will with would you your
-    aber als am an auch auf aus bei bin bis da damit dann das dass dem den der des die dies diese diesem
-    diesen dieser dieses durch ein eine einem einen einer eines er es für gibt hat haben hatte ich ihr ihre
-    im in ist
-    kann können man mit muss müssen nach nicht noch nur ob oder sein seine sich sie sind soll sollen sollte
-    über um und uns unser unter vom von vor war waren warum was welche welchem welchen welcher welches wem wen
-    wenn wer werden weshalb wessen wie wieso wieviel wird wo wofür woher wohin wodurch womit worauf wurde
-    wurden zu zum zur zwischen
-""")
-"""Words of a question that say nothing of its subject; they may be rare among the passages all the same."""
 
 _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
@@ -100,9 +87,15 @@ def _candidates(passages: Sequence[str]) -> list[_Candidate]:
     return [_Candidate(text, place) for place, text in enumerate(kept)]
 
 
+@cache
+def _stop_words() -> frozenset[str]:
+    """Return words that say nothing of a question's subject, though they may be rare among the passages."""
+    return frozenset(entries("extractive", "stop_words"))
+
+
 def _terms(text: str) -> set[str]:
     words = (word.casefold() for word in _WORD.findall(text))
-    return {word if word.isdigit() else word[:_STEM] for word in words if word not in STOPWORDS}
+    return {word if word.isdigit() else word[:_STEM] for word in words if word not in _stop_words()}
 
 
 def _scores(question: str, found: list[_Candidate], cosines: npt.NDArray[np.floating]) -> list[float]:

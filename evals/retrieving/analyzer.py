@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.indexing.lexical import Lexical, plain_tokens
-from evals.retrieving.function_words import FUNCTION_WORDS
+from evals.word_lists import Language, function_words
 
 Tokenizer = Literal["plain", "stemmed", "lemmatised"]
-Language = Literal["english", "german"]
 _CONTRACTION = re.compile(r"(?<=[a-z])['’](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
 REMEMBERED = 200_000  # words whose form is remembered: some 30 MB
 
@@ -42,7 +41,7 @@ class Analyzer(NamedTuple):
     tokenizer: plain (as they stand, lower-cased), stemmed (Snowball: Porter 1980 and its sequels) or
         lemmatised (simplemma's dictionaries)
     language: whose stems, lemmas and function words
-    functional: whether function words count: the articles, pronouns and so on of `function_words.py`
+    functional: whether function words count: the articles, pronouns and so on of `evals.word_lists`
     """
 
     tokenizer: Tokenizer = "plain"
@@ -60,7 +59,7 @@ class Analyzer(NamedTuple):
         [None, 'haus', 'gemeinde', 'gehen']
         """
         form = _form(self.tokenizer, self.language)
-        ignored = frozenset() if self.functional else FUNCTION_WORDS[self.language]
+        ignored = frozenset() if self.functional else function_words(self.language)
         return [None if word in ignored else form(word) for word in words]
 
     @property

@@ -8,12 +8,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evals.retrieving.analyzer import Analyzer, Language, Tokenizer, asked_tokens
+from evals.retrieving.analyzer import Analyzer, Tokenizer, asked_tokens
 from evals.retrieving.bm25_scores import Parameters, Variant
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
 from evals.retrieving.expansion import Expand, Vocabulary, expanded
 from evals.retrieving.feedback import Feedback, interpolated
 from evals.retrieving.index import OpenIndex
+from evals.word_lists import Language
 
 DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 

@@ -12,8 +12,8 @@ from pydantic import Field
 from assets.indexing.lexical import Lexical
 from evals.retrieving.analyzer import Analyzer
 from evals.retrieving.contract import Query
-from evals.retrieving.function_words import FUNCTION_WORDS
 from evals.retrieving.index import OpenIndex
+from evals.word_lists import Language, function_words
 from warehouse.recipe import Strict
 
 Vectors = npt.NDArray[np.float32]
@@ -105,7 +105,7 @@ def _vector(word: str, known: Candidates, query: Query) -> Vectors:
 
 
 def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
-    ignored = FUNCTION_WORDS[vocabulary.analyzer.language]
+    ignored = function_words(vocabulary.analyzer.language)
     asked = [word for word in dict.fromkeys(plain) if word not in ignored]
     if not recipe.only_unknown:
         return asked
@@ -136,7 +136,7 @@ def _nearest(
     return list(found.items())
 
 
-def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> Candidates:
+def candidates(query: Query, index: OpenIndex, language: Language, limit: int) -> Candidates:
     """Return the corpus' words that may be added: embedded once for each index and embedder.
 
     Raises:
@@ -148,8 +148,8 @@ def candidates(query: Query, index: OpenIndex, language: str, limit: int) -> Can
     return index.derived(_embedded_words, embed, language, limit)
 
 
-def _embedded_words(index: OpenIndex, embed: Embed, language: str, limit: int) -> Candidates:
-    words = _candidates(index.lexical, FUNCTION_WORDS[language], limit)
+def _embedded_words(index: OpenIndex, embed: Embed, language: Language, limit: int) -> Candidates:
+    words = _candidates(index.lexical, function_words(language), limit)
     places = {word: place for place, word in enumerate(words)}
     return Candidates(words, places, embed(words) if words else np.zeros((0, 0), np.float32))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evals.understanding.rules.question_words import STOP, content, language, names, words
+from evals.understanding.rules.question_words import content, language, names, stop_words, words
 
 OPENERS = re.compile(
     r"^\W*(?:and|but|also|or|then|so|what about|how about|und|aber|auch|oder|was ist mit|"
@@ -131,7 +131,7 @@ def _says_too_little(text: str) -> bool:
     # Without the capital of its beginning: "Against whom?" names nobody.
     if len(found) >= SHORT or names(text[:1].lower() + text[1:]):
         return False
-    every = STOP["en"] | STOP["de"]
+    every = stop_words()
     bare = [word.text for word in found if word.text.casefold() not in every]
     if len(bare) == len(found) > 0:
         return False

@@ -11,20 +11,28 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 from evals.retrieving.contract import Entity
 from evals.retrieving.index import OpenIndex
-from evals.understanding.rules.question_words import MAX_READ, STOP, folded, words
+from evals.understanding.rules.question_words import MAX_READ, folded, stop_words, words
+from evals.word_lists import alternation, entries
 
-CLUB = re.compile(
-    r"\b(?:1\. )?(?:AC|AFC|BV|CF|DJK|ESV|FC|FSV|KSV|MSV|RC|SC|SG|SK|SpVgg|SSV|SV|TSG|TSV|TuS|TV|VfB|VfL|VfR|"
-    r"Arminia|Athletic|Borussia|Concordia|Dynamo|Eintracht|Fortuna|Germania|Hertha|Rot-Weiß|Schwarz-Weiß|"
-    r"Sportfreunde|Sporting|Sportverein|Union|United|Viktoria|Wanderers|Rovers)\b(?!-)",
-)
-_ENDINGS = ("", "s", "es", "n", "en", "e", "er", "ern", "ers", "r", "rn", "rs", "sche", "schen")
 LONG_ENOUGH = 6  # letters of a name for a near miss of it to count
 MOST_FUZZY = 60  # words of a question that are compared with all names
+
+
+@cache
+def club_pattern() -> re.Pattern[str]:
+    """Return the pattern of a sports club's name."""
+    return re.compile(rf"\b(?:1\. )?(?:{alternation('names', 'clubs')})\b(?!-)")
+
+
+@cache
+def name_endings() -> tuple[str, ...]:
+    """Return the endings that a name may have in a text; the first is none at all."""
+    return ("", *entries("names", "name_endings"))
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class Gazetteer:
                 continue
             rest = re.match(r"[^\W_]*", plain[last + 1 : last + 8])
             ending = rest.group() if rest else ""
-            if ending in _ENDINGS and (not ending or len(alias) >= 4):
+            if ending in name_endings() and (not ending or len(alias) >= 4):
                 hits.append(_Hit(start, last + 1 + len(ending), alias))
         return hits
 
@@ -98,7 +106,7 @@ class Gazetteer:
             for word in words(plain)
             if not any(hit.start < word.end and word.start < hit.end for hit in hits)
         ]
-        every = STOP["en"] | STOP["de"]
+        every = stop_words()
         found = []
         for position in range(min(len(free), MOST_FUZZY)):
             for length in (3, 2, 1):
@@ -149,7 +157,7 @@ def learnt(index: OpenIndex, names: Mapping[str, tuple[str, ...]], specific: flo
 
 def _learn(index: OpenIndex, names: tuple[tuple[str, tuple[str, ...]], ...], specific: float) -> Gazetteer:
     carriers = _carriers(index)
-    kinds = {keyword: "club" if CLUB.search(keyword) else "keyword" for keyword in carriers}
+    kinds = {keyword: "club" if club_pattern().search(keyword) else "keyword" for keyword in carriers}
     kinds |= {name: kind for kind, those in names for name in those}
     aliases: dict[str, set[str]] = defaultdict(set)
     for keyword in kinds:
@@ -185,7 +193,7 @@ def _holders(index: OpenIndex, wanted: Mapping[str, object]) -> dict[str, set[st
     docs = index.spans.docs
     for word in index.lexical.words:
         plain = folded(word)[0]
-        stem = next((plain.removesuffix(e) for e in _ENDINGS if plain.removesuffix(e) in holders), None)
+        stem = next((plain.removesuffix(e) for e in name_endings() if plain.removesuffix(e) in holders), None)
         if stem is not None:
             holders[stem] |= {docs[row] for row in index.lexical.postings(word)[0]}
     return holders

@@ -6,45 +6,17 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import cache
 from typing import Literal, NamedTuple
 
 from evals.understanding.rules import periods
 from evals.understanding.rules.question_words import MAX_READ
+from evals.word_lists import alternation, numbered, table
 
 MOST = 20  # dates that are read off one text
-_MONTH, _YEAR = periods.MONTH, periods.YEAR
-_NUMBER = {
-    "a": 1, "one": 1, "ein": 1, "eine": 1, "einem": 1, "einer": 1, "two": 2, "zwei": 2, "three": 3, "drei": 3,
-    "four": 4, "vier": 4, "five": 5, "fünf": 5, "six": 6, "sechs": 6, "seven": 7, "sieben": 7, "ten": 10,
-    "zehn": 10,
-}  # fmt: skip
-_COUNT = rf"(?:\d{{1,3}}|{'|'.join(_NUMBER)})"
-_UNITS = {"day": "day", "tag": "day", "week": "week", "woche": "week", "month": "month", "monat": "month"} | {
-    "year": "year",
-    "jahr": "year",
-}
+_YEAR = periods.YEAR
+_QUANTITIES = "euro|%|mw|gwh|kg|crowns|zuschauer"  # behind a number that is no year
 _UNIT = r"(?:days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)"
-_RELATIVE_DAYS = r"(?:day before yesterday|yesterday|today|vorgestern|gestern|heute)"
-_LAST = rf"(?:{periods.LAST}|{periods.THIS})"
-
-_PATTERNS = (
-    *periods.PATTERNS,
-    ("season", rf"(?<![\d/])({_YEAR})\s?[/–-]\s?((?:{_YEAR})|\d\d)(?![\d/]|-\d)"),
-    ("season", r"(?:saison|spielzeit|season)\s+(\d\d)/(\d\d)(?![\d/])"),
-    ("day", rf"(?<![\d/])({_YEAR})-(\d\d)-(\d\d)(?!\d)"),
-    ("day", rf"(?<![\d.])(\d{{1,2}})\.\s?(\d{{1,2}})\.\s?((?:{_YEAR})|\d\d(?!\d))"),
-    ("day", rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?({_MONTH})\b\.?(?:,?\s+({_YEAR}))?"),
-    ("day", rf"\b({_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s+({_YEAR}))?"),
-    ("month", rf"\b({_MONTH})\b\.?(?:,|\s+of)?\s+({_YEAR})(?![\d/])"),
-    ("relative", rf"\b({_RELATIVE_DAYS})\b"),
-    ("ago", rf"\b(?:vor\s+({_COUNT})\s+({_UNIT})|({_COUNT})\s+({_UNIT})\s+ago)\b"),
-    ("lately", rf"\b(?:the\s+|den\s+|der\s+)?{_LAST}\s+({_COUNT})\s+({_UNIT})\b"),
-    ("last", rf"\b({_LAST})\s+(week|month|year|woche|monat|jahr)(?:e?s)?\b"),
-    ("year", rf"(?<![\w/.-])({_YEAR})(?![\w/]|-\d|[.,]\d|\s?(?:euro|%|mw|gwh|kg|crowns|zuschauer))"),
-)  # fmt: skip
-_COMPILED = [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _PATTERNS]
-
-
 Kind = Literal["day", "month", "year", "season", "lately", "period"]
 
 
@@ -78,6 +50,30 @@ class _Span(NamedTuple):
     last: date
 
 
+@cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """Return (kind, pattern) in the order in which they are searched; what one found, no later one reads."""
+    month, day_word = periods.month_pattern(), alternation("calendar", "relative_days")
+    last = f"(?:{periods.last()}|{periods.this()})"
+    count = rf"(?:\d{{1,3}}|{'|'.join(numbered('calendar', 'numbers'))})"
+    written = (
+        *periods.patterns(),
+        ("season", rf"(?<![\d/])({_YEAR})\s?[/–-]\s?((?:{_YEAR})|\d\d)(?![\d/]|-\d)"),
+        ("season", r"(?:saison|spielzeit|season)\s+(\d\d)/(\d\d)(?![\d/])"),
+        ("day", rf"(?<![\d/])({_YEAR})-(\d\d)-(\d\d)(?!\d)"),
+        ("day", rf"(?<![\d.])(\d{{1,2}})\.\s?(\d{{1,2}})\.\s?((?:{_YEAR})|\d\d(?!\d))"),
+        ("day", rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?({month})\b\.?(?:,?\s+({_YEAR}))?"),
+        ("day", rf"\b({month})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s+({_YEAR}))?"),
+        ("month", rf"\b({month})\b\.?(?:,|\s+of)?\s+({_YEAR})(?![\d/])"),
+        ("relative", rf"\b((?:{day_word}))\b"),
+        ("ago", rf"\b(?:vor\s+({count})\s+({_UNIT})|({count})\s+({_UNIT})\s+ago)\b"),
+        ("lately", rf"\b(?:the\s+|den\s+|der\s+)?{last}\s+({count})\s+({_UNIT})\b"),
+        ("last", rf"\b({last})\s+(week|month|year|woche|monat|jahr)(?:e?s)?\b"),
+        ("year", rf"(?<![\w/.-])({_YEAR})(?![\w/]|-\d|[.,]\d|\s?(?:{_QUANTITIES}))"),
+    )
+    return [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in written]
+
+
 def day_of(text: str | None) -> date | None:
     """Return the day of an ISO 8601 date or time; None where there is none.
 
@@ -104,7 +100,7 @@ def find_dates(text: str, asked_at: str | None = None) -> list[Dated]:
     base = day_of(asked_at)
     taken = [False] * len(text)
     found: list[Dated] = []
-    for kind, pattern in _COMPILED:
+    for kind, pattern in _patterns():
         for match in pattern.finditer(text):
             if len(found) >= MOST or any(taken[match.start() : match.end()]):
                 continue
@@ -156,7 +152,7 @@ def _day(match: re.Match[str], base: date | None) -> _Span | None:
 
 
 def _month(match: re.Match[str], _base: date | None) -> _Span:
-    year, month = int(match[2]), periods.MONTHS[match[1].lower()]
+    year, month = int(match[2]), periods.months()[match[1].lower()]
     return _Span("month", date(year, month, 1), date(year, month, monthrange(year, month)[1]))
 
 
@@ -203,11 +199,11 @@ def _last(match: re.Match[str], base: date | None) -> _Span:
 
 def _unit(text: str) -> str:
     plain = text.lower()
-    return next(unit for begin, unit in _UNITS.items() if plain.startswith(begin))
+    return next(unit for begin, unit in table("calendar", "units").items() if plain.startswith(begin))
 
 
 def _count(text: str) -> int:
-    return int(text) if text.isdecimal() else _NUMBER[text.lower()]
+    return int(text) if text.isdecimal() else numbered("calendar", "numbers")[text.lower()]
 
 
 def _parsed(text: str, base: date | None) -> date | None:

@@ -10,63 +10,63 @@ import re
 from calendar import monthrange
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import cache
+
+from evals.word_lists import alternation, numbered
 
 Days = tuple[date, date]
-MONTHS = {
-    name: number
-    for number, group in enumerate(
-        (
-            "january januar jan jänner", "february februar feb feber", "march märz mar mär maerz",
-            "april apr", "may mai", "june juni jun", "july juli jul", "august aug",
-            "september sept sep", "october oktober oct okt", "november nov", "december dezember dec dez",
-        ),
-        1,
-    )
-    for name in group.split()
-}  # fmt: skip
-MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 YEAR = r"(?:1[89]|20)\d\d"
-_ORDINALS = {"first": 1, "1st": 1, "erst": 1, "1": 1, "second": 2, "2nd": 2, "zweit": 2, "2": 2} | {
-    "third": 3, "3rd": 3, "dritt": 3, "3": 3, "fourth": 4, "4th": 4, "last": 4, "viert": 4, "4": 4,
-}  # fmt: skip
 _ORDINAL = r"(first|1st|second|2nd|third|3rd|fourth|4th|(?:erst|zweit|dritt|viert)e[nmrs]?|[1-4](?=\.))\.?"
 _OF = r"(?:\s+(?:of|in|des\s+jahres|im\s+jahr)\b)?"
-_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12} | {
-    "frühling": 3, "frühjahr": 3, "sommer": 6, "herbst": 9,
-}  # fmt: skip
-_SEASON = rf"({'|'.join(_SEASONS)})"
-_WEEKDAYS = {
-    name: number
-    for number, group in enumerate(
-        ("monday montag", "tuesday dienstag", "wednesday mittwoch", "thursday donnerstag", "friday freitag",
-         "saturday samstag sonnabend", "sunday sonntag")
-    )
-    for name in group.split()
-}  # fmt: skip
-LAST = r"(?:last|past|previous|letzte[nmrs]?|vergangene[nmrs]?|vorige[nmrs]?)"
-THIS = r"(?:this|diese[nmrs]?)"
 _TO = r"\s*(?:–|-|to|until|till|through|bis(?:\s+zum)?|and|und)\s*(?:the\s+)?"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?\.?"
-
-PATTERNS = (
-    ("range", rf"(?<!\d){_DAY}(?:\s*({MONTH}))?{_TO}{_DAY}\s*({MONTH})\b,?\s+({YEAR})(?!\d)"),
-    ("range", rf"\b()({MONTH}){_TO}()({MONTH})\s+({YEAR})(?!\d)"),
-    ("quarter", rf"\b(?:Q([1-4])|{_ORDINAL}\s+quart(?:er|als?)){_OF}[\s/-]*({YEAR})(?!\d)"),
-    ("half", rf"\b{_ORDINAL}\s+(?:half|halbjahre?s?|jahreshälfte|hälfte){_OF}\s+({YEAR})(?!\d)"),
-    ("summer", rf"\b{_SEASON}s?{_OF}\s+({YEAR})(?![\d/–-])"),
-    ("decade", r"(?<![\w/.-])((?:1[89]|20)\d0)(?:s|er(?:n|[\s-]jahre?n?)?)\b"),
-    ("last quarter", rf"\b(?:({LAST})|({THIS}))\s+quart(?:er|als?)\b"),
-    ("last summer", rf"\b({LAST})\s+{_SEASON}s?\b"),
-    ("last season", rf"\b(?:({LAST})|({THIS}))\s+(?:season|saison|spielzeit)\b"),
-    ("last weekday", rf"\b{LAST}\s+({'|'.join(_WEEKDAYS)})s?\b"),
-    ("last weekend", rf"\b{LAST}\s+(?:weekend|wochenendes?)\b"),
-)  # fmt: skip
-RELATIVE = {kind for kind, _ in PATTERNS if kind.startswith("last ")}
+RELATIVE = frozenset({"last quarter", "last summer", "last season", "last weekday", "last weekend"})
 """Kinds that are read against the day of asking."""
 
 
+def months() -> dict[str, int]:
+    """Return the names of months with their numbers, 1 to 12."""
+    return numbered("calendar", "months")
+
+
+@cache
+def month_pattern() -> str:
+    """Return what matches the name of a month, the longest first."""
+    return "|".join(sorted(months(), key=len, reverse=True))
+
+
+def last() -> str:
+    """Return what matches "last", "vergangener", …"""
+    return f"(?:{alternation('calendar', 'last')})"
+
+
+def this() -> str:
+    """Return what matches "this", "diesem", …"""
+    return f"(?:{alternation('calendar', 'this')})"
+
+
+@cache
+def patterns() -> tuple[tuple[str, str], ...]:
+    """Return (kind, pattern) of the periods that `read` knows, in the order in which they are looked for."""
+    month, season = month_pattern(), f"({'|'.join(numbered('calendar', 'seasons'))})"
+    weekday = "|".join(numbered("calendar", "weekdays"))
+    return (
+        ("range", rf"(?<!\d){_DAY}(?:\s*({month}))?{_TO}{_DAY}\s*({month})\b,?\s+({YEAR})(?!\d)"),
+        ("range", rf"\b()({month}){_TO}()({month})\s+({YEAR})(?!\d)"),
+        ("quarter", rf"\b(?:Q([1-4])|{_ORDINAL}\s+quart(?:er|als?)){_OF}[\s/-]*({YEAR})(?!\d)"),
+        ("half", rf"\b{_ORDINAL}\s+(?:half|halbjahre?s?|jahreshälfte|hälfte){_OF}\s+({YEAR})(?!\d)"),
+        ("summer", rf"\b{season}s?{_OF}\s+({YEAR})(?![\d/–-])"),
+        ("decade", r"(?<![\w/.-])((?:1[89]|20)\d0)(?:s|er(?:n|[\s-]jahre?n?)?)\b"),
+        ("last quarter", rf"\b(?:({last()})|({this()}))\s+quart(?:er|als?)\b"),
+        ("last summer", rf"\b({last()})\s+{season}s?\b"),
+        ("last season", rf"\b(?:({last()})|({this()}))\s+(?:season|saison|spielzeit)\b"),
+        ("last weekday", rf"\b{last()}\s+({weekday})s?\b"),
+        ("last weekend", rf"\b{last()}\s+(?:weekend|wochenendes?)\b"),
+    )
+
+
 def read(kind: str, match: re.Match[str], base: date) -> Days | None:
-    """Return the first and last day of what a pattern of `PATTERNS` found; None where it is none after all.
+    """Return the first and last day of what one of `patterns` found; None where it is none after all.
 
     base: the day of asking; what is not relative does not read it
 
@@ -82,8 +82,8 @@ def _range(match: re.Match[str], _base: date) -> Days | None:
         r"\b(?:between|zwischen)(?:\s+(?:the|dem))?\s*$", match.string[: match.start()], re.IGNORECASE
     ):
         return None  # two days, not all from one to the other
-    year, end_month = int(match[5]), MONTHS[match[4].casefold()]
-    begin_month = MONTHS[match[2].casefold()] if match[2] else end_month
+    year, end_month = int(match[5]), months()[match[4].casefold()]
+    begin_month = months()[match[2].casefold()] if match[2] else end_month
     begin_year = year - 1 if begin_month > end_month else year
     first = date(begin_year, begin_month, int(match[1] or 1))
     last = date(year, end_month, int(match[3] or monthrange(year, end_month)[1]))
@@ -98,7 +98,9 @@ def _months(year: int, month: int, count: int) -> Days:
 
 def _ordinal(text: str) -> int:
     plain = text.casefold()
-    return next(number for begin, number in _ORDINALS.items() if plain.startswith(begin))
+    return next(
+        number for begin, number in numbered("calendar", "ordinals").items() if plain.startswith(begin)
+    )
 
 
 def _quarter(match: re.Match[str], _base: date) -> Days:
@@ -112,7 +114,7 @@ def _half(match: re.Match[str], _base: date) -> Days | None:
 
 
 def _summer(match: re.Match[str], _base: date) -> Days:
-    return _months(int(match[2]), _SEASONS[match[1].casefold()], 3)
+    return _months(int(match[2]), numbered("calendar", "seasons")[match[1].casefold()], 3)
 
 
 def _decade(match: re.Match[str], _base: date) -> Days:
@@ -128,7 +130,7 @@ def _last_quarter(match: re.Match[str], base: date) -> Days:
 
 
 def _last_summer(match: re.Match[str], base: date) -> Days:
-    month = _SEASONS[match[2].casefold()]
+    month = numbered("calendar", "seasons")[match[2].casefold()]
     found = _months(base.year, month, 3)
     return found if found[1] < base else _next_before(base, month)
 
@@ -146,7 +148,7 @@ def _last_season(match: re.Match[str], base: date) -> Days:
 
 
 def _last_weekday(match: re.Match[str], base: date) -> Days:
-    back = (base.weekday() - _WEEKDAYS[match[1].casefold()] - 1) % 7 + 1
+    back = (base.weekday() - numbered("calendar", "weekdays")[match[1].casefold()] - 1) % 7 + 1
     day = base - timedelta(days=back)
     return day, day
 

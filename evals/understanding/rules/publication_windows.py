@@ -11,40 +11,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache, partial
 from typing import Literal
 
 from evals.understanding.rules.named_dates import Dated, day_of, find_dates
 from evals.understanding.rules.publishing_cues import Place, is_of_publishing
 from evals.understanding.rules.question_words import MAX_READ
+from evals.word_lists import alternation, entries
 
 Relation = Literal["before", "until", "after", "since", "during"]
 
-_BOUNDS: tuple[tuple[Relation, str], ...] = (
-    ("before", r"\b(?:before|prior to|earlier than|older than|vor|älter als)"),
-    ("until", r"\b(?:until|till|up to|by|no later than|bis(?: einschließlich| zum| zur| ende)?)"),
-    ("after", r"\b(?:after|later than|nach|später als)"),
-    ("since", r"\b(?:since|as of|starting (?:in|from)|seit|ab)"),
-)
-_THE = r"(?:\s+(?:the|dem|der|den|year|years|jahr|jahre|jahren))*\s*$"
-_BEFORE = tuple((bound, re.compile(rf"(?:{pattern}){_THE}", re.I)) for bound, pattern in _BOUNDS)
-_FROM = re.compile(
-    r"\b(?:from|von|vom|aus|of|dated|between|zwischen|der|des)(?:\s+(?:the|dem|der|den|year|years|jahr|jahre|jahren))*\s*$",
-    re.I,
-)
-_JOIN = re.compile(
-    r"^\s*(?:and|und|to|bis|bis zum|until|till|–|-|through)\s*(?:the\s+|zum\s+|dem\s+)?$", re.I
-)
-_PAIRED = re.compile(
-    r"\b(?:between|zwischen|from|von|vom)(?:\s+(?:the|dem|der|den|years?|jahr\w*))*\s*$", re.I
-)
-_EDGE = re.compile(
-    r"\s+(?:the\s+)?(?P<edge>end|ende|late|beginning|start|early|anfang|middle|mid|mitte)(?:\s+(?:of|des|von))?$",
-    re.I,
-)
-_LATE = {"end", "ende", "late"}
-_EARLY = {"beginning", "start", "early", "anfang"}
-_NOT = re.compile(r"\b(?:not|no|never|nicht|nie|keine[nmrs]?)\s+$", re.I)
-_ONWARDS = re.compile(r"^\s*(?:onwards?|on\b|and later|or later|an\b|und später|oder später)", re.I)
 AROUND = 40  # characters around a date that say how it bounds
 
 
@@ -65,6 +41,53 @@ class _DatedPart:
     window: Window
     relation: Relation
     of: bool  # "from", "of", "aus", "dated" before it: a noun before that is what is dated
+
+
+@dataclass(frozen=True)
+class _Cues:
+    """Patterns of what stands around a date.
+
+    bounds: the relation that a preposition before the date makes
+    origin: "from", "of", "aus", "dated": a noun before it is what is dated
+    paired, joining: "between", and "and", of two dates that are the ends of one window
+    edge: "the end of", "anfang" before the date
+    late, early: words of `edge` that mean the end, or the beginning
+    negation, onwards: "not" before a bound, "or later" behind a date
+    """
+
+    bounds: tuple[tuple[Relation, re.Pattern[str]], ...]
+    origin: re.Pattern[str]
+    paired: re.Pattern[str]
+    joining: re.Pattern[str]
+    edge: re.Pattern[str]
+    late: frozenset[str]
+    early: frozenset[str]
+    negation: re.Pattern[str]
+    onwards: re.Pattern[str]
+
+
+@cache
+def _cues() -> _Cues:
+    """Make the patterns of the word lists, when the first question is read."""
+    listed = partial(alternation, "publishing")
+    articles = rf"(?:\s+(?:{listed('date_articles')}))*\s*$"
+    edges = "|".join(listed(group) for group in ("ends", "beginnings", "middles"))
+    relations: tuple[Relation, ...] = ("before", "until", "after", "since")
+    return _Cues(
+        bounds=tuple((name, _compiled(rf"(?:\b(?:{listed(name)})){articles}")) for name in relations),
+        origin=_compiled(rf"\b(?:{listed('origins')}){articles}"),
+        paired=_compiled(rf"\b(?:{listed('pairing')})(?:\s+(?:the|dem|der|den|years?|jahr\w*))*\s*$"),
+        joining=_compiled(rf"^\s*(?:–|-|{listed('joining')})\s*(?:the\s+|zum\s+|dem\s+)?$"),
+        edge=_compiled(rf"\s+(?:the\s+)?(?P<edge>{edges})(?:\s+(?:of|des|von))?$"),
+        late=frozenset(entries("publishing", "ends")),
+        early=frozenset(entries("publishing", "beginnings")),
+        negation=_compiled(rf"\b(?:{listed('negations')})\s+$"),
+        onwards=_compiled(rf"^\s*(?:{listed('onwards')})"),
+    )
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def windows(text: str, asked_at: str | None = None) -> list[Window]:
@@ -113,7 +136,7 @@ def _is_paired(text: str, one: Dated, other: Dated) -> bool:
     if one.first is None or other.last is None or one.first > other.last:
         return False
     before, between = text[max(0, one.start - AROUND) : one.start], text[one.end : other.start]
-    return _PAIRED.search(before) is not None and _JOIN.match(between) is not None
+    return _cues().paired.search(before) is not None and _cues().joining.match(between) is not None
 
 
 def _dated_parts(text: str, dates: list[Dated]) -> list[_DatedPart]:
@@ -123,7 +146,7 @@ def _dated_parts(text: str, dates: list[Dated]) -> list[_DatedPart]:
             continue
         before = text[max(0, one.start - AROUND) : one.start]
         bound = relation(text, one)
-        of = bool(_FROM.search(before)) or one.text.lower().startswith(("der ", "des "))
+        of = bool(_cues().origin.search(before)) or one.text.lower().startswith(("der ", "des "))
         found.append(_DatedPart(one.start, one.end, _bounded(one, bound), bound, of))
     return found
 
@@ -136,23 +159,23 @@ def relation(text: str, one: Dated) -> Relation:
     'before'
     """
     before, after = text[max(0, one.start - AROUND) : one.start], text[one.end : one.end + AROUND]
-    edge = _EDGE.search(re.sub(r"\s+(?:the|des|dem)?\s*$", "", before) if before else before)
+    edge = _cues().edge.search(re.sub(r"\s+(?:the|des|dem)?\s*$", "", before) if before else before)
     side = edge["edge"].lower() if edge else ""
     before = before[: edge.start()] if edge else before
-    for bound, pattern in _BEFORE:
+    for bound, pattern in _cues().bounds:
         found = pattern.search(before)
         if found:
-            return _turned(bound, side, denied=_NOT.search(before[: found.start()]) is not None)
-    return "since" if _ONWARDS.match(after) and _FROM.search(before) else "during"
+            return _turned(bound, side, denied=_cues().negation.search(before[: found.start()]) is not None)
+    return "since" if _cues().onwards.match(after) and _cues().origin.search(before) else "during"
 
 
 def _turned(bound: Relation, side: str, *, denied: bool) -> Relation:
     """Return what "not before" means, and "before the end of"; days too many rather than too few."""
     if denied:
         return {"before": "since", "after": "until"}.get(bound, bound)  # type: ignore[return-value]
-    if bound == "before" and side not in _EARLY and side:
+    if bound == "before" and side not in _cues().early and side:
         return "until"
-    return "since" if bound == "after" and side and side not in _LATE else bound
+    return "since" if bound == "after" and side and side not in _cues().late else bound
 
 
 def _bounded(one: Dated, bound: Relation) -> Window:

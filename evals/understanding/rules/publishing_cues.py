@@ -9,66 +9,70 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache, partial
 
-from evals.understanding.rules.question_words import STOP, words
+from evals.understanding.rules.question_words import stop_words, words
+from evals.word_lists import alternation, entries
 
-_PUBLISHING = re.compile(
-    r"""(?:re)?publish(?:ed|es|ing)?|issue[ds]?|released?|adopt(?:ed|s)?|enacted?|appear(?:ed|s)?|written|wrote
-    |posted|printed|prescribed|promulgated|reported|dated|announced?|publication
-    |(?:ge|er|ver)?(?:schrieben|schienen|öffentlicht|abschiedet|lassen)(?:e[nrs]?)?
-    |veröffentlicht(?:e[nrsm]?)?|erschien(?:en)?(?:e[nrsm]?)?|erscheinen|publiziert(?:e[nrsm]?)?|verabschiedet(?:e[nrsm]?)?
-    |erlassen(?:e[nrsm]?)?|geschrieben(?:e[nrsm]?)?|berichtet(?:e[nrsm]?)?|gemeldet(?:e[nrsm]?)?|vermeldet""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_DOCUMENT = re.compile(
-    r"""acts?|laws?|directives?|regulations?|decisions?|rules?|texts?|reports?|articles?|posts?|news|documents?
-    |papers?|entries|entry|stories|story|coverage|interviews?|press
-    |(?:\w+)?(?:gesetz|richtlinie|verordnung|artikel|bericht|meldung|beitrag|beiträge|dokument|text|entscheidung
-    |beschluss|beschlüsse|rechtsakt|nachricht|interview|eintrag|einträge)(?:e[nrs]?|n|s|en)?""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_CONTENT = re.compile(
-    r"""targets?|goals?|objectives?|aims?|deadlines?|forecasts?|plan(?:ned|s)?|seasons?|contracts?|events?|change[ds]?
-    |reach(?:ed)?|achieve[ds]?|reduc(?:e|ed|tion)|cut|expires?|valid|happen(?:ed|s)?|used|consum\w*|applied|since
-    |\w*(?:ziel|saison|spielzeit|frist|vertrag|plan|prognose)(?:e[ns]?|s|n)?|erreich(?:en|t)|senken|gesenkt|gültig
-    |gilt|läuft|passiert""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_CLOSE = re.compile(r"\b(?:of|von|der|des)\b", re.IGNORECASE)
-_FILLERS = {
-    "the",
-    "dem",
-    "der",
-    "den",
-    "des",
-    "year",
-    "years",
-    "jahr",
-    "jahre",
-    "jahren",
-    "jahres",
-    "of",
-    "von",
-}
-_BINDING = _FILLERS | {
-    "before", "after", "since", "until", "till", "by", "up", "to", "than", "older", "later", "earlier", "not",
-    "no", "vor", "nach", "seit", "bis", "ab", "als", "älter", "später", "nicht", "zum", "zur",
-    "einschließlich", "end", "ende", "beginning", "start", "anfang", "mitte", "early", "late", "mid",
-}  # fmt: skip
-_ABOUT = {"for", "für", "about", "über", "regarding", "concerning", "against", "gegen"}
-_CHANGING = re.compile(r"(?:amend|repeal|replac|critici[sz]|änder|kritisier|aufheb|ersetz)\w*", re.IGNORECASE)
-_REPORTAGE = re.compile(
-    r"(?:reports?|articles?|posts?|news|papers?|entries|entry|stories|story|coverage|interviews?|press"
-    r"|\w*(?:artikel|bericht|meldung|beitrag|beiträge|interview|eintrag|einträge|nachricht)(?:e[nrs]?|n|s|en)?)",
-    re.IGNORECASE,
-)
-_LEGAL = re.compile(
-    r"acts?|laws?|directives?|regulations?|decisions?|rules?"
-    r"|\w*(?:gesetz|richtlinie|verordnung|entscheidung|beschluss|beschlüsse|rechtsakt)(?:e[nrs]?|n|s|en)?",
-    re.IGNORECASE,
-)
-_HELPING = re.compile(r"\b(?:wurden?|ist|sind|war|waren|hat|haben|worden)\b", re.IGNORECASE)
 VERB_REACH, NOUN_REACH, AFTER_REACH, FINAL_REACH = 6, 8, 3, 12  # words between a cue and its date, at most
+
+
+@dataclass(frozen=True)
+class _Cues:
+    """Patterns of whole words, and sets of plain words, that stand around a date.
+
+    publishing, content: words that make a date one of publication, or one of the content
+    documents: words for a document, of which `legal` and `reportage` are two kinds
+    changing: words for what one law does to another
+    close: "of": the date belongs to the noun before it
+    auxiliaries: they send a German verb to the end of its clause
+    fillers: articles and the like between a cue and its date
+    binding: fillers, and words that bound a date ("before", "the end of")
+    topics: prepositions that put a date among the content ("about 2021")
+    """
+
+    publishing: re.Pattern[str]
+    documents: re.Pattern[str]
+    legal: re.Pattern[str]
+    reportage: re.Pattern[str]
+    content: re.Pattern[str]
+    changing: re.Pattern[str]
+    close: re.Pattern[str]
+    auxiliaries: re.Pattern[str]
+    fillers: frozenset[str]
+    binding: frozenset[str]
+    topics: frozenset[str]
+
+
+@cache
+def _cues() -> _Cues:
+    """Make the patterns of the word lists, when the first question is read."""
+    listed = partial(alternation, "publishing")
+
+    def of_compounds(group: str) -> str:
+        return rf"\w*(?:{listed(group, 'german')})(?:e[nrs]?|n|s|en)?"
+
+    def documents(*groups: str) -> re.Pattern[str]:
+        return _compiled("|".join(f"{listed(group, 'english')}|{of_compounds(group)}" for group in groups))
+
+    articles = {*entries("publishing", "date_articles"), *entries("publishing", "fillers")}
+    return _Cues(
+        publishing=_compiled(listed("publishing")),
+        documents=documents("legal_documents", "reportage", "other_documents"),
+        legal=documents("legal_documents"),
+        reportage=documents("reportage"),
+        content=_compiled(listed("content")),
+        changing=_compiled(rf"(?:{listed('changing')})\w*"),
+        close=_compiled(rf"\b(?:{listed('close_prepositions')})\b"),
+        auxiliaries=_compiled(rf"\b(?:{listed('auxiliaries')})\b"),
+        fillers=frozenset(articles),
+        binding=frozenset(articles.union(entries("publishing", "binding"))),
+        topics=frozenset(entries("publishing", "topic_prepositions")),
+    )
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -94,16 +98,19 @@ def is_of_publishing(text: str, place: Place) -> bool:
     >>> is_of_publishing(text, Place(36, 40, during=True, of=False))
     False
     """
+    cues = _cues()
     sentence_start = max(text.rfind(mark, 0, place.start) for mark in ("? ", "! ", "; ", ": "))
     before = [word.text for word in words(text[max(0, sentence_start) : place.start])][::-1]
     after = [word.text for word in words(text[place.end :])]
-    if (after and _CONTENT.fullmatch(after[0])) or (before and before[0].lower() in _ABOUT):
+    if (after and cues.content.fullmatch(after[0])) or (before and before[0].lower() in cues.topics):
         return False  # "the 2030 target", "the results for 2021"
-    if after and place.during and _DOCUMENT.fullmatch(after[0]):
-        named = len(before) == 1 and before[0].lower() not in STOP["en"] | STOP["de"]  # "Windows 2000 report"
+    if after and place.during and cues.documents.fullmatch(after[0]):
+        named = len(before) == 1 and before[0].lower() not in stop_words()  # "Windows 2000 report"
         return not named and _is_asked_for(after[0], ["", *before])  # "the 2012 directive"
     found = _by_words_before(text, place, before)
-    return _verb_after(after, _HELPING.search(text[: place.start]) is not None) if found is None else found
+    if found is not None:
+        return found
+    return _verb_after(after, helped=cues.auxiliaries.search(text[: place.start]) is not None)
 
 
 def _by_words_before(text: str, place: Place, before: list[str]) -> bool | None:
@@ -111,20 +118,21 @@ def _by_words_before(text: str, place: Place, before: list[str]) -> bool | None:
 
     before: the words before the date, the nearest first
     """
+    cues = _cues()
     # "the crash of 2008" is no document of 2008: the word before "of" must be one.
-    close = place.of and _CLOSE.search(text[max(0, place.start - 12) : place.start]) is not None
+    close = place.of and cues.close.search(text[max(0, place.start - 12) : place.start]) is not None
     binds = fills = True  # all words between the cue and the date only bind them, or fill in
     for distance, word in enumerate(before[:NOUN_REACH]):
-        binds_now = binds and word.lower() in _BINDING
-        if distance and not binds_now and _CONTENT.fullmatch(word):
+        binds_now = binds and word.lower() in cues.binding
+        if distance and not binds_now and cues.content.fullmatch(word):
             return None
-        if distance < VERB_REACH and _PUBLISHING.fullmatch(word):
+        if distance < VERB_REACH and cues.publishing.fullmatch(word):
             return distance > 0 or word.lower() != "wrote"  # "who wrote 1984?"
         # "news since yesterday", "rules not older than 2015"
         joined = (place.of and (fills or not close)) or (binds and not place.during)
-        if joined and _DOCUMENT.fullmatch(word):
+        if joined and cues.documents.fullmatch(word):
             return _is_asked_for(word, before[distance:])
-        binds, fills = binds_now, fills and word.lower() in _FILLERS
+        binds, fills = binds_now, fills and word.lower() in cues.fillers
     return None
 
 
@@ -133,18 +141,22 @@ def _is_asked_for(document: str, before: list[str]) -> bool:
 
     before: the words before the date, the nearest first
     """
-    close = [word for word in before[:5] if word.lower() not in _FILLERS]
-    if any(word.lower() in _ABOUT | {"zum", "zur"} or _CHANGING.fullmatch(word) for word in close[:3]):
+    cues = _cues()
+    close = [word for word in before[:5] if word.lower() not in cues.fillers]
+    if any(
+        word.lower() in cues.topics | {"zum", "zur"} or cues.changing.fullmatch(word) for word in close[:3]
+    ):
         return False
-    return not (_LEGAL.fullmatch(document) and any(_REPORTAGE.fullmatch(word) for word in before[1:]))
+    return not (cues.legal.fullmatch(document) and any(cues.reportage.fullmatch(word) for word in before[1:]))
 
 
-def _verb_after(after: list[str], helped: bool) -> bool:
+def _verb_after(after: list[str], *, helped: bool) -> bool:
     """Look for the verb behind a date: close by, or at the end of a German clause."""
+    cues = _cues()
     reach = FINAL_REACH if helped else AFTER_REACH
     for word in after[:reach]:
-        if _CONTENT.fullmatch(word):
+        if cues.content.fullmatch(word):
             return False
-        if _PUBLISHING.fullmatch(word):
+        if cues.publishing.fullmatch(word):
             return True
     return False

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from typing import Literal, NamedTuple
 
-from evals.retrieving.function_words import ASKING, FUNCTION_WORDS
+from evals.word_lists import question_stop_words
 
 Language = Literal["en", "de"]
 MAX_READ = 4_000  # characters of a question that transforms look at: longer ones are pasted documents
 
-STOP: dict[Language, frozenset[str]] = {
-    "en": FUNCTION_WORDS["english"] | ASKING["english"],
-    "de": FUNCTION_WORDS["german"] | ASKING["german"],
-}
-"""Words that say nothing of what a question is about."""
 _WORD = re.compile(r"\w+(?:[-/&.’']\w+)*")
 _UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"}
 
@@ -26,6 +22,14 @@ class Word(NamedTuple):
     text: str
     start: int
     end: int
+
+
+@cache
+def stop_words(language: Language | None = None) -> frozenset[str]:
+    """Return the words that say nothing of what a question is about; None: those of both languages."""
+    if language is None:
+        return question_stop_words("english") | question_stop_words("german")
+    return question_stop_words("english" if language == "en" else "german")
 
 
 def words(text: str) -> list[Word]:
@@ -44,8 +48,8 @@ def language(text: str) -> Language:
     ('de', 'en')
     """
     plain = [word.text.casefold() for word in words(text)]
-    german = sum(word in STOP["de"] for word in plain) + 2 * any(c in "äöüß" for c in text.casefold())
-    return "de" if german > sum(word in STOP["en"] for word in plain) else "en"
+    german = sum(word in stop_words("de") for word in plain) + 2 * any(c in "äöüß" for c in text.casefold())
+    return "de" if german > sum(word in stop_words("en") for word in plain) else "en"
 
 
 def content(text: str) -> list[Word]:
@@ -54,7 +58,7 @@ def content(text: str) -> list[Word]:
     >>> [word.text for word in content("When does the ferry leave the harbour?")]
     ['ferry', 'leave', 'harbour']
     """
-    stop = STOP[language(text)]
+    stop = stop_words(language(text))
     found: dict[str, Word] = {}
     for word in words(text):
         plain = word.text.casefold()
@@ -112,7 +116,7 @@ def names(text: str) -> list[str]:
     >>> names("Who runs the Harbour Office of Port Ellen since 1987?")
     ['Harbour Office of Port Ellen', '1987']
     """
-    every = STOP["en"] | STOP["de"]
+    every = stop_words()
     found: dict[str, None] = {}
     for match in _NAME.finditer(text):
         parts = match.group().rstrip(".'’-/&").split()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from evals.understanding.rules.question_words import content
+from evals.word_lists import alternation
 
-_ASKING = re.compile(
-    r"""^\W*(?:(?:in|to|by|from|at|for|with|under|of|on|mit|an|in|auf|für|von|bis|seit|aus|bei|nach|vor)\s+)?
-    (?:what|which|who|whom|whose|when|where|why|how(?:\s+(?:much|many|long|often|far|old|high|quickly|large|big))?
-    |wer|wen|wem|wessen|was|welche[nmrs]?|wann|wo|woher|wohin|warum|weshalb|wieso
-    |wie(?:\s+(?:viele?n?|lange|oft|hoch|weit|groß|alt|teuer))?|inwieweit)\b\s*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_HELPING = re.compile(
-    r"""^(?:is|are|was|were|do|does|did|has|have|had|can|could|must|may|might|shall|should|will|would
-    |ist|sind|war|waren|hat|haben|hatte|hatten|kann|können|muss|müssen|musste|wird|werden|wurde|wurden)\b\s*""",
-    re.IGNORECASE | re.VERBOSE,
-)
+
+@cache
+def _opener() -> re.Pattern[str]:
+    """Return the pattern of a question word, and of a preposition before it."""
+    prepositions = alternation("questions", "opening_prepositions")
+    return re.compile(
+        rf"^\W*(?:(?:{prepositions})\s+)?(?:{alternation('questions', 'openers')})\b\s*", re.IGNORECASE
+    )
+
+
+@cache
+def _auxiliary() -> re.Pattern[str]:
+    return re.compile(rf"^(?:{alternation('questions', 'auxiliaries')})\b\s*", re.IGNORECASE)
 
 
 def keyword_form(text: str) -> str:
@@ -40,5 +43,5 @@ def statement(text: str) -> str:
     'Meister der Ruhrlandliga.'
     """
     short = " ".join(text.split()).rstrip("?!. ")
-    short = _HELPING.sub("", _ASKING.sub("", short, count=1), count=1).strip(" ,;:")
+    short = _auxiliary().sub("", _opener().sub("", short, count=1), count=1).strip(" ,;:")
     return f"{short[0].upper()}{short[1:]}." if short else ""

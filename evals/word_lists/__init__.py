@@ -1,0 +1,89 @@
+"""Word lists of the rules that read questions: data, one TOML file for each language and topic.
+
+A file holds groups. A group is text (words between white space), a list (phrases, or regular expressions
+where its comment says so), or a table from a meaning to the words that have it (the months by their numbers).
+Files are read when they are first asked for, and then kept.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+Language = Literal["english", "german"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+FOLDER = Path(__file__).parent
+
+
+@cache
+def groups(topic: str, language: Language) -> dict[str, Any]:
+    """Return the groups of one file as TOML has them.
+
+    Raises:
+        FileNotFoundError: no file has that topic and language.
+    """
+    return tomllib.loads((FOLDER / language / f"{topic}.toml").read_text("utf-8"))
+
+
+@cache
+def entries(topic: str, group: str, *languages: Language) -> tuple[str, ...]:
+    """Return the words, phrases or patterns of a group in their order, of all languages unless told which.
+
+    >>> entries("calendar", "last", "english")
+    ('last', 'past', 'previous')
+    """
+    found: list[str] = []
+    for language in languages or LANGUAGES:
+        group_of_language = groups(topic, language).get(group, ())
+        found += group_of_language.split() if isinstance(group_of_language, str) else group_of_language
+    return tuple(found)
+
+
+@cache
+def table(topic: str, group: str) -> dict[str, str]:
+    """Return word -> what it means of a table such as the months, in all languages.
+
+    >>> table("calendar", "months")["märz"], table("calendar", "units")["tag"]
+    ('3', 'day')
+    """
+    return {
+        word: meaning
+        for language in LANGUAGES
+        for meaning, words in groups(topic, language)[group].items()
+        for word in words.split()
+    }
+
+
+@cache
+def numbered(topic: str, group: str) -> dict[str, int]:
+    """Return word -> number of a table whose words mean numbers.
+
+    >>> numbered("calendar", "months")["märz"]
+    3
+    """
+    return {word: int(number) for word, number in table(topic, group).items()}
+
+
+@cache
+def function_words(language: Language) -> frozenset[str]:
+    """Return the words of the closed classes: articles, pronouns, prepositions, auxiliaries and the like.
+
+    They say nothing of what a text is about. Whoever reads questions also passes over the words that only
+    ask (`question_stop_words`), which a text may be about.
+    """
+    classes = groups("function_words", language)
+    return frozenset(word for name in classes for word in entries("function_words", name, language))
+
+
+@cache
+def question_stop_words(language: Language) -> frozenset[str]:
+    """Return the function words, and the words that only ask ("please", "gibt")."""
+    return function_words(language) | frozenset(entries("questions", "asking", language))
+
+
+@cache
+def alternation(topic: str, group: str, *languages: Language) -> str:
+    """Return the entries of a group as the inside of a regular expression's group: `one|other|third`."""
+    return "|".join(entries(topic, group, *languages))
