@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
@@ -12,9 +14,11 @@ from assets.engine.stage import Built, Need, Stage, Work
 from evals.answers import sampled_questions
 from evals.gold.evidence import gold_of
 from evals.measuring import get_metric
-from evals.measuring.contract import Case, Metric, Score
-from evals.rankings import read_questions
-from evals.study.cells import NO_GENERATOR, Cell
+from evals.measuring.context import MetricContext
+from evals.measuring.contract import Answer, Case, Metric, Ranked, Reading, Score
+from evals.measuring.reuse import FILE, METRICS, StoredScores, WaitingScores, identity_of
+from evals.rankings import budget_of, read_questions
+from evals.study.cells import NO_GENERATOR
 from evals.study.grid import Grid
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
@@ -30,11 +34,12 @@ class Scores(Stage):
     group = "grid"
     description = (
         "One row a question and metric: a value, or a typed status and reason and no value. Retrieval "
-        "metrics come from the ranking, "
-        "answer metrics from the answer (ragas without an LLM), costs from both."
+        "metrics come from the ranking, answer metrics from the answer (ragas without an LLM), costs from "
+        "both. Each metric is computed again only where its code, the questions or what it reads has changed."
     )
     code_version = "2"
     upstream = ("rankings", "answers", "questions")
+    resumes: ClassVar[bool] = True
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -61,44 +66,119 @@ class Scores(Stage):
         return [*super().regarded(artifact), artifact.measured]
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
-        """Measure one cell."""
-        cell = self.grid.cells[key]
-        study = self.grid.studies[cell.study]
-        cases = self._cases(key, cell, work)
-        rows: list[dict[str, Any]] = []
-        broken: list[str] = []
-        for name in study.metrics:
-            metric = get_metric(name)
-            if metric.kind == "answer" and cell.generator == NO_GENERATOR:
-                continue
-            measured, broke = measure(metric, cases)
-            rows += measured
-            broken += [broke] if broke else []
-        write_parquet(frame(rows, SCORES), folder / "scores.parquet")
-        return _built(rows, broken)
+        """Measure one cell by the metrics whose scores are not there yet."""
+        inputs = self._read(key, work)
+        metrics = self._metrics(key)
+        wanted = {metric.name: inputs.identity_of(metric) for metric in metrics}
+        waiting = WaitingScores(folder)
+        found = waiting.find(wanted)
+        found |= self._stored(key, metrics, _without(wanted, found), work)
+        computed = [metric for metric in metrics if metric.name not in found]
+        broken: dict[str, str] = {}
+        for metric in computed:
+            rows, broke = measure(metric, inputs.cases, self._context(key, work))
+            found[metric.name] = frame(rows, SCORES)
+            if broke:
+                broken[metric.name] = broke
+            else:
+                waiting.add(wanted[metric.name], found[metric.name])
+        scores = pl.concat([frame([], SCORES), *(found[name] for name in wanted)])
+        write_parquet(scores, folder / FILE)
+        waiting.clear()
+        meta = {"metrics_computed": [metric.name for metric in computed], METRICS: _without(wanted, broken)}
+        return _built(scores, meta, list(broken.values()))
 
-    def _cases(self, key: str, cell: Cell, work: Work) -> list[Case]:
+    def _stored(
+        self, key: str, metrics: list[Metric], wanted: dict[str, str], work: Work
+    ) -> dict[str, pl.DataFrame]:
+        """Return the rows of those of the wanted metrics (name -> identity) that were stored before.
+
+        The key itself may hold them, a cell of the same ranking, or any cell of any study.
+        """
+        stored = work.once("stored scores", lambda: StoredScores(work.store, lambda a: not work.damage(a)))
+        found = stored.of_keys(wanted, [key])
+        of_ranking = {m.name for m in metrics if m.reads <= {"ranking", "retrieval_cost"}}
+        shared = {name: identity for name, identity in _without(wanted, found).items() if name in of_ranking}
+        found |= stored.of_keys(shared, self._cells_of[self.grid.cells[key].ranking])
+        return found | stored.anywhere(_without(wanted, found))
+
+    @cached_property
+    def _cells_of(self) -> dict[str, list[str]]:
+        """The cells of each ranking."""
+        found: dict[str, list[str]] = {}
+        for key in self.keys():
+            found.setdefault(self.grid.cells[key].ranking, []).append(key)
+        return found
+
+    def _metrics(self, key: str) -> list[Metric]:
+        """Return the metrics that a cell is measured by: those of answers only where there are answers."""
+        cell = self.grid.cells[key]
+        found = map(get_metric, self.grid.studies[cell.study].metrics)
+        return [m for m in found if m.kind != "answer" or cell.generator != NO_GENERATOR]
+
+    def _context(self, key: str, work: Work) -> MetricContext:
+        study = self.grid.studies[self.grid.cells[key].study]
+        budget = budget_of(study, work)
+        return work.once(("metric context", study.study), lambda: MetricContext(work.home, budget))
+
+    def _read(self, key: str, work: Work) -> Inputs:
+        cell = self.grid.cells[key]
         artifacts = self.inputs(key, work.store)
         by_stage = {artifact.stage: artifact for artifact in artifacts}
         questions = sampled_questions(self.grid.studies[cell.study], cell, read_questions(artifacts, work))
-        hits, ranked = _ranking(by_stage["rankings"], work)
-        answers = _answers(by_stage.get("answers"), work)
-        return [
-            Case(question, gold_of(question), hits.get(qid, ()), ranked[qid], answers.get(qid))
+        sets = [artifact.data_version for artifact in artifacts if artifact.stage == "questions"]
+        ids = questions["question_id"].to_list()
+        ranking = _ranking(by_stage["rankings"], work)
+        answers, answer_digests = _answers(by_stage.get("answers"), work)
+        cases = [
+            Case(
+                question,
+                gold_of(question),
+                ranking.hits.get(question["question_id"], ()),
+                ranking.ranked[question["question_id"]],
+                answers.get(question["question_id"]),
+            )
             for question in questions.iter_rows(named=True)
-            for qid in [question["question_id"]]
         ]
+        return Inputs(cases, digest([sets, ids]), {**ranking.digests, **answer_digests})
 
 
-def measure(metric: Metric, cases: list[Case]) -> tuple[list[dict[str, Any]], str | None]:
+class Inputs(NamedTuple):
+    """What a cell is measured by.
+
+    questions: digest of its questions and their evidence
+    digests: of all that metrics may read of its ranking and answers
+    """
+
+    cases: list[Case]
+    questions: str
+    digests: dict[Reading, str]
+
+    def identity_of(self, metric: Metric) -> str:
+        """Return the digest of all that the scores of a metric depend on here."""
+        return identity_of(metric, self.questions, self.digests)
+
+
+class RankingRows(NamedTuple):
+    """A ranking as metrics read it, by question id."""
+
+    hits: dict[str, tuple[Span, ...]]
+    ranked: dict[str, Ranked]
+    digests: dict[Reading, str]
+
+
+def measure(
+    metric: Metric, cases: Sequence[Case], context: MetricContext
+) -> tuple[list[dict[str, Any]], str | None]:
     """Return rows of schemas.SCORES for the questions that a metric applies to, and why it broke, if it did.
 
-    A metric that breaks is data (a status and reason on all of its rows), not the end of the other metrics.
+    It is given what it says that it reads, and nothing else. A metric that breaks is data (a status and a
+    reason on all of its rows), not the end of the other metrics.
     """
-    applicable = [case for case in cases if metric.applies(case.question)]
+    applicable = [case.only(metric.reads) for case in cases if metric.applies(case.question)]
     broke = None
     try:
-        scores = metric.measure(applicable)
+        scores = metric.measure(applicable, context)
     except Exception as error:
         broke = f"{metric.name}: {type(error).__name__}: {error}"
         scores = [Score(Status.ERROR, reason=broke)] * len(applicable)
@@ -109,48 +189,58 @@ def measure(metric: Metric, cases: list[Case]) -> tuple[list[dict[str, Any]], st
     return rows, broke
 
 
-def _ranking(artifact: Artifact, work: Work) -> tuple[dict[str, tuple[Span, ...]], dict[str, dict[str, Any]]]:
-    def read() -> tuple[dict[str, tuple[Span, ...]], dict[str, dict[str, Any]]]:
+def _ranking(artifact: Artifact, work: Work) -> RankingRows:
+    def read() -> RankingRows:
         folder = work.store.folder("rankings", artifact.identity)
         found: dict[str, list[Span]] = {}
         hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
         for question, doc, start, end in hits.select("question_id", "doc_id", "start", "end").iter_rows():
             found.setdefault(question, []).append(Span(doc, start, end))
-        ranked = {
-            row["question_id"]: row for row in read_parquet(folder / "ranked.parquet").iter_rows(named=True)
+        rows = read_parquet(folder / "ranked.parquet").select("question_id", "status", "reason", "seconds")
+        ended = [[artifact.data_version], *map(list, rows.drop("seconds").rows())]
+        digests: dict[Reading, str] = {
+            "ranking": digest(ended),
+            "retrieval_cost": digest([ended, rows["seconds"].to_list()]),
         }
-        return {question: tuple(spans) for question, spans in found.items()}, ranked
+        ranked = {
+            question: Ranked(Status(status), reason, seconds)
+            for question, status, reason, seconds in rows.iter_rows()
+        }
+        return RankingRows({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
 
     return work.once(("ranking", artifact.identity, artifact.data_version), read)
 
 
-def _answers(artifact: Artifact | None, work: Work) -> dict[str, dict[str, Any]]:
+def _answers(artifact: Artifact | None, work: Work) -> tuple[dict[str, Answer], dict[Reading, str]]:
     if artifact is None:
-        return {}
-    rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
-    return {row["question_id"]: row for row in rows.iter_rows(named=True)}
-
-
-def _built(rows: list[dict[str, Any]], broken: list[str]) -> Built:
-    statuses = Counter(str(row["status"]) for row in rows)
-    errors = [row for row in rows if row["status"] == Status.ERROR and row["value"] is None]
-    means = {
-        str(name): round(float(value), 4)
-        for name, value in frame(rows, SCORES)
-        .group_by("metric")
-        .agg(pl.col("value").mean())
-        .sort("metric")
-        .iter_rows()
-        if value is not None
+        return {}, {"answer": "", "answer_cost": ""}
+    stored = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+    texts = ["question_id", "status", "reason", "answer"]
+    costs = ["seconds", "prompt_tokens", "completion_tokens"]
+    rows = stored.select(*texts, *costs)
+    digests: dict[Reading, str] = {
+        "answer": digest(list(map(list, rows.select(texts).rows()))),
+        "answer_cost": digest(list(map(list, rows.drop("answer").rows()))),
     }
-    meta: dict[str, Any] = {
-        "rows": len(rows),
-        "by_status": dict(statuses),
-        "means": means,
-        "failed_rows": len(errors),
+    answers = {question: Answer(Status(status), *rest) for question, status, *rest in rows.iter_rows()}
+    return answers, digests
+
+
+def _without(wanted: dict[str, str], names: Container[str]) -> dict[str, str]:
+    return {name: identity for name, identity in wanted.items() if name not in names}
+
+
+def _built(scores: pl.DataFrame, meta: dict[str, Any], broken: list[str]) -> Built:
+    failed = scores.filter((pl.col("status") == Status.ERROR) & pl.col("value").is_null())
+    means = scores.group_by("metric").agg(pl.col("value").mean()).drop_nulls().sort("metric")
+    meta = {
+        "rows": len(scores),
+        "by_status": dict(Counter(scores["status"].to_list())),
+        "means": {name: round(value, 4) for name, value in means.iter_rows()},
+        "failed_rows": len(failed),
+        **meta,
     }
     if broken:
         meta["incomplete"] = "; ".join(broken)
-    content = [[row["question_id"], row["metric"], str(row["status"]), row["value"]] for row in rows]
-    reasons = digest([row["reason"] for row in rows])
-    return Built(digest(content), meta, complete=not broken, measured=reasons)
+    content = list(map(list, scores.select("question_id", "metric", "status", "value").rows()))
+    return Built(digest(content), meta, complete=not broken, measured=digest(scores["reason"].to_list()))

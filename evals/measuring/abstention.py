@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evals.measuring.contract import AnswerMetric, Case, Score
+from evals.measuring.contract import AnsweredCase, AnswerMetric, Score
 from warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from evals.measuring.context import MetricContext
 
 
 class Abstention(AnswerMetric):
@@ -19,12 +22,9 @@ class Abstention(AnswerMetric):
         """Say yes to every question."""
         return True
 
-    def values(self, cases: Sequence[Case]) -> list[Score]:
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
         """Compare each answer's status with whether the question can be answered."""
         return [
-            Score(Status.OK, float(_refused(case) != bool(case.question["answerable"]))) for case in cases
+            Score(Status.OK, float((case.status is Status.REFUSED) != bool(case.question["answerable"])))
+            for case in cases
         ]
-
-
-def _refused(case: Case) -> bool:
-    return case.answer is not None and case.answer["status"] == Status.REFUSED

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from warehouse.schemas import Status
 from warehouse.spans import Span
 
+if TYPE_CHECKING:
+    from evals.measuring.context import MetricContext
+
 Kind = Literal["retrieval", "answer", "cost"]
+Reading = Literal["ranking", "retrieval_cost", "answer", "answer_cost"]
+"""What a metric may read of a case beside the question and its gold: each changes for reasons of its own."""
 Sees = Literal["documents", "passages", "answers", "costs"]
 
 
@@ -31,15 +36,54 @@ class Gold:
     needs_all: bool = True
 
 
+class Ranked(NamedTuple):
+    """How the ranking of a question ended, and in how many seconds."""
+
+    status: Status = Status.OK
+    reason: str | None = None
+    seconds: float | None = None
+
+
+class Answer(NamedTuple):
+    """How the answer to a question ended, its text, and what it took: wall seconds and tokens."""
+
+    status: Status = Status.OK
+    reason: str | None = None
+    text: str | None = None
+    seconds: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
 @dataclass(frozen=True)
 class Case:
-    """One question as one cell dealt with it: the input of every metric."""
+    """One question as one cell dealt with it: the input of every metric.
 
-    question: dict[str, Any]  # a row of schemas.QUESTIONS
+    question: a row of schemas.QUESTIONS
+    hits: the delivered passages, best first
+    answer: None for a cell without a generator
+    """
+
+    question: dict[str, Any]
     gold: Gold
-    hits: tuple[Span, ...]  # best first
-    ranked: dict[str, Any]  # a row of schemas.RANKED
-    answer: dict[str, Any] | None = None  # a row of schemas.ANSWERS
+    hits: tuple[Span, ...]
+    ranked: Ranked
+    answer: Answer | None = None
+
+    def only(self, reads: Collection[Reading]) -> Case:
+        """Return the case without what is not among ``reads``; how a part ended belongs to its cost, too."""
+        ranked, answer = self.ranked, self.answer
+        if not {"ranking", "retrieval_cost"} & {*reads}:
+            ranked = Ranked(Status.NOT_RUN, "the metric does not read rankings")
+        elif "retrieval_cost" not in reads:
+            ranked = ranked._replace(seconds=None)
+        if not {"answer", "answer_cost"} & {*reads}:
+            answer = None
+        elif answer and "answer_cost" not in reads:
+            answer = Answer(answer.status, answer.reason, answer.text)
+        elif answer and "answer" not in reads:
+            answer = answer._replace(text=None)
+        return replace(self, hits=self.hits if "ranking" in reads else (), ranked=ranked, answer=answer)
 
 
 class Score(NamedTuple):
@@ -54,14 +98,16 @@ class Metric(ABC):
     """A number for each question, and its mean for each cell.
 
     name: as written in a study; title: as shown
+    reads: what it looks at beside the question and its gold; it is given nothing else, and its scores are
+        computed again when one of these changes, or its `versions`, and never otherwise
     sees: the finest thing that it looks at: what differs in nothing coarser has equal values
     bounds: smallest and largest possible value, None where there is none
-    needs_texts: whether texts are embedded for it
     """
 
     name: str
     title: str
     kind: ClassVar[Kind]
+    reads: ClassVar[frozenset[Reading]]
     sees: ClassVar[Sees]
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
@@ -78,14 +124,18 @@ class Metric(ABC):
         """Say whether it can be asked of this question: a matter of the question alone, never of a cell."""
 
     @abstractmethod
-    def measure(self, cases: Sequence[Case]) -> list[Score]:
-        """Measure the cases, in their order; each ends in a value or in a typed status."""
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        """Measure the cases, in their order; each ends in a value or in a typed status.
+
+        The score of a case depends on that case alone, not on those beside it.
+        """
 
 
 class RetrievalMetric(Metric):
     """A metric of the ranking alone, at a depth k: what stands after the k-th document changes nothing."""
 
     kind = "retrieval"
+    reads = frozenset({"ranking"})
     sees: ClassVar[Sees] = "documents"
     stem: ClassVar[str]
     label: ClassVar[str]
@@ -99,14 +149,13 @@ class RetrievalMetric(Metric):
         """Say whether the question has evidence of any kind."""
         return bool(question["gold"] != "none")
 
-    def measure(self, cases: Sequence[Case]) -> list[Score]:
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Measure each ranking that ended well; the others keep their status."""
         return [self._score(case) for case in cases]
 
     def _score(self, case: Case) -> Score:
-        status = Status(case.ranked["status"])
-        if status is not Status.OK:
-            return Score(status, reason=case.ranked["reason"] or "the ranking failed")
+        if case.ranked.status is not Status.OK:
+            return no_ranking(case)
         return Score(Status.OK, self.value(case.gold, case.hits))
 
     @abstractmethod
@@ -118,42 +167,65 @@ class AnswerMetric(Metric):
     """A metric of the answer's text against the ground truth."""
 
     kind = "answer"
+    reads = frozenset({"answer"})
     sees: ClassVar[Sees] = "answers"
 
     def applies(self, question: dict[str, Any]) -> bool:
         """Say whether there is a ground truth to compare with."""
         return bool(question["ground_truth"])
 
-    def measure(self, cases: Sequence[Case]) -> list[Score]:
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Measure the answers that have a text; the others keep their status."""
-        usable = [i for i, case in enumerate(cases) if _text(case)]
-        values = iter(self.values([cases[i] for i in usable]))
-        scores = [no_answer(case) for case in cases]
-        for i in usable:
-            scores[i] = next(values)
-        return scores
+        texts = [_text(case.answer) for case in cases]
+        usable = [
+            AnsweredCase(case.question, text, case.answer.status)
+            for case, text in zip(cases, texts, strict=True)
+            if case.answer and text
+        ]
+        scores = iter(self.scores(usable, context) if usable else [])
+        found = [next(scores) if text else no_answer(case) for case, text in zip(cases, texts, strict=True)]
+        if next(scores, None) is not None:
+            raise ValueError(f"{self.name} gave more scores than there are cases")
+        return found
 
     @abstractmethod
-    def values(self, cases: Sequence[Case]) -> list[Score]:
-        """Measure cases that all have an answer's text."""
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
+        """Measure answers that all have a text, in their order."""
 
 
-def _text(case: Case) -> str | None:
-    answer = case.answer
+class AnsweredCase(NamedTuple):
+    """A question (a row of schemas.QUESTIONS) with the text of its answer, which may be a refusal."""
+
+    question: dict[str, Any]
+    text: str
+    status: Status
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Ground truth and answer."""
+        return str(self.question["ground_truth"]), self.text
+
+
+def _text(answer: Answer | None) -> str | None:
     # A refusal is an answer: it is right where the documents do not say, and is measured like any other.
-    if answer is None or answer["status"] not in {Status.OK, Status.REFUSED}:
+    if answer is None or answer.status not in {Status.OK, Status.REFUSED}:
         return None
-    return answer["answer"] or None
+    return answer.text or None
+
+
+def no_ranking(case: Case) -> Score:
+    """Return the score of a case whose ranking failed: its status and reason, no value."""
+    return Score(case.ranked.status, reason=case.ranked.reason or "the ranking failed")
 
 
 def no_answer(case: Case) -> Score:
     """Return the score of a case without a usable answer: its status and reason, no value."""
     if case.answer is None:
         return Score(Status.NOT_RUN, reason="the cell has no answer to this question yet")
-    status = Status(case.answer["status"])
+    status = case.answer.status
     if status is Status.OK:
         return Score(Status.PARSE_FAILED, reason="the answer is empty")
-    return Score(status, reason=case.answer["reason"] or str(status))
+    return Score(status, reason=case.answer.reason or str(status))
 
 
 def documents_in_order(hits: Sequence[Span]) -> list[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evals.measuring.contract import Case, Metric, Score, no_answer
+from evals.measuring.contract import Answer, Case, Metric, Score, no_answer, no_ranking
 from warehouse.schemas import RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from evals.measuring.context import MetricContext
 
 
 class _Cost(Metric):
@@ -24,17 +27,16 @@ class RetrievalLatency(_Cost):
     """Wall seconds of the ranking of one question alone, its query embedding included."""
 
     name, title, unit = "retrieval_latency", "Retrieval latency", "s"
+    reads = frozenset({"retrieval_cost"})
     explanation = (
         "Wall seconds to rank one question, its embedding included, one question at a time. The embedding is "
         "timed on a sample of 50 questions; the others count the median of those."
     )
 
-    def measure(self, cases: Sequence[Case]) -> list[Score]:
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Return the seconds of the rankings that ended well: a failure has no latency, least of all zero."""
         return [
-            Score(Status.OK, case.ranked["seconds"])
-            if case.ranked["status"] == Status.OK
-            else Score(Status(case.ranked["status"]), reason=case.ranked["reason"])
+            Score(Status.OK, case.ranked.seconds) if case.ranked.status is Status.OK else no_ranking(case)
             for case in cases
         ]
 
@@ -43,34 +45,43 @@ class AnswerLatency(_Cost):
     """Wall seconds of the generator for one question, as measured when the answer was computed."""
 
     name, title, unit = "answer_latency", "Answer latency", "s"
+    reads = frozenset({"answer_cost"})
     explanation = (
         "Wall seconds of the generator for one answer, when it was computed, not when it came from the "
         "cache; sentences of the extractive generator are embedded beforehand."
     )
 
-    def measure(self, cases: Sequence[Case]) -> list[Score]:
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Return the seconds of the answers that were given."""
-        return [_of_answer(case, "seconds") for case in cases]
+        return [_cost(case, "seconds", case.answer and case.answer.seconds) for case in cases]
 
 
 class Tokens(_Cost):
     """Tokens that the generator read and wrote for one answer."""
 
     name, title, unit = "tokens", "Tokens", "tokens"
+    reads = frozenset({"answer_cost"})
     explanation = "Tokens read plus tokens written by the generator for one answer."
 
-    def measure(self, cases: Sequence[Case]) -> list[Score]:
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Return prompt plus completion tokens."""
-        return [_of_answer(case, "prompt_tokens", "completion_tokens") for case in cases]
+        return [
+            _cost(case, "prompt_tokens and completion_tokens", case.answer and _tokens(case.answer))
+            for case in cases
+        ]
 
 
-def _of_answer(case: Case, *columns: str) -> Score:
-    answer = case.answer
-    if answer is None or answer["status"] in RETRYABLE:
+def _tokens(answer: Answer) -> int | None:
+    if answer.prompt_tokens is None or answer.completion_tokens is None:
+        return None
+    return answer.prompt_tokens + answer.completion_tokens
+
+
+def _cost(case: Case, what: str, value: float | None) -> Score:
+    if case.answer is None or case.answer.status in RETRYABLE:
         return no_answer(case)
-    values = [answer[column] for column in columns]
-    if any(value is None for value in values):
-        if answer["status"] != Status.OK:
-            return no_answer(case)  # it was not asked at all
-        return Score(Status.NOT_RUN, reason=f"the generator did not say its {' and '.join(columns)}")
-    return Score(Status.OK, float(sum(values)))
+    if value is not None:
+        return Score(Status.OK, float(value))
+    if case.answer.status is not Status.OK:
+        return no_answer(case)  # it was not asked at all
+    return Score(Status.NOT_RUN, reason=f"the generator did not say its {what}")

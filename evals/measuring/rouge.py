@@ -5,12 +5,15 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import regex
 
-from evals.measuring.contract import AnswerMetric, Case, Score
+from evals.measuring.contract import AnsweredCase, AnswerMetric, Score
 from warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from evals.measuring.context import MetricContext
 
 # Scripts that are written without spaces: each of their letters, with its marks, is a token.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -54,9 +57,9 @@ class RougeL(AnswerMetric):
         """Say whether there is a ground truth with a word in it: of signs alone nothing can be in common."""
         return super().applies(question) and bool(rouge_tokens(question["ground_truth"]))
 
-    def values(self, cases: Sequence[Case]) -> list[Score]:
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
         """Score every answer; equal pairs of texts are scored once."""
-        pairs = [(str(c.question["ground_truth"]), str(c.answer["answer"])) for c in cases if c.answer]
+        pairs = [case.pair for case in cases]
         found = {pair: _f_measure(*pair) for pair in set(pairs)}
         return [Score(Status.OK, found[pair]) for pair in pairs]
 

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
-from evals.measuring.contract import AnswerMetric, Case, Score
-from warehouse.paths import home
+from evals.measuring.contract import AnsweredCase, AnswerMetric, Score
 from warehouse.schemas import Status
 
 if TYPE_CHECKING:
     from ragas.embeddings.base import BaseRagasEmbedding
+
+    from evals.measuring.context import MetricContext
 
 JUDGE = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=512, overflow="average")
 """The same embedder judges every cell, whatever embedder the cell itself searches with."""
@@ -32,13 +33,15 @@ class SemanticSimilarity(AnswerMetric):
         """Return its code version and the revision of the embedder that judges."""
         return [self.code_version, JUDGE.revision()]
 
-    def values(self, cases: Sequence[Case]) -> list[Score]:
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
         """Score every answer; all texts are embedded in one batch, each once."""
         os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
         from ragas.metrics.collections import SemanticSimilarity as RagasSimilarity
 
-        pairs = [(str(c.question["ground_truth"]), str(c.answer["answer"])) for c in cases if c.answer]
-        metric = RagasSimilarity(embeddings=_prepared(sorted({text for pair in pairs for text in pair})))
+        pairs = [case.pair for case in cases]
+        texts = sorted({text for pair in pairs for text in pair})
+        vectors = context.embedder(JUDGE).passages(texts).vectors
+        metric = RagasSimilarity(embeddings=_prepared(texts, vectors))
 
         async def score() -> dict[tuple[str, str], float]:
             return {
@@ -46,17 +49,14 @@ class SemanticSimilarity(AnswerMetric):
                 for pair in sorted(set(pairs))
             }
 
-        found = asyncio.run(score()) if pairs else {}
+        found = asyncio.run(score())
         return [Score(Status.OK, found[pair]) for pair in pairs]
 
 
-def _prepared(texts: list[str]) -> BaseRagasEmbedding:
-    """Return a ragas embedding that knows the vectors of ``texts`` already."""
+def _prepared(texts: list[str], vectors: Matrix) -> BaseRagasEmbedding:
+    """Return a ragas embedding that knows the vectors of ``texts``: shape (texts, dimensions)."""
     from ragas.embeddings.base import BaseRagasEmbedding
 
-    from assets.embedding.cached import CachedEmbedder
-
-    vectors: Matrix = CachedEmbedder(JUDGE, home()).passages(texts).vectors
     known = {text: vector.tolist() for text, vector in zip(texts, vectors, strict=True)}
 
     class Prepared(BaseRagasEmbedding):

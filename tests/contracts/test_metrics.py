@@ -1,21 +1,43 @@
-"""Every retrieval metric is held to one contract, which is itself proved against metrics that break it."""
+"""Every metric is held to one contract, which is itself proved against metrics that break it.
+
+What all metrics promise (a typed score a case, in order, of what they say that they read and of that case
+alone) is checked on cases of every status; what rankings are worth, on random rankings besides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import isfinite, log2
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from evals.measuring import AT_K, get_metric
-from evals.measuring.contract import Gold, RetrievalMetric, documents_in_order
+from evals.measuring import AT_K, PLAIN, get_metric
+from evals.measuring.abstention import Abstention
+from evals.measuring.context import MetricContext
+from evals.measuring.contract import (
+    AnsweredCase,
+    Case,
+    Gold,
+    Metric,
+    RetrievalMetric,
+    Score,
+    documents_in_order,
+)
+from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.coverage import EvidenceCoverage, covered_characters
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.recall import Recall
+from evals.measuring.rouge import RougeL
+from tests.fakes.cases import CONTEXT, answer, case, question, ranked
+from warehouse.paths import Home
+from warehouse.schemas import Status
 from warehouse.spans import Span
 
 DOCUMENTS = ("a", "b", "c", "d", "e")
@@ -200,3 +222,241 @@ class NotANumber(HitRate):
 def test_the_suite_notices(broken: type[RetrievalMetric]) -> None:
     with pytest.raises(AssertionError):
         hold(broken(3))
+
+
+# --- every metric: a score a case ---------------------------------------------------------------------------
+
+
+def _cases() -> list[Case]:
+    """Return cases of every status of ranking and answer, and of every kind of question."""
+    texts = [
+        "At noon.",
+        "It leaves the harbour at noon, and at six in winter.",
+        "Tickets are sold on the quay.",
+    ]
+    spans = [(), (Span("a", 0, 10),), (Span("b", 0, 40), Span("a", 5, 20)), (Span("c", 0, 9),)]
+    cases = [
+        case(hits=hits, answer=answer(text=text, seconds=0.5 + number, completion_tokens=9 + number))
+        for number, (hits, text) in enumerate(zip(spans, [*texts, "Noon."], strict=True))
+    ]
+    cases += [case(ranked=ranked(status), hits=()) for status in (Status.ERROR, Status.TIMEOUT)]
+    cases += [case(answer=answer(status)) for status in Status]
+    cases += [case(answer=None), case(answer=answer(text="")), case(answer=answer(prompt_tokens=None))]
+    refusal = answer(Status.REFUSED, "The documents do not say.")
+    kinds = [
+        question(gold="documents"),
+        question(gold="none", answerable=False, ground_truth=None),
+        question(ground_truth="…"),
+    ]
+    cases += [case(question=one, answer=refusal) for one in kinds]
+    return [
+        replace(one, question={**one.question, "question_id": f"q{number}"})
+        for number, one in enumerate(cases)
+    ]
+
+
+def _changes(metric: Metric) -> list[Callable[[Case], Case]]:
+    """Return changes of what a metric does not read: none may change its scores."""
+
+    def other_hits(one: Case) -> Case:
+        return replace(one, hits=(Span("z", 0, 5),))
+
+    def slower_ranking(one: Case) -> Case:
+        return replace(one, ranked=one.ranked._replace(seconds=one.ranked.seconds and 77.0))
+
+    def other_text(one: Case) -> Case:
+        text = one.answer.text and f"{one.answer.text} Or so." if one.answer else None
+        return replace(one, answer=one.answer and one.answer._replace(text=text))
+
+    def dearer_answer(one: Case) -> Case:
+        if one.answer is None or one.answer.seconds is None:
+            return one
+        return replace(one, answer=one.answer._replace(seconds=88.0, prompt_tokens=7, completion_tokens=7))
+
+    def no_answer(one: Case) -> Case:
+        return replace(one, answer=None)
+
+    def failed_ranking(one: Case) -> Case:
+        return replace(one, ranked=ranked(Status.ERROR))
+
+    changes: dict[str, Callable[[Case], Case]] = {
+        "ranking": other_hits,
+        "retrieval_cost": slower_ranking,
+        "answer": other_text,
+        "answer_cost": dearer_answer,
+    }
+    found = [change for reading, change in changes.items() if reading not in metric.reads]
+    found += [] if metric.reads & {"answer", "answer_cost"} else [no_answer]
+    return found + ([] if metric.reads & {"ranking", "retrieval_cost"} else [failed_ranking])
+
+
+def _alike(one: Sequence[Score], other: Sequence[Score]) -> None:
+    assert [score._replace(value=None) for score in one] == [score._replace(value=None) for score in other]
+    for mine, yours in zip(one, other, strict=True):
+        assert mine.value == (yours.value if yours.value is None else pytest.approx(yours.value, abs=1e-6))
+
+
+def hold_scores(metric: Metric, context: MetricContext = CONTEXT) -> None:
+    cases = [one for one in _cases() if metric.applies(one.question)]
+    scores = metric.measure(cases, context)
+    _typed(metric, cases, scores)
+    _alike(metric.measure(cases, context), scores)
+    assert metric.measure([], context) == []
+    _alike([score for one in cases for score in metric.measure([one], context)], scores)
+    order = random.Random(7).sample(range(len(cases)), len(cases))
+    _alike(metric.measure([cases[at] for at in order], context), [scores[at] for at in order])
+    _alike(metric.measure([one.only(metric.reads) for one in cases], context), scores)
+    for change in _changes(metric):
+        _alike(metric.measure([change(one) for one in cases], context), scores)
+
+
+def _typed(metric: Metric, cases: Sequence[Case], scores: Sequence[Score]) -> None:
+    """A score a case: a finite value within the bounds, or a status that says why there is none."""
+    low, high = metric.bounds
+    assert len(scores) == len(cases)
+    for one, score in zip(cases, scores, strict=True):
+        assert isinstance(score.status, Status)
+        assert (score.value is not None) == (score.status is Status.OK)
+        assert score.reason or score.status is Status.OK
+        if score.value is not None:
+            assert isfinite(score.value)
+            assert low is None or score.value >= low - 1e-6
+            assert high is None or score.value <= high + 1e-6
+        if metric.reads & {"ranking", "retrieval_cost"} and one.ranked.status is not Status.OK:
+            assert score == Score(one.ranked.status, None, one.ranked.reason)
+        if "answer" in metric.reads and one.answer and one.answer.status not in {Status.OK, Status.REFUSED}:
+            assert score == Score(one.answer.status, None, one.answer.reason)
+
+
+MODELS = {"semantic_similarity"}
+ALL = [
+    *(pytest.param(f"{stem}@3", id=stem) for stem in AT_K),
+    *(pytest.param(name, marks=[pytest.mark.models] if name in MODELS else []) for name in PLAIN),
+]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_metric_gives_each_case_its_own_score(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if name in MODELS:
+        request.getfixturevalue("weights")("all-MiniLM-L6-v2")
+    context = MetricContext(Home(tmp_path))
+    hold_scores(get_metric(name), context)
+    context.close()
+
+
+class Forgets(Ndcg):
+    """Leaves the failed ones out."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return [score for score in super().measure(cases, context) if score.status is Status.OK]
+
+
+class Sorts(Ndcg):
+    """Gives the best ones first."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return sorted(super().measure(cases, context), key=lambda score: -(score.value or 0))
+
+
+class ZeroForFailure(Ndcg):
+    """Counts a failed ranking as one that found nothing."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return [Score(Status.OK, self.value(one.gold, one.hits)) for one in cases]
+
+
+class ZeroLatency(RetrievalLatency):
+    """Says that a failure took no time."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return [Score(Status.OK, one.ranked.seconds or 0.0) for one in cases]
+
+
+class ReadsTheClock(Ndcg):
+    """Takes the time of a ranking off its worth, and does not say that it reads it."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return [
+            score._replace(value=score.value and score.value / (1 + (one.ranked.seconds or 0)))
+            for one, score in zip(cases, super().measure(cases, context), strict=True)
+        ]
+
+
+class ReadsTheRanking(RougeL):
+    """Measures only what was answered from a good ranking."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        good = [replace(one, answer=one.answer if one.hits else None) for one in cases]
+        return super().measure(good, context)
+
+
+class RelativeToTheBest(AnswerLatency):
+    """Divides by the largest of the batch: another case changes all."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        scores = super().measure(cases, context)
+        largest = max((score.value or 0 for score in scores), default=1) or 1
+        return [score._replace(value=score.value and score.value / largest) for score in scores]
+
+
+class Guesses(Abstention):
+    """Gives another value each time."""
+
+    chance = random.Random(7)
+
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
+        return [Score(Status.OK, self.chance.random()) for _ in cases]
+
+
+class Percent(RougeL):
+    """Is not within the bounds that it names."""
+
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
+        return [score._replace(value=100 * (score.value or 0)) for score in super().scores(cases, context)]
+
+
+class NanTokens(Tokens):
+    """Has NaN where nothing is known."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        nan = Score(Status.OK, float("nan"))
+        return [score if score.value else nan for score in super().measure(cases, context)]
+
+
+class Silent(Abstention):
+    """Gives no reason."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return [score._replace(reason=None) for score in super().measure(cases, context)]
+
+
+class ValueOfAFailure(Abstention):
+    """Has a value although the call failed."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return [score._replace(value=score.value or 0.0) for score in super().measure(cases, context)]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Forgets(3),
+        Sorts(3),
+        ZeroForFailure(3),
+        ZeroLatency(),
+        ReadsTheClock(3),
+        ReadsTheRanking(),
+        RelativeToTheBest(),
+        Guesses(),
+        Percent(),
+        NanTokens(),
+        Silent(),
+        ValueOfAFailure(),
+    ],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_the_suite_notices_scores_that_are_not_a_the_cases_own(broken: Metric) -> None:
+    with pytest.raises(AssertionError):
+        hold_scores(broken)

@@ -8,10 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from evals.measuring.context import MetricContext
 from evals.measuring.contract import Case, Score
 from evals.measuring.ndcg import Ndcg
 from evals.scores import measure
-from tests.fakes.cases import case, question, ranked
+from tests.fakes.cases import CONTEXT, case, question, ranked
 from tests.fakes.tiny import Bench
 from warehouse.parquet import read_parquet
 from warehouse.schemas import SCORES, Status
@@ -23,31 +24,31 @@ CELL = "tiny.t16.minilm.bm25.extractive"
 class Breaks(Ndcg):
     """Raises on whatever it is given."""
 
-    def measure(self, cases: Any) -> list[Score]:
+    def measure(self, cases: Any, context: Any) -> list[Score]:
         raise RuntimeError("no weights")
 
 
 def test_a_metric_that_raises_fails_all_of_its_rows_and_says_why() -> None:
     cases = [case(), case(ranked=ranked(Status.TIMEOUT)), case(question=question(gold="none"))]
-    rows, broke = measure(Breaks(10), cases)
+    rows, broke = measure(Breaks(10), cases, CONTEXT)
     assert broke == "ndcg@10: RuntimeError: no weights"
     assert len(rows) == 2  # it does not apply to the third
     assert all((row["status"], row["value"], row["reason"]) == (Status.ERROR, None, broke) for row in rows)
 
 
 def test_a_sound_metric_gives_a_row_a_question() -> None:
-    rows, broke = measure(Ndcg(10), [case(), case(ranked=ranked(Status.TIMEOUT))])
+    rows, broke = measure(Ndcg(10), [case(), case(ranked=ranked(Status.TIMEOUT))], CONTEXT)
     assert broke is None
     assert [(row["status"], row["value"]) for row in rows] == [(Status.OK, 1.0), (Status.TIMEOUT, None)]
 
 
 def test_a_metric_that_loses_a_case_is_noticed() -> None:
     class Loses(Ndcg):
-        def measure(self, cases: Any) -> list[Score]:
-            return super().measure(cases)[1:]
+        def measure(self, cases: Any, context: Any) -> list[Score]:
+            return super().measure(cases, context)[1:]
 
     with pytest.raises(ValueError, match="shorter"):
-        measure(Loses(10), [case(), case()])
+        measure(Loses(10), [case(), case()], CONTEXT)
 
 
 def rows(bench: Bench, key: str = CELL) -> pl.DataFrame:
@@ -96,7 +97,7 @@ def test_a_broken_metric_leaves_the_cell_incomplete_and_is_tried_again(
     bench = make_bench()
     bench.build("chunks", "embeddings", "indexes", "questions", "rankings", "answers")
 
-    def breaks(self: Ndcg, cases: list[Case]) -> list[Score]:
+    def breaks(self: Ndcg, cases: list[Case], context: MetricContext) -> list[Score]:
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patch:

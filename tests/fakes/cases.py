@@ -1,12 +1,18 @@
-"""Questions, rankings and answers as rows, for the metrics."""
+"""Questions, rankings and answers, for the metrics."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from evals.measuring.contract import Case, Gold
+from evals.measuring.context import MetricContext
+from evals.measuring.contract import Answer, Case, Gold, Ranked
+from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, Status
 from warehouse.spans import Span
+
+CONTEXT = MetricContext(Home(Path("nowhere")))
+"""For metrics that ask no model."""
 
 
 def question(name: str = "q", **changes: Any) -> dict[str, Any]:
@@ -28,33 +34,33 @@ def question(name: str = "q", **changes: Any) -> dict[str, Any]:
     }
 
 
-def ranked(status: Status = Status.OK, **changes: Any) -> dict[str, Any]:
-    """Return a row of schemas.RANKED."""
+def ranked(status: Status = Status.OK, **changes: Any) -> Ranked:
+    """Return how a ranking ended."""
     good = status is Status.OK
-    row = {
-        "question_id": "q",
-        "status": str(status),
-        "reason": None if good else "it broke",
-        "seconds": 0.25 if good else None,
-        "n_hits": 1 if good else None,
-    }
-    return row | changes
+    found = Ranked(status, None if good else "it broke", 0.25 if good else None)
+    return found._replace(**changes)
 
 
-def answer(status: Status = Status.OK, text: str | None = "At noon.", **changes: Any) -> dict[str, Any]:
-    """Return a row of schemas.ANSWERS."""
+def answer(status: Status = Status.OK, text: str | None = "At noon.", **changes: Any) -> Answer:
+    """Return how an answer ended, and what it took."""
     asked = status in {Status.OK, Status.REFUSED}
-    row = {
-        **dict.fromkeys(ANSWERS),
-        "question_id": "q",
-        "status": str(status),
-        "reason": None if status is Status.OK else f"because of {status}",
-        "answer": text if asked else None,
-        "seconds": 1.5 if asked else None,
-        "prompt_tokens": 100 if asked else None,
-        "completion_tokens": 20 if asked else None,
-    }
-    return row | changes
+    found = Answer(
+        status,
+        None if status is Status.OK else f"because of {status}",
+        text if asked else None,
+        1.5 if asked else None,
+        100 if asked else None,
+        20 if asked else None,
+    )
+    return found._replace(**changes)
+
+
+def answer_row(question_id: str, status: Status = Status.OK, text: str | None = "At noon.") -> dict[str, Any]:
+    """Return a row of schemas.ANSWERS."""
+    found = answer(status, text)
+    row = found._asdict()
+    row["answer"] = row.pop("text")
+    return {**dict.fromkeys(ANSWERS), **row, "question_id": question_id}
 
 
 def case(**changes: Any) -> Case:

@@ -8,7 +8,7 @@ import pytest
 
 from evals.measuring import get_metric
 from evals.measuring.comparison import answered, compared, leader_of
-from tests.fakes.cases import answer
+from tests.fakes.cases import answer_row
 from warehouse.parquet import frame
 from warehouse.schemas import ANSWERS, Status
 
@@ -17,7 +17,7 @@ NDCG = get_metric("ndcg@10")
 
 
 def share(statuses: list[Status], answerable: str = "yyyy") -> float:
-    rows = [answer(status) | {"question_id": f"q{number}"} for number, status in enumerate(statuses)]
+    rows = [answer_row(f"q{number}", status) for number, status in enumerate(statuses)]
     known = {f"q{number}": sign == "y" for number, sign in enumerate(answerable)}
     return answered(frame(rows, ANSWERS), known, list(known))
 
@@ -43,7 +43,7 @@ def test_what_counts_as_answered(statuses: list[Status], answerable: str, expect
 
 
 def test_an_empty_text_is_no_answer() -> None:
-    rows = frame([answer(text="") | {"question_id": "q0"}], ANSWERS)
+    rows = frame([answer_row("q0", text="")], ANSWERS)
     assert answered(rows, {"q0": True}, ["q0"]) == 0
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from evals.measuring.context import MetricContext
 from evals.measuring.contract import Case
 from evals.measuring.rouge import RougeL
 from evals.measuring.semantic_similarity import SemanticSimilarity
-from tests.fakes.cases import answer, case, question
+from tests.fakes.cases import CONTEXT, answer, case, question
+from warehouse.paths import Home
 from warehouse.schemas import Status
 
 
@@ -26,17 +28,14 @@ def test_rouge_by_hand() -> None:
         pair("the ferry", "a lamp"),
         case(answer=answer(Status.TIMEOUT)),
     ]
-    scores = RougeL().measure(cases)
+    scores = RougeL().measure(cases, CONTEXT)
     assert [score.value for score in scores[:4]] == pytest.approx([1, 0.8, 1 / 3, 0])
     assert (scores[4].status, scores[4].value) == (Status.TIMEOUT, None)
 
 
 @pytest.mark.models
-def test_semantic_similarity(
-    weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_semantic_similarity(weights: Callable[[str], Path], tmp_path: Path) -> None:
     weights("all-MiniLM-L6-v2")
-    monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
     truth = "The ferry leaves the harbour at noon."
     texts = [
         truth,
@@ -45,7 +44,7 @@ def test_semantic_similarity(
         truth + " " + "It calls at the island. " * 90,  # longer than the model reads: windows are averaged
     ]
     cases = [*[pair(truth, text) for text in texts], case(answer=None)]
-    *values, absent = SemanticSimilarity().measure(cases)
+    *values, absent = SemanticSimilarity().measure(cases, MetricContext(Home(tmp_path)))
     same, near, far, long = (score.value for score in values)
     assert same == pytest.approx(1, abs=1e-5)
     assert near is not None

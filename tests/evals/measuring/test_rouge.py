@@ -8,11 +8,13 @@ import random
 import pytest
 
 from evals.measuring.rouge import RougeL, rouge_tokens
-from tests.fakes.cases import answer, case, question
+from tests.fakes.cases import CONTEXT, answer, case, question
 
 
 def value(truth: str, text: str) -> float | None:
-    (score,) = RougeL().measure([case(question=question(ground_truth=truth), answer=answer(text=text))])
+    (score,) = RougeL().measure(
+        [case(question=question(ground_truth=truth), answer=answer(text=text))], CONTEXT
+    )
     return score.value
 
 

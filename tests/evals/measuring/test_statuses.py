@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from evals.measuring import get_metric
 from evals.measuring.abstention import Abstention
-from evals.measuring.contract import AnswerMetric, Case, Gold, Score
+from evals.measuring.context import MetricContext
+from evals.measuring.contract import AnsweredCase, AnswerMetric, Gold, Score
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
-from tests.fakes.cases import answer, case, question, ranked
+from tests.fakes.cases import CONTEXT, answer, case, question, ranked
 from warehouse.schemas import Status
 from warehouse.spans import Span
 
@@ -20,21 +23,23 @@ class Length(AnswerMetric):
 
     name, title, explanation = "length", "Length", ""
 
-    def values(self, cases: list[Case]) -> list[Score]:  # type: ignore[override]
-        return [Score(Status.OK, float(len(c.answer["answer"]))) for c in cases if c.answer]
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
+        return [Score(Status.OK, float(len(case.text))) for case in cases]
 
 
 @pytest.mark.parametrize("name", ["ndcg@10", "mrr@10", "recall@5", "hit_rate@5", "evidence_coverage@5"])
 @pytest.mark.parametrize("status", [Status.ERROR, Status.TIMEOUT])
 def test_a_failed_ranking_has_no_retrieval_value(name: str, status: Status) -> None:
-    good, bad = get_metric(name).measure([case(), case(ranked=ranked(status), hits=())])
+    good, bad = get_metric(name).measure([case(), case(ranked=ranked(status), hits=())], CONTEXT)
     assert good == Score(Status.OK, 1.0)
     assert bad == Score(status, None, "it broke")
 
 
 @pytest.mark.parametrize("status", FAILURES)
 def test_a_failed_answer_keeps_its_status_and_reason(status: Status) -> None:
-    scores = Length().measure([case(), case(answer=answer(status)), case(answer=answer(text="12345"))])
+    scores = Length().measure(
+        [case(), case(answer=answer(status)), case(answer=answer(text="12345"))], CONTEXT
+    )
     assert scores == [
         Score(Status.OK, 8.0),
         Score(status, None, f"because of {status}"),
@@ -43,13 +48,15 @@ def test_a_failed_answer_keeps_its_status_and_reason(status: Status) -> None:
 
 
 def test_an_error_text_is_not_judged_as_an_answer() -> None:
-    (score,) = Length().measure([case(answer=answer(Status.ERROR) | {"answer": "Error 500: overloaded"})])
+    (score,) = Length().measure(
+        [case(answer=answer(Status.ERROR)._replace(text="Error 500: overloaded"))], CONTEXT
+    )
     assert score.status is Status.ERROR
     assert score.value is None
 
 
 def test_an_empty_or_absent_answer_has_no_value() -> None:
-    empty, absent = Length().measure([case(answer=answer(text="")), case(answer=None)])
+    empty, absent = Length().measure([case(answer=answer(text="")), case(answer=None)], CONTEXT)
     assert (empty.status, empty.value) == (Status.PARSE_FAILED, None)
     assert (absent.status, absent.value) == (Status.NOT_RUN, None)
     assert empty.reason
@@ -57,7 +64,7 @@ def test_an_empty_or_absent_answer_has_no_value() -> None:
 
 
 def test_a_refusal_is_measured_as_an_answer() -> None:
-    (score,) = Length().measure([case(answer=answer(Status.REFUSED, "The documents do not say."))])
+    (score,) = Length().measure([case(answer=answer(Status.REFUSED, "The documents do not say."))], CONTEXT)
     assert score == Score(Status.OK, 25.0)
 
 
@@ -66,21 +73,21 @@ def test_a_refusal_is_measured_as_an_answer() -> None:
 def test_a_failure_costs_nothing_that_could_be_averaged(
     metric: AnswerLatency | Tokens, status: Status
 ) -> None:
-    (score,) = metric.measure([case(answer=answer(status))])
+    (score,) = metric.measure([case(answer=answer(status))], CONTEXT)
     assert score == Score(status, None, f"because of {status}")
 
 
 def test_costs_by_hand() -> None:
-    assert AnswerLatency().measure([case()]) == [Score(Status.OK, 1.5)]
-    assert Tokens().measure([case()]) == [Score(Status.OK, 120.0)]
-    assert RetrievalLatency().measure([case(), case(ranked=ranked(Status.ERROR))]) == [
+    assert AnswerLatency().measure([case()], CONTEXT) == [Score(Status.OK, 1.5)]
+    assert Tokens().measure([case()], CONTEXT) == [Score(Status.OK, 120.0)]
+    assert RetrievalLatency().measure([case(), case(ranked=ranked(Status.ERROR))], CONTEXT) == [
         Score(Status.OK, 0.25),
         Score(Status.ERROR, None, "it broke"),
     ]
 
 
 def test_a_generator_that_does_not_say_its_tokens_has_no_tokens() -> None:
-    (score,) = Tokens().measure([case(answer=answer(completion_tokens=None))])
+    (score,) = Tokens().measure([case(answer=answer(completion_tokens=None))], CONTEXT)
     assert (score.status, score.value) == (Status.NOT_RUN, None)
     assert "completion_tokens" in str(score.reason)
 
@@ -99,7 +106,7 @@ def test_a_generator_that_does_not_say_its_tokens_has_no_tokens() -> None:
 def test_abstention(answerable: bool, status: Status, value: float | None) -> None:
     asked = case(question=question(answerable=answerable, ground_truth=None), answer=answer(status, "text"))
     assert Abstention().applies(asked.question)
-    (score,) = Abstention().measure([asked])
+    (score,) = Abstention().measure([asked], CONTEXT)
     assert score.value == value
     assert (score.status is Status.OK) == (value is not None)
 
@@ -121,5 +128,7 @@ def test_what_a_metric_applies_to_depends_on_the_question_alone() -> None:
 
 
 def test_an_empty_ranking_is_a_zero_not_a_gap() -> None:
-    (score,) = get_metric("ndcg@10").measure([case(hits=(), gold=Gold({"a": 1}, (Span("a", 0, 5),)))])
+    (score,) = get_metric("ndcg@10").measure(
+        [case(hits=(), gold=Gold({"a": 1}, (Span("a", 0, 5),)))], CONTEXT
+    )
     assert score == Score(Status.OK, 0.0)

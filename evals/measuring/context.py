@@ -1,0 +1,47 @@
+"""What metrics may use beside the cases: embedders and models, opened once for a run."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from warehouse.inference.budget import Budget
+from warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from assets.embedding.cached import CachedEmbedder
+    from assets.embedding.embedder import EmbedderRecipe
+    from warehouse.inference.gateway import Gateway
+
+
+class MetricContext:
+    """Opens what a metric asks for when it first asks, once for all metrics and cells of a run.
+
+    home: where vectors, model weights and the cache of calls lie
+    budget: what metrics that ask a paid model are paid from; None means no limit
+    """
+
+    def __init__(self, home: Home, budget: Budget | None = None) -> None:
+        self.home = home
+        self._budget = budget
+        self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
+
+    def embedder(self, recipe: EmbedderRecipe) -> CachedEmbedder:
+        """Return the embedder of a recipe; its vectors are cached in the home."""
+        from assets.embedding.cached import CachedEmbedder
+
+        if recipe not in self._embedders:
+            self._embedders[recipe] = CachedEmbedder(recipe, self.home)
+        return self._embedders[recipe]
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        """What asks language models."""
+        from warehouse.inference.gateway import Gateway
+
+        return Gateway(self.home, budget=self._budget)
+
+    def close(self) -> None:
+        """Stop the model servers that were started."""
+        if "gateway" in self.__dict__:
+            self.gateway.close()
