@@ -22,7 +22,7 @@ from benchmarks.defaults_data import Collection, Queries, collections, opened
 from evals.measuring.contract import RetrievalMetric
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
-from evals.retrieving import RetrieverRecipe
+from evals.study.registry import read_retriever
 from warehouse.paths import home
 
 MINILM = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=256, overflow="truncate")
@@ -93,7 +93,7 @@ def line(name: str, given: dict[str, Any], asked: Sequence[Queries], metric: Ret
     """Print one retriever's mean in each collection, and the mean of these."""
     means = []
     for one in asked:
-        recipe = RetrieverRecipe.model_validate(in_language(given, one.collection.language)).recipe
+        recipe = read_retriever(in_language(given, one.collection.language))
         deep = recipe.at_depth(100)  # of chunks: ten documents may take more than ten
         means.append(np.mean(one.values([deep.rank(query, one.index) for query in one.queries], metric)))
     cells = " | ".join(f"{mean:.3f}" for mean in [*means, np.mean(means)])

@@ -137,7 +137,7 @@ def run(
 ) -> Figures:
     """Rank every question as the stage does."""
     begin = time.perf_counter()
-    runner = QueryRunner(recipe, index, vectors if recipe.recipe.needs_vector else {}, context, 100)
+    runner = QueryRunner(recipe, index, vectors if recipe.needs_vector else {}, context, 100)
     warm_up(runner, questions)
     asked = [runner.ask(question) for question in questions.iter_rows(named=True)]
     wall = time.perf_counter() - begin
@@ -152,8 +152,8 @@ def run(
 def measure(data: Path, place: Path) -> None:
     """Rank, and print seconds by retriever and chunk size, memory, and latencies."""
     from evals.gold.question_files import read_beir
-    from evals.retrieving import StudyRetriever
     from evals.study.powersets import expanded
+    from evals.study.registry import read_retriever_or_powerset
 
     questions = pl.DataFrame(
         [
@@ -164,7 +164,7 @@ def measure(data: Path, place: Path) -> None:
     caller = embedder(home())
     vectors = embed_queries(questions["question"].to_list(), caller)
     recipes = {"all": {"powerset": list(ARMS), "fuse": "rrf", "k": 10}, **yaml.safe_load(ALONE)}
-    retrievers = expanded({name: StudyRetriever.model_validate(one) for name, one in recipes.items()})
+    retrievers = expanded({name: read_retriever_or_powerset(one) for name, one in recipes.items()})
     clock = Clock()
     count = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home())).count
     contexts = {

@@ -65,11 +65,10 @@ class Answers(Stage):
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         generator = study.generators[cell.generator]
-        recipe = generator.recipe
         parts: list[Any] = [generator.identity()]
-        if isinstance(recipe, Llm):
+        if isinstance(generator, Llm):
             parts += [PROMPT_DIGEST, study.seed]  # the seed goes to the model
-            served = served_by(recipe.model, recipe.api_base)
+            served = served_by(generator.model, generator.api_base)
             parts += [served] if served else []
         else:
             parts.append(study.embedders[cell.embedder].revision())
@@ -90,7 +89,7 @@ class Answers(Stage):
         questions = sampled_questions(study, cell, read_questions(set_artifacts, work))
         done = _kept(folder)
         asked = [q for q in questions.iter_rows(named=True) if q["question_id"] not in done]
-        passages = _passages(ranking, index_artifact, study.generators[cell.generator].recipe.passages, work)
+        passages = _passages(ranking, index_artifact, study.generators[cell.generator].passages, work)
         for row in _answer(study, cell, asked, passages, work):
             done[row["question_id"]] = row
         rows = [done[question_id] for question_id in questions["question_id"]]
@@ -146,9 +145,10 @@ def _answer(
             rows.append(_row(question, [], Status.NO_CONTEXT, "the retriever found no passage"))
         else:
             ready.append((question, *found))
-    recipe = study.generators[cell.generator].recipe
+    recipe = study.generators[cell.generator]
     if isinstance(recipe, Extractive):
         return rows + _extract(study, cell, recipe, ready, work)
+    assert isinstance(recipe, Llm)  # noqa: S101 -- the other kind
     return rows + _ask(study, cell, recipe, ready, work)
 
 

@@ -18,7 +18,7 @@ from evals.gold.losses import losses_of
 from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.clock import Clock
 from evals.retrieving.context import Made, TextEmbedder
-from evals.retrieving.contract import Memory, Query, RetrievalContext, Trace, TrainCase
+from evals.retrieving.contract import Memory, Query, RetrievalContext, Retriever, Trace, TrainCase
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.queries import QueryVector, embed_queries
 from evals.retrieving.running import QueryResult, QueryRunner, warm_up
@@ -73,7 +73,7 @@ class Rankings(Stage):
         ]
 
     def _train_keys(self, cell: Cell) -> list[str]:
-        recipe = self.grid.studies[cell.study].retrievers[cell.retriever].recipe
+        recipe = self.grid.studies[cell.study].retrievers[cell.retriever]
         return self.grid.train_keys(cell.study) if recipe.needs_tuning else []
 
     def recipes(self, key: str) -> dict[str, str]:
@@ -92,10 +92,10 @@ class Rankings(Stage):
                 study.chunkings[cell.chunking].tokenizer
             ),
         }
-        if recipe.recipe.needs_vector:
+        if recipe.needs_vector:
             embedder = study.embedders[cell.embedder]
             found[f"queries.{cell.study}.{cell.embedder}"] = embedder.query_revision()
-        if recipe.recipe.needs_tuning:
+        if recipe.needs_tuning:
             found[f"tuning.{cell.study}"] = digest([[metric.name for metric in study.tuning_metrics], TUNING])
         return found
 
@@ -111,7 +111,7 @@ class Rankings(Stage):
         questions = read_questions(asked_sets, work)
         index = open_index(index_artifact, work)
         embedder = CachedEmbedder(study.embedders[cell.embedder], work.home)
-        vectors = _vectors(questions, embedder, work) if recipe.recipe.needs_vector else {}
+        vectors = _vectors(questions, embedder, work) if recipe.needs_vector else {}
         context = _context(index_artifact, embedder, budget_of(study, work), work)
         tokenizer = study.chunkings[cell.chunking].tokenizer
         context = replace(context, count=lambda texts: tokenizer_of(tokenizer, work).count(texts))
@@ -198,7 +198,7 @@ def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
 
 
 def _cases(
-    recipe: Any,
+    recipe: Retriever,
     questions: pl.DataFrame,
     metric: RetrievalMetric,
     embedder: CachedEmbedder,
@@ -207,7 +207,7 @@ def _cases(
     """Return the train questions that the metric can be asked of, each with what it should find."""
     answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
     texts = answerable["question"].to_list()
-    vectors = embedder.queries(texts).vectors if recipe.recipe.needs_vector else [None] * len(texts)
+    vectors = embedder.queries(texts).vectors if recipe.needs_vector else [None] * len(texts)
     return [
         TrainCase(
             Query(

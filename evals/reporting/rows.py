@@ -23,6 +23,7 @@ from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.inference import models, weights
 from warehouse.parquet import read_parquet
+from warehouse.parts import as_written
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema, Status
 from warehouse.tables import on_whole_database
@@ -264,8 +265,8 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
         name: _yaml(recipe.model_dump(mode="json", exclude_defaults=True))
         for name, recipe in study.embedders.items()
     }
-    for name, recipe in {**study.retrievers, **study.generators}.items():
-        recipes[name] = _yaml(recipe.model_dump(mode="json", exclude_none=True))
+    for name, part in {**study.retrievers, **study.generators}.items():
+        recipes[name] = _yaml(as_written(part, exclude_none=True))
     for ranking, cell in grid.rankings.items():
         meta = _meta(store.current("rankings", ranking))
         for tuned in meta.get("tuned", ()):
@@ -292,7 +293,7 @@ def _yaml(value: object) -> str:
 def _versions(study: Study) -> dict[str, str]:
     found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
     local = {r.model: weights.identity(r.model, r.commit) for r in study.embedders.values() if r.api is None}
-    generators = [g.recipe.model for g in study.generators.values() if isinstance(g.recipe, Llm)]
+    generators = [g.model for g in study.generators.values() if isinstance(g, Llm)]
     names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
     return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.contract import Depth, Retriever, TrainCase, Tuning
 from evals.retrieving.index import OpenIndex
-
-if TYPE_CHECKING:
-    RetrieverRecipe = Any
+from evals.retrieving.kinds import AnyRetriever
 
 
 class Around(Retriever):
@@ -19,27 +17,27 @@ class Around(Retriever):
     of: the retriever
     """
 
-    of: RetrieverRecipe
+    of: AnyRetriever
     k: Depth = 10
 
     def versions(self) -> list[str]:
         """Return its own version and those of the retriever."""
-        return [self.code_version, *self.of.recipe.versions()]
+        return [self.code_version, *self.of.versions()]
 
     @property
     def needs_vector(self) -> bool:
         """When the retriever does."""
-        return bool(self.of.recipe.needs_vector)
+        return self.of.needs_vector
 
     @property
     def widens(self) -> bool:
         """When its retriever does."""
-        return bool(self.of.recipe.widens)
+        return self.of.widens
 
     @property
     def needs_tuning(self) -> bool:
         """When the retriever does."""
-        return bool(self.of.recipe.needs_tuning)
+        return self.of.needs_tuning
 
     def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
         """Tune the retriever, by its own ranking."""

@@ -42,6 +42,7 @@ class Bm25(Retriever):
     feedback: search words of the best chunks of a first search, too
     """
 
+    kind: ClassVar[str] = "bm25"
     code_version: ClassVar[str] = "5"
 
     k: Depth = 10

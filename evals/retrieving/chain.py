@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,10 @@ from evals.retrieving.contract import (
 )
 from evals.retrieving.fusing import fused
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.kinds import AnyLink
 from evals.retrieving.methods import Rrf
 
-if TYPE_CHECKING:
-    LinkRecipe = Any
-
+Item = TypeVar("Item")
 RRF = 60  # constant of the fusion of several queries (Cormack et al., 2009)
 
 
@@ -42,13 +41,14 @@ class Chain(Retriever):
     reciprocal ranks. A chain returns as many passages as its retriever and the steps after it leave.
     """
 
+    kind: ClassVar[str] = "chain"
     code_version: ClassVar[str] = "1"
 
-    steps: Annotated[tuple[LinkRecipe, ...], Field(min_length=1)]
+    steps: Annotated[tuple[AnyLink, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _has_its_steps_in_order(self) -> Self:
-        found = [number for number, link in enumerate(self.steps) if isinstance(link.recipe, Retriever)]
+        found = [number for number, link in enumerate(self.steps) if isinstance(link, Retriever)]
         kinds = [link.kind for link in self.steps]
         if not found:
             raise ValueError(
@@ -60,44 +60,54 @@ class Chain(Retriever):
             told = f"a chain has one retriever, this one has {both}; fuse them, as in {{fuse: {{of: [...]}}}}"
             raise _at(found[1], told)
         for number, link in enumerate(self.steps):
-            if number > found[0] and isinstance(link.recipe, QueryTransform):
+            if number > found[0] and isinstance(link, QueryTransform):
                 raise _at(number, f"`{link.kind}` reads the question; it stands before `{kinds[found[0]]}`")
-            if number < found[0] and isinstance(link.recipe, Step):
+            if number < found[0] and isinstance(link, Step):
                 raise _at(number, f"`{link.kind}` works on a ranking; it stands after `{kinds[found[0]]}`")
         self._refuse_what_is_undone()
         return self
 
     def _refuse_what_is_undone(self) -> None:
-        wide = self.retriever.recipe.widens
+        wide = self.retriever.widens
         for number, link in enumerate(self.steps):
-            if number > self._place and wide and link.recipe.narrows:
+            if number > self._place and wide and isinstance(link, Step) and link.narrows:
                 raise _at(
                     number, f"`{link.kind}` ranks chunks, and would undo `neighbours`; it stands before it"
                 )
-            wide = wide or (number > self._place and link.recipe.widens)
+            wide = wide or (number > self._place and _widens(link))
 
     @property
     def widens(self) -> bool:
         """When its retriever or a step does."""
-        return any(link.recipe.widens for link in self.steps[self._place :])
+        return any(_widens(link) for link in self.steps[self._place :])
 
     def versions(self) -> list[str]:
         """Return its own version and those of its steps."""
-        return [self.code_version, *(version for link in self.steps for version in link.recipe.versions())]
+        return [self.code_version, *(version for link in self.steps for version in link.versions())]
 
     @property
     def needs_vector(self) -> bool:
         """When one of its steps does."""
-        return any(link.recipe.needs_vector for link in self.steps)
+        return any(link.needs_vector for link in self.steps)
 
     @cached_property
     def _place(self) -> int:
-        return next(n for n, link in enumerate(self.steps) if isinstance(link.recipe, Retriever))
+        return next(n for n, link in enumerate(self.steps) if isinstance(link, Retriever))
 
     @property
-    def retriever(self) -> Any:
-        """The recipe of its retriever."""
-        return self.steps[self._place]
+    def retriever(self) -> Retriever:
+        """Its retriever."""
+        found = self.steps[self._place]
+        assert isinstance(found, Retriever)  # noqa: S101 -- by its place
+        return found
+
+    @property
+    def _transforms(self) -> list[QueryTransform]:
+        return [link for link in self.steps[: self._place] if isinstance(link, QueryTransform)]
+
+    @property
+    def _later(self) -> list[Step]:
+        return [link for link in self.steps[self._place + 1 :] if isinstance(link, Step)]
 
     @property
     def k(self) -> int:
@@ -105,17 +115,17 @@ class Chain(Retriever):
 
         What a step adds of its own accord (`graph: {add: …}`) comes on top.
         """
-        return int(self.steps[self._sized()].recipe.k)
+        return int(getattr(self.steps[self._sized()], "k"))  # noqa: B009 -- only some steps have one
 
     def at_depth(self, k: int) -> Self:
         """Return the same chain with another `k` where its own is said."""
         at = self._sized()
         link = self.steps[at]
-        changed = link.model_copy(update={link.kind: _deep(link.recipe, k)})
+        changed = link.at_depth(k) if isinstance(link, Retriever) else link.model_copy(update={"k": k})
         return self.model_copy(update={"steps": replaced(self.steps, at, changed)})
 
     def _sized(self) -> int:
-        sized = [n for n, link in enumerate(self.steps) if n >= self._place and hasattr(link.recipe, "k")]
+        sized = [n for n, link in enumerate(self.steps) if n >= self._place and hasattr(link, "k")]
         return sized[-1]
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
@@ -136,23 +146,23 @@ class Chain(Retriever):
         if query.trace:
             query.trace.allowed = either(masks)
         ranking = found[0] if len(found) == 1 else self._fused(found, query)
-        for link in self.steps[self._place + 1 :]:
-            ranking = link.recipe.apply(ranking, queries[0], index)
+        for step in self._later:
+            ranking = step.apply(ranking, queries[0], index)
             if query.trace:
-                query.trace.note(link.kind, link.recipe.role, ranking)
+                query.trace.note(step.kind, step.role, ranking)
         return ranking
 
     def _read(self, query: Query, index: OpenIndex) -> list[Query]:
         """Return the queries that the understanding steps make of one."""
         queries = [query]
-        for link in self.steps[: self._place]:
-            queries = [_embedded(new, old, self) for old in queries for new in link.recipe.read(old, index)]
+        for transform in self._transforms:
+            queries = [_embedded(new, old, self) for old in queries for new in transform.read(old, index)]
         return queries
 
     @property
     def needs_tuning(self) -> bool:
         """When its retriever does."""
-        return bool(self.retriever.recipe.needs_tuning)
+        return self.retriever.needs_tuning
 
     def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
         """Tune its retriever on the train questions as its understanding steps read them.
@@ -173,20 +183,20 @@ class Chain(Retriever):
 
     def _finish(self, query: Query, index: OpenIndex, outer: tuple[Finish, ...]) -> tuple[Finish, ...]:
         """Return what is done with the retriever's ranking of a question, up to the first costly step."""
-        later = [link.recipe for link in self.steps[self._place + 1 :]]
+        later = self._later
         tried = list(takewhile(lambda step: not step.costly, later))
         own = tuple(partial(step.apply, query=query, index=index) for step in tried)
         return own + outer if len(tried) == len(later) else own
 
     def _fused(self, found: list[Ranking], query: Query) -> Ranking:
         """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""
-        ranking = fused(found, (1.0,) * len(found), Rrf(k=RRF), int(self.retriever.recipe.k))
+        ranking = fused(found, (1.0,) * len(found), Rrf(k=RRF), self.retriever.k)
         if query.trace:
             query.trace.note("queries", "fuse", ranking)
         return ranking
 
 
-def replaced(items: tuple[Any, ...], at: int, item: Any) -> tuple[Any, ...]:
+def replaced(items: tuple[Item, ...], at: int, item: Item) -> tuple[Item, ...]:
     """Return a tuple with another item at a place.
 
     >>> replaced((1, 2, 3), 1, 0)
@@ -205,8 +215,8 @@ def either(masks: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[np.bool
     return np.logical_or.reduce(given) if given and len(given) == len(masks) else None
 
 
-def _deep(recipe: Any, k: int) -> Any:
-    return recipe.at_depth(k) if isinstance(recipe, Retriever) else recipe.model_copy(update={"k": k})
+def _widens(link: AnyLink) -> bool:
+    return not isinstance(link, QueryTransform) and link.widens
 
 
 def _embedded(new: Query, old: Query, chain: Chain) -> Query:

@@ -11,7 +11,7 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from evals.measuring.contract import Gold, RetrievalMetric
 from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.index import OpenIndex
 from warehouse.inference.budget import Budget
-from warehouse.recipe import Recipe
+from warehouse.parts import Part
 
 Depth = Annotated[int, Field(ge=1, le=10_000)]
 Vector = npt.NDArray[np.float32]
@@ -258,13 +258,19 @@ class Tuning(NamedTuple, Generic[Tunable]):
     chosen: tuple[Chosen, ...] = ()
 
 
-class Retriever(Recipe):
+class Retriever(Part):
     """A way to rank the chunks of an index for a question.
 
     The contract: scores fall and are finite, ties go by chunk id, no chunk comes twice, never more than `k`,
     nothing that the query does not allow, an empty index and an empty question give an empty ranking, the
     same input gives the same ranking.
     """
+
+    if TYPE_CHECKING:  # a field, or of a chain a property
+
+        @property
+        def k(self) -> int:
+            """The most passages that it returns."""
 
     @property
     def needs_vector(self) -> bool:
@@ -293,6 +299,14 @@ class Retriever(Recipe):
         """Return the same retriever with another `k`."""
         return self.model_copy(update={"k": k})
 
+    def ranked(self, query: Query, index: OpenIndex) -> Ranking:
+        """Rank as a part of another retriever: from memory where it can be, noted in the query's trace."""
+        before = len(query.trace.steps) if query.trace else 0
+        ranking = self.found(query, index)
+        if query.trace and len(query.trace.steps) == before:  # else its own parts have said what they found
+            query.trace.note(self.kind, "arm", ranking)
+        return ranking
+
     def found(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank as one arm of several: from the context's memory, where it has ranked this question before."""
         memory, trace = query.context.memory, query.trace
@@ -317,7 +331,7 @@ class Retriever(Recipe):
         return known.ranking
 
 
-class Step(Recipe):
+class Step(Part):
     """What a chain does with a ranking after its retriever: re-orders, cuts or widens it.
 
     role: what a trace calls it
@@ -341,7 +355,7 @@ class Step(Recipe):
         """Return the ranking as it is after the step."""
 
 
-class QueryTransform(Recipe):
+class QueryTransform(Part):
     """What a chain does with a question before its retriever: filters, rewrites, expands it.
 
     Whoever changes the text leaves `vector` as it is or None: it is embedded again where one is needed. A

@@ -6,7 +6,7 @@ import logging
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -29,8 +29,6 @@ from warehouse.recipe import Strict
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder as Model
-
-    RetrieverRecipe = Any
 
 DECIMALS = 6  # of a score that are kept: below them, it hangs on what else is in the batch
 
@@ -119,6 +117,7 @@ def _mean(values: list[float]) -> float:
 class CrossEncoder(_Reading, Step):
     """Re-ranks the first n passages by a cross-encoder (Nogueira and Cho, 2019, arXiv:1901.04085)."""
 
+    kind: ClassVar[str] = "cross_encoder"
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "rerank"
     costly: ClassVar[bool] = True
@@ -138,11 +137,12 @@ class CrossEncoded(_Reading, Around):
     of: the retriever; its `k` should be at least `n`
     """
 
+    kind: ClassVar[str] = "cross_encoder"
     code_version: ClassVar[str] = "2"
 
     def versions(self) -> list[str]:
         """Return its code version, the digest of its weights and the versions of the retriever."""
-        return [self.code_version, self.weights(), *self.of.recipe.versions()]
+        return [self.code_version, self.weights(), *self.of.versions()]
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank with the retriever, then by the cross-encoder."""
@@ -151,7 +151,7 @@ class CrossEncoded(_Reading, Around):
         candidates = self.of.ranked(query, index)
         found = self.read(candidates, query, index).take(slice(self.k))
         if query.trace:
-            query.trace.note("cross_encoder", "rerank", found)
+            query.trace.note(self.kind, "rerank", found)
         return found
 
 

@@ -17,6 +17,7 @@ EXACT = 1e-12  # share of a score below which differences are those of floats
 class Top(Step):
     """Keeps the first k."""
 
+    kind: ClassVar[str] = "top"
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "cut"
 
@@ -37,6 +38,7 @@ class Threshold(Step):
     What lacks less than a millionth of a millionth of the score to reach reaches it: 0.1 of 3.0 is 0.3.
     """
 
+    kind: ClassVar[str] = "threshold"
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "cut"
 
@@ -63,6 +65,7 @@ class Adaptive(Step):
     A ranking without a drop, or without a bend, is kept as it is, up to `max`. Equal scores stay together.
     """
 
+    kind: ClassVar[str] = "adaptive"
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "cut"
 

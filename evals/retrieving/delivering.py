@@ -46,6 +46,7 @@ class Neighbours(Step):
     score of the best of them.
     """
 
+    kind: ClassVar[str] = "neighbours"
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "deliver"
     widens: ClassVar[bool] = True
@@ -100,6 +101,7 @@ class Deduplicate(Step):
         (words of both / words of either); only equal texts unless it is given
     """
 
+    kind: ClassVar[str] = "deduplicate"
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "filter"
 
@@ -141,6 +143,7 @@ class TokenBudget(Step):
     A passage that several chunks share is delivered once, and counted once.
     """
 
+    kind: ClassVar[str] = "token_budget"
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "budget"
 

@@ -19,6 +19,7 @@ class Dense(Retriever):
     A filter that is not known as a predicate is searched exactly, so that it never costs results.
     """
 
+    kind: ClassVar[str] = "dense"
     code_version: ClassVar[str] = "2"
 
     k: Depth = 10

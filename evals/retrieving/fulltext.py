@@ -19,6 +19,7 @@ class FullText(Retriever):
     The first 512 words of a question are searched.
     """
 
+    kind: ClassVar[str] = "fulltext"
     code_version: ClassVar[str] = "4"
 
     k: Depth = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -11,6 +11,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, TrainCase, Tuning
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.kinds import AnyRetriever
 from evals.retrieving.methods import (
     Arithmetic,
     Floats,
@@ -23,9 +24,6 @@ from evals.retrieving.methods import (
     Weighted,
 )
 from warehouse.errors import InputError
-
-if TYPE_CHECKING:
-    RetrieverRecipe = Any
 
 METHODS = ("rrf", "weighted", "relative_score", "max", "arithmetic", "geometric", "harmonic")
 Weight = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -41,6 +39,7 @@ class Fuse(Retriever):
         chosen on the train questions of the study. What only an arm of weight 0 found stays a candidate
     """
 
+    kind: ClassVar[str] = "fuse"
     code_version: ClassVar[str] = "3"
 
     rrf: Rrf | None = None
@@ -50,7 +49,7 @@ class Fuse(Retriever):
     arithmetic: Arithmetic | None = None
     geometric: Geometric | None = None
     harmonic: Harmonic | None = None
-    of: Annotated[tuple[RetrieverRecipe, ...], Field(min_length=2)]
+    of: Annotated[tuple[AnyRetriever, ...], Field(min_length=2)]
     weights: tuple[Weight, ...] | Literal["tuned"] | None = None
     k: Depth = 10
 
@@ -70,7 +69,7 @@ class Fuse(Retriever):
 
     @model_validator(mode="after")
     def _has_arms_of_chunks(self) -> Self:
-        wide = [number for number, arm in enumerate(self.of, 1) if arm.recipe.widens]
+        wide = [number for number, arm in enumerate(self.of, 1) if arm.widens]
         if wide:
             raise ValueError(
                 f"arm {wide[0]} delivers passages wider than chunks (`neighbours`), which a fusion of chunks "
@@ -99,26 +98,24 @@ class Fuse(Retriever):
 
     def versions(self) -> list[str]:
         """Return its own version and those of its arms."""
-        return [self.code_version, *(version for arm in self.of for version in arm.recipe.versions())]
+        return [self.code_version, *(version for arm in self.of for version in arm.versions())]
 
     @property
     def needs_vector(self) -> bool:
         """When one of its arms does."""
-        return any(arm.recipe.needs_vector for arm in self.of)
+        return any(arm.needs_vector for arm in self.of)
 
     @property
     def needs_tuning(self) -> bool:
         """When its weights are `tuned`, or something of an arm is."""
-        return self.weights == "tuned" or any(arm.recipe.needs_tuning for arm in self.of)
+        return self.weights == "tuned" or any(arm.needs_tuning for arm in self.of)
 
     def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
         """Tune its arms, each by its own ranking, then choose its weights."""
         from evals.retrieving.tuning import tune
 
         alone = [case._replace(finish=()) for case in cases]
-        found = [
-            arm.tuned(alone, index, metric) if arm.recipe.needs_tuning else Tuning(arm) for arm in self.of
-        ]
+        found = [arm.tuned(alone, index, metric) if arm.needs_tuning else Tuning(arm) for arm in self.of]
         ready = self.model_copy(update={"of": tuple(arm.tuned for arm in found)})
         inner = tuple(one for arm in found for one in arm.chosen)
         if self.weights != "tuned":
@@ -157,7 +154,7 @@ class Fuse(Retriever):
         weights = self.weights or (1.0,) * len(self.of)
         ranking = fused(self.arms(query, index), weights, self.method, self.k)
         if query.trace:
-            query.trace.note("fuse", "fuse", ranking)
+            query.trace.note(self.kind, "fuse", ranking)
         return ranking
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,6 @@ from evals.retrieving.around import Around
 from evals.retrieving.contract import Kind, Query, Ranking, Rows, Scores, Step, nothing
 from evals.retrieving.index import OpenIndex
 from warehouse.recipe import Strict
-
-if TYPE_CHECKING:
-    RetrieverRecipe = Any
 
 Square = npt.NDArray[np.float64]
 DECIMALS = 6  # of a similarity, so that equal vectors are equally near whatever the order of a sum
@@ -114,6 +111,7 @@ def random_walk(start: Scores, near: Square, spread: float) -> Scores:
 class Graph(_Spreading, Step):
     """Spreads scores over the neighbour graph of the candidates, and may add neighbours to them."""
 
+    kind: ClassVar[str] = "graph"
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "rerank"
     narrows: ClassVar[bool] = True
@@ -129,11 +127,12 @@ class GraphRanked(_Spreading, Around):
     of: the retriever
     """
 
+    kind: ClassVar[str] = "graph"
     code_version: ClassVar[str] = "1"
 
     @model_validator(mode="after")
     def _spreads_over_chunks(self) -> Self:
-        if self.of.recipe.widens:
+        if self.of.widens:
             raise ValueError(
                 "`graph` ranks chunks, and would undo `neighbours` in its `of`; put them after it"
             )
@@ -150,5 +149,5 @@ class GraphRanked(_Spreading, Around):
             return nothing()
         found = self.walk(self.of.ranked(query, index), query, index).take(slice(self.k))
         if query.trace:
-            query.trace.note("graph", "rerank", found)
+            query.trace.note(self.kind, "rerank", found)
         return found

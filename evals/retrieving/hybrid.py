@@ -12,6 +12,7 @@ from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
 from evals.retrieving.dense import Dense
 from evals.retrieving.fusing import Fuse
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.methods import Weighted
 from evals.retrieving.normalising import Normalisation
 
 LANCEDBS = ("reranker", "constant", "fill")
@@ -28,6 +29,7 @@ class Hybrid(Retriever):
     depth: candidates of each arm, or `k` where that is more; the last one sets the scale's lower end
     """
 
+    kind: ClassVar[str] = "hybrid"
     code_version: ClassVar[str] = "3"
 
     k: Depth = 10
@@ -72,12 +74,9 @@ class Hybrid(Retriever):
     @cached_property
     def _fusion(self) -> Fuse:
         depth = max(self.depth, self.k)
-        arms = [{name: {**getattr(self, name).model_dump(), "k": depth}} for name in ("bm25", "dense")]
-        return Fuse.model_validate(
-            {
-                "weighted": {"normalise": self.normalise},
-                "of": arms,
-                "weights": (1 - self.weight, self.weight),
-                "k": self.k,
-            }
+        return Fuse(
+            weighted=Weighted(normalise=self.normalise),
+            of=(self.bm25.at_depth(depth), self.dense.at_depth(depth)),
+            weights=(1 - self.weight, self.weight),
+            k=self.k,
         )

@@ -39,6 +39,7 @@ class LanceHybrid(Retriever):
     searched by themselves and put in order, ties by chunk id, before LanceDB's reranker joins them.
     """
 
+    kind: ClassVar[str] = "lancedb"
     code_version: ClassVar[str] = "2"
 
     k: Depth = 10

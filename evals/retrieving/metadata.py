@@ -23,6 +23,7 @@ class Metadata(Retriever):
     `entities` finds them by default, misspelt ones aside.
     """
 
+    kind: ClassVar[str] = "metadata"
     code_version: ClassVar[str] = "2"
 
     k: Depth = 10

@@ -11,6 +11,7 @@ from evals.retrieving.index import OpenIndex
 class Nothing(Retriever):
     """Finds no passage for any question: what a model answers from is what it knows by itself."""
 
+    kind: ClassVar[str] = "nothing"
     code_version: ClassVar[str] = "1"
 
     k: Depth = 10

@@ -20,6 +20,7 @@ class GroupByDocument(Step):
     stays.
     """
 
+    kind: ClassVar[str] = "group_by_document"
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "rerank"
 
@@ -44,6 +45,7 @@ class RecentFirst(Step):
     among each other only; documents without a date come last there, those without a title stay.
     """
 
+    kind: ClassVar[str] = "recent_first"
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "rerank"
 
@@ -80,6 +82,7 @@ class RecentFirst(Step):
 class DocumentOrder(Step):
     """Puts the passages of a document together in the order of its text; documents by their best passage."""
 
+    kind: ClassVar[str] = "document_order"
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "deliver"
 
@@ -97,6 +100,7 @@ class LostInTheMiddle(Step):
     best of them; the other chunks are left out.
     """
 
+    kind: ClassVar[str] = "lost_in_the_middle"
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "deliver"
 

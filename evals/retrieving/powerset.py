@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from evals.retrieving.contract import Depth
+from evals.retrieving.chain import Chain
+from evals.retrieving.contract import Depth, Retriever
+from evals.retrieving.fusing import METHODS, Fuse
+from evals.retrieving.kinds import AnyRetriever
+from evals.retrieving.nothing import Nothing
 from evals.study.findings import instead
-from warehouse.recipe import Recipe
-
-if TYPE_CHECKING:
-    RetrieverRecipe = Any
+from warehouse.parts import Part
 
 NONE = "none"  # the combination of no retriever at all
 LONGEST = 60  # characters of a name in a study
 
 
-class Powerset(Recipe):
+class Powerset(Part):
     """Every combination of retrievers, the empty one included; each is a retriever of its own in the study.
 
     A study writes `all-four: {powerset: [bm25, dense, recency, metadata], fuse: rrf, k: 4}`.
@@ -32,10 +34,11 @@ class Powerset(Recipe):
     A combination of one retriever is that retriever alone; the empty one finds nothing for any question.
     """
 
+    kind: ClassVar[str] = "powerset"
     code_version: ClassVar[str] = "1"
 
-    of: Annotated[tuple[RetrieverRecipe, ...], Field(min_length=1, max_length=8)]
-    fuse: dict[str, Any] = Field(default_factory=lambda: {"rrf": {}})
+    of: Annotated[tuple[AnyRetriever, ...], Field(min_length=1, max_length=8)]
+    fuse: dict[str, object] = Field(default={"rrf": {}})
     k: Depth = 10
     depth: Depth = 100
 
@@ -51,8 +54,6 @@ class Powerset(Recipe):
 
     @model_validator(mode="after")
     def _can_be_fused(self) -> Self:
-        from evals.retrieving.fusing import METHODS
-
         for method in self.fuse:
             if method not in METHODS:
                 told = f"unknown method `{method}`; {instead(method, METHODS)}"
@@ -70,18 +71,18 @@ class Powerset(Recipe):
             self._fused(self.of)  # a wrong method is told here, at its line
         return self
 
-    def retrievers(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return each combination by its name, as a study would write it.
+    def retrievers(self, name: str) -> dict[str, Retriever]:
+        """Return each combination by its name.
 
         Raises:
             ValueError: a name is too long.
         """
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, Retriever] = {}
         labels = self.labels()
         for size in range(len(self.of) + 1):
             for places in combinations(range(len(self.of)), size):
                 own = f"{name}-{'+'.join(labels[place] for place in places) or NONE}"
-                found[own] = self._recipe([self.of[place] for place in places])
+                found[own] = self._combined([self.of[place] for place in places])
         longest = max(found, key=len)
         if len(longest) > LONGEST:
             raise ValueError(
@@ -96,31 +97,22 @@ class Powerset(Recipe):
         counts = [kinds[: place + 1].count(kind) for place, kind in enumerate(kinds)]
         return [kind if count == 1 else f"{kind}-{count}" for kind, count in zip(kinds, counts, strict=True)]
 
-    def _recipe(self, arms: list[Any]) -> dict[str, Any]:
+    def _combined(self, arms: list[Retriever]) -> Retriever:
         if not arms:
-            return {"nothing": {"k": self.k}}
-        if len(arms) == 1:
-            alone = arms[0].recipe.at_depth(self.k)
-            return {arms[0].kind: alone.model_dump()}
-        return {"fuse": self._fused(arms).model_dump()}
+            return Nothing(k=self.k)
+        return arms[0].at_depth(self.k) if len(arms) == 1 else self._fused(arms)
 
-    def _fused(self, arms: Any) -> Any:
-        from evals.retrieving.fusing import Fuse
-
-        deep = [{arm.kind: self._deep(arm.recipe).model_dump()} for arm in arms]
+    def _fused(self, arms: Sequence[Retriever]) -> Fuse:
+        deep = tuple(self._deep(arm) for arm in arms)
         return Fuse.model_validate({**self.fuse, "of": deep, "k": self.k})
 
-    def _deep(self, recipe: Any) -> Any:
-        says_its_own = "k" in recipe.model_fields_set or _kind_of_chain(recipe)
-        return recipe if says_its_own else recipe.at_depth(self.depth)
+    def _deep(self, arm: Retriever) -> Retriever:
+        says_its_own = "k" in arm.model_fields_set or isinstance(arm, Chain)
+        return arm if says_its_own else arm.at_depth(self.depth)
 
 
-def _kind_of_chain(recipe: Any) -> bool:
-    return hasattr(recipe, "steps")
-
-
-def _kind(one: Any) -> str:
-    return str(one.recipe.retriever.kind if _kind_of_chain(one.recipe) else one.kind)
+def _kind(one: Retriever) -> str:
+    return one.retriever.kind if isinstance(one, Chain) else one.kind
 
 
 def _is_list(given: Any) -> bool:

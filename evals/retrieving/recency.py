@@ -24,6 +24,7 @@ class Recency(Retriever):
     chunk id; take a smaller decay for older documents (0.001 reaches back 85 years).
     """
 
+    kind: ClassVar[str] = "recency"
     code_version: ClassVar[str] = "1"
 
     k: Depth = 10

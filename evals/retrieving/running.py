@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from evals.retrieving.clock import Spent
-from evals.retrieving.contract import Query, Ranking, RetrievalContext, Trace
+from evals.retrieving.contract import Query, Ranking, RetrievalContext, Retriever, Trace
 from evals.retrieving.delivering import delivered, distinct
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.queries import QueryVector
@@ -38,12 +38,11 @@ class QueryResult(NamedTuple):
 class QueryRunner:
     """Asks one retriever questions, one by one.
 
-    recipe: a retriever as its study writes it
     vectors: of the questions, where it needs them
     depth: how many candidates of each step are stored, the first ones
     """
 
-    recipe: Any
+    recipe: Retriever
     index: OpenIndex
     vectors: dict[str, QueryVector]
     context: RetrievalContext
@@ -81,7 +80,7 @@ class QueryRunner:
     def _ranking(self, query: Query, embedded: QueryVector | None) -> Ranking:
         if embedded and embedded.refused:
             raise InputError(embedded.refused)
-        ranking: Ranking = self.recipe.ranked(query, self.index)
+        ranking = self.recipe.ranked(query, self.index)
         if not np.isfinite(ranking.scores).all():
             raise ValueError("the retriever gave a score that is no finite number")
         return ranking

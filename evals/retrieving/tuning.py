@@ -126,7 +126,7 @@ def tune(
         alone = replace(case.query, context=replace(case.query.context, memory=None), trace=None)
         questions.append(TrainQuestion(fuse.arms(alone, index), Worth(metric, case.gold, index, case.finish)))
     found = choose_weights(questions, fuse.method, fuse.k)
-    arms = tuple(str(arm.kind) for arm in fuse.of)
+    arms = tuple(arm.kind for arm in fuse.of)
     chosen = Chosen(arms, found.weights, metric.name, found.value, found.questions)
     return Tuning(fuse.with_weights(found.weights), (chosen,))
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from warehouse.marked_yaml import MarkedYaml, Place
+from warehouse.parts import one_of
 
 Finding = tuple[Place, str]
 """Where, and what is wrong there and would be right."""
@@ -184,6 +185,9 @@ def _keys_at(model: Any, place: Place) -> list[str]:
         model = _step(model, part)
         if model is None:
             return []
+    choice = one_of(model)
+    if choice is not None:
+        return list(choice.kinds)
     found = _model(model)
     fields = found.model_fields if found else {}
     # A field of type Path is set by the reader, and is no key of the file.
@@ -191,11 +195,14 @@ def _keys_at(model: Any, place: Place) -> list[str]:
 
 
 def _step(annotation: Any, part: str | int) -> Any:
+    choice = one_of(annotation)
+    if choice is not None:
+        return choice.kinds.get(str(part))
     model = _model(annotation)
     if model is not None:
         named = {field.alias or name: field for name, field in model.model_fields.items()}
         field = named.get(str(part))
-        return field.annotation if field else None
+        return Annotated[(field.annotation, field, *field.metadata)] if field else None
     arguments = getattr(_unwrapped(annotation), "__args__", ())
     if not arguments:
         return None

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from evals.measuring import get_metric
-from evals.retrieving import StudyRetriever
 from evals.study.cells import NO_GENERATOR
 from evals.study.findings import Finding, instead
 from evals.study.powersets import expanded
+from evals.study.registry import read_retriever_or_powerset
 from warehouse.errors import InputError
 from warehouse.marked_yaml import Place
 
@@ -110,7 +110,7 @@ def _retriever_names(part: Any) -> list[str] | None:
     if names is None or not any(isinstance(one, dict) and "powerset" in one for one in part.values()):
         return names
     try:
-        return list(expanded({name: StudyRetriever.model_validate(one) for name, one in part.items()}))
+        return list(expanded({name: read_retriever_or_powerset(one) for name, one in part.items()}))
     except ValidationError:
         return None
 

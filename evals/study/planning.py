@@ -166,7 +166,7 @@ def _file(need: Need, home: Home) -> Path:
 
 
 def _call_plans(study: Study, answers: Stage, done: set[Need], home: Home) -> list[CallPlan]:
-    asked = {name: g.recipe for name, g in study.generators.items() if isinstance(g.recipe, Llm)}
+    asked = {name: g for name, g in study.generators.items() if isinstance(g, Llm)}
     n_questions = len(read_questions_of(study)) if asked else 0
     passages = {
         cell.chunking: _passage_tokens(study, cell.chunking, done, home)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
-from evals.generating.recipes import Generator
+from evals.generating.recipes import AnyGenerator
 from evals.measuring import get_metric
 from evals.measuring.contract import RetrievalMetric
-from evals.retrieving import StudyRetriever
+from evals.retrieving.contract import Retriever
+from evals.retrieving.powerset import Powerset
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.findings import shown
 from evals.study.misfits import misfits
 from evals.study.paths import absolute
 from evals.study.powersets import expanded
+from evals.study.registry import RETRIEVER_OR_POWERSET
 from evals.study.sections import QuestionSource, Restriction, StudyBudget
 from warehouse.errors import InputError
 from warehouse.identity import digest
@@ -45,8 +47,8 @@ class Study(BuildHalf):
     study: Name
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 7
-    retrievers: Annotated[dict[Name, StudyRetriever], Field(min_length=1)]
-    generators: dict[Name, Generator] = Field(default_factory=dict)
+    retrievers: Annotated[dict[Name, Annotated[Retriever, RETRIEVER_OR_POWERSET]], Field(min_length=1)]
+    generators: dict[Name, AnyGenerator] = Field(default_factory=dict)
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
     restrict: dict[Name, Restriction] = Field(default_factory=dict)
@@ -56,7 +58,9 @@ class Study(BuildHalf):
 
     @field_validator("retrievers", mode="after")
     @classmethod
-    def _powersets_are_all_their_combinations(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _powersets_are_all_their_combinations(
+        cls, given: dict[str, Retriever | Powerset]
+    ) -> dict[str, Retriever]:
         return expanded(given)
 
     @model_validator(mode="after")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import Depth, Query, Ranking, RetrievalContext, Retriever, nothing
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import read_retriever
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
 from tests.fakes.indexing import build_index, vector_of
 from tests.fakes.indexing import query as plain_query
@@ -245,7 +245,7 @@ def made(written: Any, folder: Path) -> Retriever:
             else {TINY: str(folder)}.get(str(value), value)
         )
 
-    recipe: Retriever = RetrieverRecipe.model_validate(put(written)).recipe
+    recipe: Retriever = read_retriever(put(written))
     return recipe
 
 
@@ -300,7 +300,7 @@ def test_a_question_of_100_000_characters_ends(text: str, retriever: Retriever, 
 
 
 def test_the_empty_combination_finds_nothing(index: OpenIndex, empty: OpenIndex) -> None:
-    nothing_at_all: Retriever = RetrieverRecipe.model_validate({"nothing": {}}).recipe
+    nothing_at_all: Retriever = read_retriever({"nothing": {}})
     for text in (*QUERIES, *HOSTILE):
         assert not len(nothing_at_all.rank(query(text), index))
         assert not len(nothing_at_all.rank(query(text), empty))
@@ -309,7 +309,7 @@ def test_the_empty_combination_finds_nothing(index: OpenIndex, empty: OpenIndex)
 
 @pytest.mark.parametrize("name", ["okapi", "plus", "l", "stemmed", "german", "fulltext", "metadata"])
 def test_a_question_of_unknown_words_finds_nothing_by_words(name: str, index: OpenIndex) -> None:
-    by_words: Retriever = RetrieverRecipe.model_validate(RETRIEVERS[name]).recipe
+    by_words: Retriever = read_retriever(RETRIEVERS[name])
     assert not len(by_words.rank(query("zyzzyva quokka"), index).rows)
 
 
@@ -318,7 +318,7 @@ def test_an_index_without_a_word_gives_an_empty_ranking(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     wordless = build_index(tmp_path_factory.mktemp("wordless"), ["!!!", "…", "—"])
-    by_words: Retriever = RetrieverRecipe.model_validate(RETRIEVERS[name]).recipe
+    by_words: Retriever = read_retriever(RETRIEVERS[name])
     assert not len(by_words.rank(query("ferry"), wordless).rows)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.retrieving import STEPS
 from evals.retrieving.contract import Query, Ranking, RetrievalContext, Step
 from evals.retrieving.delivering import delivered
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import STEPS
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
 from tests.fakes.indexing import build_index, query
 

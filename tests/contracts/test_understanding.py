@@ -14,7 +14,7 @@ import pytest
 
 from evals.retrieving.contract import Query, QueryTransform, RetrievalContext
 from evals.retrieving.index import OpenIndex
-from evals.understanding.registry import QUERY_TRANSFORMS
+from evals.study.registry import QUERY_TRANSFORMS
 from tests.evals.understanding.documents import index_of
 from tests.fakes.indexing import vector_of
 

@@ -34,7 +34,6 @@ class ByModel(QueryTransform):
     api_base: address of an OpenAI-compatible server, where it is not the provider's own
     """
 
-    kind: ClassVar[str]
     prompt: ClassVar[str]
 
     by: Literal["rules", "llm"] = "rules"

@@ -13,10 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evals.gold.losses import Fate, Loss, fate, losses_of
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import Kind, Memory, RetrievalContext, Trace, TraceStep
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.running import QueryRunner
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, vector_of
 from warehouse.parquet import frame
 from warehouse.schemas import LOSSES
@@ -184,7 +184,7 @@ def outcome(written: Any, text: str, item: dict[str, Any], index: OpenIndex) -> 
     context = RetrievalContext(
         memory=Memory(), count=words, embed=lambda texts: np.stack([vector_of(text) for text in texts])
     )
-    runner = QueryRunner(RetrieverRecipe.model_validate(written), index, {}, context, depth=1)
+    runner = QueryRunner(read_retriever(written), index, {}, context, depth=1)
     question = {"question_id": "q", "question": text, **asked("q", item)}
     found = []
     for one in (runner.ask(question), runner.ask(question)):
@@ -272,9 +272,7 @@ def test_each_way_to_lose_it_is_told_from_the_others(
 def test_where_it_was_lost_does_not_hang_on_how_much_is_stored(index: OpenIndex) -> None:
     """`depth` is 1 here, and the arm had the evidence at its second place."""
     assert outcome([ARM, {"top": {"k": 1}}], TEXT, TICKETS, index) == Fate(Loss.CUT, "top")
-    runner = QueryRunner(
-        RetrieverRecipe.model_validate([ARM, {"top": {"k": 1}}]), index, {}, RetrievalContext(), depth=1
-    )
+    runner = QueryRunner(read_retriever([ARM, {"top": {"k": 1}}]), index, {}, RetrievalContext(), depth=1)
     one = runner.ask({"question_id": "q", "question": TEXT})
     assert [len(stored["chunk_ids"]) for stored in one.steps] == [1, 1]
 
@@ -332,7 +330,7 @@ def test_it_is_lost_exactly_where_it_was_not_delivered(
     assume(quoted and quoted == quoted.strip())
     context = RetrievalContext(count=words)
     written = [fuse([{"bm25": {"k": 6}}, *nested], {"bm25": {"k": 3, "b": 0.0}}, k=5), *links]
-    runner = QueryRunner(RetrieverRecipe.model_validate(written), harbour, {}, context, depth=2)
+    runner = QueryRunner(read_retriever(written), harbour, {}, context, depth=2)
     question = {"question_id": "q", "question": "ferry at noon, storm at dusk", **asked("q", item)}
     one = runner.ask(question)
     passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]

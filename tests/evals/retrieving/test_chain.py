@@ -3,18 +3,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.clock import Spent
 from evals.retrieving.contract import Memory, Query, QueryTransform, Ranking, RetrievalContext, Trace
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, query, vector_of
 
 TEXTS = ("ferry ferry quay", "ferry noon", "quay storm", "noon noon lamp", "lamp oil", "oil ferry lamp quay")
@@ -27,7 +26,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
 
 
 def recipe(written: Any) -> Any:
-    return RetrieverRecipe.model_validate(written)
+    return read_retriever(written)
 
 
 def test_every_step_notes_its_candidates(index: OpenIndex) -> None:
@@ -58,14 +57,14 @@ def test_several_queries_are_fused_by_their_ranks(index: OpenIndex) -> None:
         context=RetrievalContext(embed=lambda t: np.stack(list(map(vector_of, t)))),
     )
     chain = recipe([{"multi_query": {}}, {"bm25": {"k": 5}}])
-    step = chain.recipe.steps[0].recipe
+    step = chain.steps[0]
     each = [Bm25(k=5).rank(one, index) for one in step.read(asked, index)]
     assert len(each) > 1
     points: dict[int, float] = {}
     for ranking in each:
         for place, row in enumerate(ranking.rows.tolist(), 1):
             points[row] = points.get(row, 0) + 1 / (60 + place)
-    found = chain.recipe.rank(asked, index)
+    found = chain.rank(asked, index)
     assert dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(
         dict(sorted(points.items(), key=lambda item: (-item[1], item[0]))[:5])
     )
@@ -145,16 +144,15 @@ def test_what_any_query_of_a_question_may_find_is_allowed(
 ) -> None:
     trace = Trace()
     asked = replace(query("ferry"), context=RetrievalContext(memory=memory), trace=trace)
-    chain = recipe([{"multi_query": {}}, retriever]).recipe
-    link = SimpleNamespace(recipe=Split(), kind="split")
-    chain.model_copy(update={"steps": (link, *chain.steps[1:])}).rank(asked, index)
+    chain = recipe([{"multi_query": {}}, retriever])
+    chain.model_copy(update={"steps": (Split(), *chain.steps[1:])}).rank(asked, index)
     assert trace.allowed is not None
     assert trace.allowed.tolist() == [True, True, False, False, True, True]
 
 
 def test_a_question_of_which_nothing_is_left_finds_nothing(index: OpenIndex) -> None:
-    chain = recipe([{"multi_query": {}}, {"bm25": {}}, {"top": {}}]).recipe
-    silent = chain.model_copy(update={"steps": (SimpleNamespace(recipe=Mute(), kind="m"), *chain.steps[1:])})
+    chain = recipe([{"multi_query": {}}, {"bm25": {}}, {"top": {}}])
+    silent = chain.model_copy(update={"steps": (Mute(), *chain.steps[1:])})
     assert not len(silent.rank(query("ferry"), index))
 
 
@@ -173,11 +171,11 @@ WIDE: list[dict[str, Any]] = [{"bm25": {}}, {"neighbours": {"n": 1}}]
 )
 def test_what_would_undo_wider_passages_is_refused(recipe: Any, said: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(said)):
-        RetrieverRecipe.model_validate(recipe)
+        read_retriever(recipe)
 
 
 @pytest.mark.parametrize(
     "recipe", [[{"bm25": {}}, {"graph": {}}, {"neighbours": {"n": 1}}], [WIDE, {"document_order": {}}]]
 )
 def test_wider_passages_at_the_end_are_taken(recipe: Any) -> None:
-    assert RetrieverRecipe.model_validate(recipe).recipe.widens
+    assert read_retriever(recipe).widens

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.contract import Query, RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index
 
 # Ship words point east and times north; `boat` lies between ferry (0 degrees) and noon (90), near the ships.
@@ -131,4 +131,4 @@ def test_an_embedder_is_needed(index: OpenIndex) -> None:
 
 def test_an_expanded_bm25_depends_on_the_embedder() -> None:
     assert not Bm25().needs_vector
-    assert RetrieverRecipe.model_validate({"bm25": {"expand": {}}}).recipe.needs_vector
+    assert read_retriever({"bm25": {"expand": {}}}).needs_vector

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.indexing.recipe import IndexRecipe
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, query, vector_of
 
 WORDS = ("ferry", "quay", "lamp", "noon", "storm", "oil")
@@ -54,7 +54,7 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 def found(written: dict[str, Any], k: int, text: str, index: OpenIndex, **fields: Any) -> list[Any]:
     (kind,) = written
-    recipe = RetrieverRecipe.model_validate({kind: {**written[kind], "k": k}})
+    recipe = read_retriever({kind: {**written[kind], "k": k}})
     context = RetrievalContext(embed=lambda texts: np.stack([vector_of(one) for one in texts]))
     ranking = recipe.ranked(replace(query(text), context=context, **fields), index)
     return list(zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import Ranking, nothing
 from evals.retrieving.fusing import fused as fused_by
 from evals.retrieving.methods import Geometric, Harmonic, Method, Rrf, Weighted
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, query
 
 
@@ -84,11 +84,9 @@ def test_an_empty_arm_adds_nothing() -> None:
 def test_a_fusion_in_a_study_is_that_of_its_arms(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["ferry noon", "ferry quay ferry", "noon quay", "lamp"])
     arms = [{"bm25": {"k": 2}}, {"dense": {"k": 3}}]
-    recipe = RetrieverRecipe.model_validate(
-        {"fuse": {"of": arms, "weights": [1, 0.5], "rrf": {"k": 10}}}
-    ).recipe
+    recipe = read_retriever({"fuse": {"of": arms, "weights": [1, 0.5], "rrf": {"k": 10}}})
     asked = query("ferry noon")
-    alone = [RetrieverRecipe.model_validate(arm).recipe.rank(asked, index) for arm in arms]
+    alone = [read_retriever(arm).rank(asked, index) for arm in arms]
     expected: dict[int, float] = {}
     for weight, arm in zip((1, 0.5), alone, strict=True):
         for rank, row in enumerate(arm.rows.tolist(), 1):
@@ -102,18 +100,15 @@ def test_a_fusion_needs_a_vector_when_an_arm_does() -> None:
     nested: dict[str, Any] = {
         "fuse": {"of": [{"bm25": {}}, {"fuse": {"of": [{"fulltext": {}}, {"dense": {}}]}}]}
     }
-    assert not RetrieverRecipe.model_validate(lexical).recipe.needs_vector
-    assert RetrieverRecipe.model_validate(nested).recipe.needs_vector
+    assert not read_retriever(lexical).needs_vector
+    assert read_retriever(nested).needs_vector
 
 
 def test_the_identity_follows_the_code_of_the_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     from evals.retrieving.dense import Dense
 
-    recipe = RetrieverRecipe.model_validate({"fuse": {"of": [{"bm25": {}}, {"dense": {}}]}})
+    recipe = read_retriever({"fuse": {"of": [{"bm25": {}}, {"dense": {}}]}})
     before = recipe.identity()
-    assert (
-        before
-        == RetrieverRecipe.model_validate({"fuse": {"of": [{"bm25": {"k": 10}}, {"dense": {}}]}}).identity()
-    )
+    assert before == read_retriever({"fuse": {"of": [{"bm25": {"k": 10}}, {"dense": {}}]}}).identity()
     monkeypatch.setattr(Dense, "code_version", "changed")
     assert recipe.identity() != before

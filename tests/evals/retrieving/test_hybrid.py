@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import Query
 from evals.retrieving.hybrid import Hybrid
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, query
 
 WORDS = ("ferry", "quays", "noon", "tickets", "lamp", "keeper", "storm", "harbour", "the", "oil")
@@ -45,8 +45,8 @@ def test_it_is_the_sum_of_normalised_scores(
     fusion = {"weighted": {}, "of": [{"bm25": {"k": 1000}}, {"dense": {"k": 1000}}], "k": 20, **written}
     if "weights" not in written:
         fusion["weights"] = [0.5, 0.5]
-    expected = RetrieverRecipe.model_validate({"fuse": fusion}).recipe
-    hybrid = RetrieverRecipe.model_validate({"hybrid": {"k": 20, **said}}).recipe
+    expected = read_retriever({"fuse": fusion})
+    hybrid = read_retriever({"hybrid": {"k": 20, **said}})
     for text in ("ferry quay", "the storm", "When is the lamp lit?"):
         ours, theirs = hybrid.rank(query(text), index), expected.rank(query(text), index)
         assert ours.rows.tolist() == theirs.rows.tolist()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.contract import Query, Ranking, Trace, nothing
 from evals.retrieving.fusing import METHODS, Fuse, fused
 from evals.retrieving.methods import Arithmetic, Geometric, Harmonic, Max, Method, RelativeScore, Weighted
 from evals.retrieving.normalising import NORMALISED
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, query
 from warehouse.errors import InputError
 
@@ -114,7 +114,7 @@ def test_equal_scores_go_by_chunk_id() -> None:
 @pytest.mark.parametrize("written", [{}, *[{name: {}} for name in METHODS]], ids=str)
 def test_a_study_names_one_method_or_none(written: dict[str, Any], tmp_path: Path) -> None:
     index = build_index(tmp_path, ["ferry noon", "ferry quay ferry", "noon quay", "lamp"])
-    recipe = RetrieverRecipe.model_validate({"fuse": {**written, "of": ARMS, "weights": [0.3, 0.7]}}).recipe
+    recipe = read_retriever({"fuse": {**written, "of": ARMS, "weights": [0.3, 0.7]}})
     assert type(recipe.method).__name__.lower() == next(iter(written), "rrf").replace("_", "")
     assert Fuse.model_validate(recipe.model_dump()) == recipe
     assert set(recipe.model_dump()) == {next(iter(written), "rrf"), "of", "weights", "k"}
@@ -149,12 +149,12 @@ def test_a_study_names_one_method_or_none(written: dict[str, Any], tmp_path: Pat
 )
 def test_a_wrong_fusion_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        RetrieverRecipe.model_validate({"fuse": {**given, "of": ARMS}})
+        read_retriever({"fuse": {**given, "of": ARMS}})
 
 
 def test_tuned_weights_must_have_been_chosen(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["ferry noon", "ferry quay"])
-    recipe = RetrieverRecipe.model_validate({"fuse": {"of": ARMS, "weights": "tuned", "max": {}}}).recipe
+    recipe = read_retriever({"fuse": {"of": ARMS, "weights": "tuned", "max": {}}})
     with pytest.raises(InputError, match="train question set"):
         recipe.rank(query("ferry"), index)
     chosen = recipe.with_weights([0.25, 0.75])

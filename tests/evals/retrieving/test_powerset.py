@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving import RetrieverRecipe, StudyRetriever
 from evals.retrieving.contract import Query, Retriever
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import read_retriever, read_retriever_or_powerset
 from tests.fakes.indexing import build_index, query
 
 ARMS = ["bm25", "dense", "recency", "metadata"]
@@ -28,13 +28,13 @@ def index(tmp_path: Path) -> OpenIndex:
 
 
 def made(written: Any) -> dict[str, Retriever]:
-    recipes = StudyRetriever.model_validate(written).recipe.retrievers("all")
-    return {name: RetrieverRecipe.model_validate(recipe).recipe for name, recipe in recipes.items()}
+    recipes = read_retriever_or_powerset(written).retrievers("all")
+    return dict(recipes)
 
 
 def by_hand(places: tuple[int, ...], asked: Query, index: OpenIndex, k: int) -> list[int]:
     """Rank by the sum of 1 / (60 + rank) over the arms, equal ones by their row."""
-    arms = [RetrieverRecipe.model_validate({ARMS[place]: {"k": 100}}).recipe for place in places]
+    arms = [read_retriever({ARMS[place]: {"k": 100}}) for place in places]
     points: dict[int, float] = {}
     for arm in arms:
         for rank, row in enumerate(arm.rank(asked, index).rows.tolist(), 1):
@@ -50,7 +50,7 @@ def test_sixteen_combinations_the_empty_one_among_them(index: OpenIndex) -> None
         for places in combinations(range(4), size):
             name = f"all-{'+'.join(ARMS[place] for place in places) or 'none'}"
             if size == 1:
-                alone = RetrieverRecipe.model_validate({ARMS[places[0]]: {"k": 4}}).recipe
+                alone = read_retriever({ARMS[places[0]]: {"k": 4}})
                 expected = alone.rank(asked, index).rows.tolist()
             else:
                 expected = by_hand(places, asked, index, 4)
@@ -74,4 +74,4 @@ def test_arms_may_be_compositions(index: OpenIndex) -> None:
 )
 def test_what_is_no_powerset_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        StudyRetriever.model_validate(given)
+        read_retriever_or_powerset(given)

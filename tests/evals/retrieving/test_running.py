@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.retrieving import RetrieverRecipe
 from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.contract import Memory, Query, Ranking, RetrievalContext
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.queries import QueryVector
 from evals.retrieving.running import QueryRunner, warm_up
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, vector_of
 
 TEXTS = ("ferry at noon", "tickets here", "lamp at dusk", "crane of 1901")
@@ -93,7 +93,7 @@ def test_a_score_that_is_no_number_fails_its_question_alone(scores: list[float],
 
 def test_a_question_that_was_not_embedded_says_why(index: OpenIndex) -> None:
     refused = QueryVector(None, refused="longer than the 256 tokens that it reads")
-    recipe = RetrieverRecipe.model_validate(BOTH)
+    recipe = read_retriever(BOTH)
     found = QueryRunner(recipe, index, {"endless": refused}, RetrievalContext(), depth=2).ask(
         question("endless")
     )
@@ -108,7 +108,7 @@ def test_a_combination_takes_as_long_as_its_arms_whichever_was_asked_first(index
 
     def slow(recipe: Any) -> Any:
         """Let every arm that really ranks take two seconds."""
-        original = type(recipe.recipe).rank
+        original = type(recipe).rank
 
         def rank(self: Any, query: Query, index: OpenIndex) -> Ranking:
             hands.move(2.0)
@@ -116,16 +116,16 @@ def test_a_combination_takes_as_long_as_its_arms_whichever_was_asked_first(index
 
         return rank
 
-    alone = {name: RetrieverRecipe.model_validate({name: {}}) for name in ("bm25", "dense")}
+    alone = {name: read_retriever({name: {}}) for name in ("bm25", "dense")}
     with pytest.MonkeyPatch.context() as patched:
         for recipe in alone.values():
-            patched.setattr(type(recipe.recipe), "rank", slow(recipe))
+            patched.setattr(type(recipe), "rank", slow(recipe))
         asked = [
             QueryRunner(recipe, index, vectors, context, 2).ask(question("ferry")).spent
             for recipe in (
-                RetrieverRecipe.model_validate({"fuse": {"of": [alone["bm25"].model_dump(), {"dense": {}}]}}),
+                read_retriever({"fuse": {"of": [alone["bm25"], {"dense": {}}]}}),
                 alone["dense"],
-                RetrieverRecipe.model_validate({"fuse": {"of": [{"dense": {}}, {"bm25": {}}], "k": 3}}),
+                read_retriever({"fuse": {"of": [{"dense": {}}, {"bm25": {}}], "k": 3}}),
             )
         ]
     assert asked == [Spent(5.0), Spent(3.0), Spent(5.0)]

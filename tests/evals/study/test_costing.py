@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from evals.retrieving import StudyRetriever
 from evals.study.costing import Estimate, Span, estimates, parts, total
 from evals.study.planning import plan
+from evals.study.registry import read_retriever_or_powerset
 from evals.understanding.by_model.model_transform import ByModel
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.tiny import Bench
@@ -111,7 +111,7 @@ def test_texts_of_an_api_are_paid_by_the_token(make_bench: MakeBench) -> None:
 
 def test_parts_are_found_however_deep() -> None:
     inner = [{"hyde": {"by": "llm", "model": MINI}}, {"dense": {}}]
-    recipe = StudyRetriever.model_validate({"fuse": {"of": [{"bm25": {}}, inner]}})
+    recipe = read_retriever_or_powerset({"fuse": {"of": [{"bm25": {}}, inner]}})
     assert [step.kind for step in parts(recipe, ByModel)] == ["hyde"]
 
 

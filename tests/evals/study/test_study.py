@@ -69,11 +69,11 @@ def test_a_powerset_is_all_its_combinations(tmp_path: Path) -> None:
         *("all-recency+bm25-2", "all-bm25+recency+bm25-2"),
     ]
     assert combined["all-none"].kind == "nothing"
-    assert combined["all-bm25"].recipe.k == 4
-    both = combined["all-bm25+recency"].recipe
+    assert combined["all-bm25"].k == 4
+    both = combined["all-bm25+recency"]
     assert both.k == 4
-    assert [arm.recipe.k for arm in both.of] == [100, 100]
-    assert both.of[1].recipe.decay == 0.5
+    assert [arm.k for arm in both.of] == [100, 100]
+    assert both.of[1].decay == 0.5
     assert [cell.retriever for cell in study.cells()] == ["all-none", "all-bm25+recency"]
     # A combination is what one would write by hand, and the study says the same when it is read again.
     written = "{fuse: {rrf: {}, of: [{bm25: {k: 100}}, {recency: {k: 100, decay: 0.5}}], k: 4}}"
@@ -87,11 +87,11 @@ def test_a_chain_is_a_list(tmp_path: Path) -> None:
     study = read_study(write_study(tmp_path, {"{bm25: {k: 5}}": chain}))
     recipe = study.retrievers["bm25"]
     assert recipe.kind == "chain"
-    assert [link.kind for link in recipe.recipe.steps] == ["keywords", "fuse", "neighbours"]
-    assert recipe.recipe.k == 20
-    assert recipe.recipe.at_depth(7).k == 7
-    assert recipe.recipe.needs_vector
-    assert len(recipe.recipe.versions()) == 6  # chain, keywords, fuse and its two arms, neighbours
+    assert [link.kind for link in recipe.steps] == ["keywords", "fuse", "neighbours"]
+    assert recipe.k == 20
+    assert recipe.at_depth(7).k == 7
+    assert recipe.needs_vector
+    assert len(recipe.versions()) == 6  # chain, keywords, fuse and its two arms, neighbours
     other = read_study(write_study(tmp_path / "b", {"{bm25: {k: 5}}": chain.replace("n: 2", "n: 1")}))
     assert other.retrievers["bm25"].identity() != recipe.identity()
 

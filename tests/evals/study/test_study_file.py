@@ -187,7 +187,7 @@ def test_a_whole_number_will_do_for_any_number_and_text_for_one(
 ) -> None:
     monkeypatch.setenv("DEPTH", "5")
     study = read_study(write_study(tmp_path, {"{k: 5}": "{k: '${DEPTH}', k1: 2, epsilon: 1e-3}"}))
-    bm25 = study.retrievers["bm25"].recipe
+    bm25 = study.retrievers["bm25"]
     assert (bm25.k, bm25.k1, bm25.epsilon) == (5, 2.0, 0.001), "YAML and `${NAME}` give 1e-3 and 5 as text"
     assert isinstance(bm25.k1, float), "2 and 2.0 are one recipe, with one identity"
 

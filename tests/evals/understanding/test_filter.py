@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evals.retrieving import RETRIEVERS
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import RETRIEVERS
 from evals.understanding.filter import Filter
 from evals.understanding.filtering.expressions import MAX_DEPTH, MAX_NODES, Expression
 from evals.understanding.filtering.predicates import narrowing

@@ -11,8 +11,8 @@ import pytest
 
 from evals.retrieving.contract import Entity, Query, RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import QUERY_TRANSFORMS
 from evals.understanding.notes import Note, notes
-from evals.understanding.registry import QUERY_TRANSFORMS
 from tests.evals.understanding.documents import KB, index_of
 from tests.fakes.indexing import vector_of
 from tests.fakes.openai_server import FakeOpenAI, answer, failure

@@ -13,12 +13,12 @@ import yaml
 
 from evals.retrieving.contract import Query, RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.study.registry import QUERY_TRANSFORMS
 from evals.study.study_file import BUNDLED
 from evals.understanding.follow_up import FollowUp, standalone
 from evals.understanding.hyde import Hyde
 from evals.understanding.keywords import Keywords
 from evals.understanding.multi_query import MultiQuery
-from evals.understanding.registry import QUERY_TRANSFORMS
 from evals.understanding.rules.follow_up_cues import depends
 from evals.understanding.rules.statements import statement
 from tests.fakes.indexing import build_index, vector_of

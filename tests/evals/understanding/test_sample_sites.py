@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evals.retrieving import RETRIEVERS
 from evals.retrieving.contract import Query, QueryTransform, RetrievalContext
+from evals.study.registry import RETRIEVERS
 from evals.understanding.entities import Entities
 from evals.understanding.rules.named_dates import find_dates
 from evals.understanding.rules.publication_windows import windows

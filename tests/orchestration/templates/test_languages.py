@@ -49,8 +49,8 @@ def test_the_embedder_and_the_words_go_by_the_documents(
     study = read_study(study_path)
     assert [embedder.model for embedder in study.embedders.values()] == [model]
     expected = Bm25.model_validate({"k": 50, **words})
-    assert study.retrievers["bm25"].recipe == expected
-    assert study.retrievers["hybrid"].recipe.bm25 == expected.at_depth(Bm25().k)
+    assert study.retrievers["bm25"] == expected
+    assert study.retrievers["hybrid"].bm25 == expected.at_depth(Bm25().k)
 
 
 def test_most_documents_decide_and_what_cannot_be_read_does_not(tmp_path: Path) -> None:
