@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from warehouse.cron import is_cron
+from warehouse.eurlex_celex import EURLEX, act_url
 from warehouse.identity import digest
 from warehouse.recipe import Strict
 
@@ -19,9 +20,6 @@ ReaderName = Literal[
 ]
 SPIDERS: tuple[str, ...] = get_args(SpiderName)
 READERS: tuple[str, ...] = get_args(ReaderName)
-
-CELEX = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"  # with its version's date
-EURLEX = "eur-lex.europa.eu"
 
 Column = Literal["text", "title", "url", "id", "date"]
 
@@ -200,7 +198,7 @@ class Source(Strict):
         if not isinstance(start, list | tuple) or not isinstance(language, str):
             return given
         host = domains[0] if isinstance(domains, list | tuple) and domains else EURLEX
-        return {**given, "start": [_act_url(one, str(host), language) for one in start]}
+        return {**given, "start": [act_url(one, str(host), language) for one in start]}
 
     @model_validator(mode="before")
     @classmethod
@@ -241,18 +239,6 @@ class Source(Strict):
             if not any(host == own or host.endswith(f".{own}") for own in self.hosts):
                 raise ValueError(f"the start URL {url} lies on none of the `domains`")
         return self
-
-
-def _act_url(one: Any, host: str, language: str) -> Any:
-    """Return the URL of the act that a CELEX number names; anything else as it is.
-
-    >>> _act_url("CELEX:32019L0944", "eur-lex.europa.eu", "de")
-    'https://eur-lex.europa.eu/legal-content/DE/TXT/HTML/?uri=CELEX:32019L0944'
-    """
-    found = re.fullmatch(rf"(?:CELEX:)?({CELEX})", one.strip(), re.I) if isinstance(one, str) else None
-    if found is None:
-        return one
-    return f"https://{host}/legal-content/{language.upper()}/TXT/HTML/?uri=CELEX:{found[1].upper()}"
 
 
 def _check_url(url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from parsel import Selector
 from scrapy.http import HtmlResponse, Request, Response
@@ -15,14 +15,13 @@ from crawlers.links import base_of, clean_url
 from crawlers.markup import first, meta, present, squeezed, text_of
 from crawlers.spiders.base import HTML, Output, SiteSpider
 from crawlers.store import GONE
+from warehouse.eurlex_celex import celex_in
 from warehouse.eurlex_notice import notice_in
 from warehouse.iso_dates import first_iso
-from warehouse.source import CELEX
 
 PDF = "application/pdf"
 THIN = 400  # characters of text below which a page without an act's markup is taken for a notice of absence
 
-_CELEX = re.compile(rf"\b(?:CELEX:)?({CELEX})(?!\w)", re.I)
 # The letter of a CELEX number in the sectors 3 (acts) and 0 (consolidated texts).
 _FORMS = {"R": "Regulation", "L": "Directive", "D": "Decision", "H": "Recommendation", "A": "Opinion"}
 _LANGUAGE = re.compile(r"/legal-content/([A-Z]{2})/", re.I)
@@ -178,16 +177,6 @@ def said_by_url(url: str, celex: str | None) -> dict[str, Any]:
     language = _LANGUAGE.search(url)
     form = _FORMS.get(celex[5:6]) if celex and celex[0] in "30" and not celex[6:7].isalpha() else None
     return present(language=language[1].lower() if language else None, form=form)
-
-
-def celex_in(url: str) -> str | None:
-    """Return the CELEX number in a URL, or None.
-
-    >>> celex_in("https://eur-lex.example/legal-content/EN/TXT/HTML/?uri=CELEX%3A02012L0027-20190101")
-    '02012L0027-20190101'
-    """
-    found = _CELEX.search(unquote(url))
-    return found[1].upper() if found else None
 
 
 def celex_of(response: HtmlResponse) -> str | None:

@@ -11,9 +11,10 @@ from crawlers.crawl import spiders
 from crawlers.items import Page
 from crawlers.reading import READERS
 from crawlers.spiders.blog import BlogSpider
-from crawlers.spiders.eurlex import EurlexSpider, celex_in, plain_url
+from crawlers.spiders.eurlex import EurlexSpider, plain_url
 from crawlers.spiders.news import NewsSpider
 from warehouse import source
+from warehouse.eurlex_celex import celex_in
 from warehouse.json_ld import lenient_json
 from warehouse.source import Source
 

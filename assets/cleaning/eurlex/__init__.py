@@ -1,10 +1,14 @@
 """Acts of EUR-Lex: text, structure and facts, from all generations of its markup.
 
-`cleaner.py` is where a page comes in and a draft goes out. It reads the page as lines (`lines.py`, with
-`tables.py` for rows), finds what an act only quotes (`quotations.py`), assembles title, recitals, articles
-and annexes (`structure.py` with the builder of `act.py`), and reads CELEX number, dates and authors
-(`act_facts.py`). The words by which acts name their parts are in `act_words.py`.
+The family, in the order in which an act passes:
 
-Elsewhere: `crawlers/spiders/eurlex.py` fetches the acts; `warehouse/eurlex_notice.py` knows the pages that
-say only that a text is missing, for the spider and the cleaner alike.
+- `crawlers/spiders/eurlex.py` fetches what a search lists, or the acts that a source names
+- `warehouse/eurlex_celex.py` reads CELEX numbers, which name acts, and makes addresses of them
+- `warehouse/eurlex_notice.py` knows pages that say only that a text is missing
+- `cleaner.py` here: a page comes in, a draft goes out
+- `act_lines.py` reads the page as lines, with `act_tables.py` for rows
+- `act_quotations.py` finds what an act only quotes: parts that it inserts into other acts
+- `act_structure.py` puts title, recitals, articles and annexes together, by `act_builder.py`
+- `act_facts.py` reads title, dates, form and authors
+- `act_words.py` has the words by which acts name their parts
 """

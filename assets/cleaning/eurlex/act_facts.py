@@ -7,38 +7,17 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 from typing import Any
-from urllib.parse import unquote
 
-from assets.cleaning.eurlex.act import Act
-from assets.cleaning.eurlex.lines import classes_of, squeezed
+from assets.cleaning.eurlex.act_builder import Act
+from assets.cleaning.eurlex.act_lines import classes_of, squeezed
 from assets.cleaning.tree import Element
+from assets.cleaning.written_dates import iso_day, written_date
+from warehouse.eurlex_celex import celex_in
 
-_CELEX = re.compile(
-    r"(?<![\w])(?:CELEX:)?([0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?)(?!\w)", re.I
-)
 _REFERENCE = re.compile(
     r"(?<!\w)0?(\d{4}[A-Z]{1,2}\d{4})\s*[—–-]+\s*([A-Z]{2})\s*[—–-]+\s*(\d{2})\.(\d{2})\.(\d{4})"
 )
 _NUMERIC = re.compile(r"\b(\d{1,2})[./](\d{1,2})[./](\d{4})\b")
-_WRITTEN = re.compile(
-    r"\b(\d{1,2})(?:\.|st|nd|rd|th|er|º)?\s+(?:de\s+)?([^\W\d_]{3,10})\.?\s+(?:de\s+)?(\d{4})\b"
-)
-_MONTHS = {
-    word: number
-    for number, said in enumerate(
-        (
-            "january januar janvier enero gennaio januari jänner",
-            "february februar février febrero febbraio februari",
-            "march märz mars marzo maart", "april avril abril aprile", "may mai mayo maggio mei",
-            "june juni juin junio giugno", "july juli juillet julio luglio",
-            "august août agosto augustus", "september septembre septiembre settembre",
-            "october oktober octobre octubre ottobre", "november novembre noviembre",
-            "december dezember décembre diciembre dicembre",
-        ),
-        1,
-    )
-    for word in said.split()
-}  # fmt: skip
 _FORMS = (  # what a title calls it, the letter of its CELEX number
     ("Directive", "L", r"directive|richtlinie"),
     ("Framework Decision", "F", r"framework decision|rahmenbeschluss"),
@@ -160,7 +139,7 @@ def _title(named: dict[str, Element], said: dict[str, list[str]], act: Act) -> s
     """Return the act's title: as the page gives it in full, else from the lines above its preamble."""
     shown = (
         _first(said, "wt.z_doctitle"),
-        next((text for text in said.get("dc.title", []) if not _CELEX.search(text)), None),
+        next((text for text in said.get("dc.title", []) if not celex_in(text)), None),
         *(squeezed("".join(named[name].itertext())) for name in _SHOWN_TITLE if name in named),
         _first(said, "dc.description"),
         act.title,
@@ -170,16 +149,6 @@ def _title(named: dict[str, Element], said: dict[str, list[str]], act: Act) -> s
         if text and len(text) > 12:
             return _EEA.sub("", re.sub(r"<[^>]*>", "", text)).strip(" ,") or None
     return None
-
-
-def celex_in(text: str) -> str | None:
-    """Return the CELEX number in a URL or text, or None.
-
-    >>> celex_in("https://eur-lex.example/legal-content/EN/TXT/?uri=CELEX%3A02012L0027-20190101")
-    '02012L0027-20190101'
-    """
-    found = _CELEX.search(unquote(text))
-    return found[1].upper() if found else None
 
 
 def _celex(
@@ -262,26 +231,6 @@ def _form(title: str | None, celex: str | None) -> str | None:
 # ------------------------------------------------------------------------------------------- dates
 
 
-def _day(year: str, month: int | str, day: str) -> str | None:
-    try:
-        return date(int(year), int(month), int(day)).isoformat()
-    except ValueError:
-        return None
-
-
-def written_date(text: str) -> str | None:
-    """Return the first date that a text writes out, in ISO 8601.
-
-    >>> written_date("Richtlinie 2009/73/EG vom 13. Juli 2009"), written_date("of 1 April 2004")
-    ('2009-07-13', '2004-04-01')
-    """
-    for found in _WRITTEN.finditer(text):
-        month = _MONTHS.get(found[2].lower())
-        if month and (day := _day(found[3], month, found[1])):
-            return day
-    return None
-
-
 def _iso(text: str | None) -> str | None:
     if not text:
         return None
@@ -289,14 +238,14 @@ def _iso(text: str | None) -> str | None:
         return date.fromisoformat(text[:10]).isoformat()
     except ValueError:
         found = _NUMERIC.search(text)
-        return _day(found[3], found[2], found[1]) if found else None
+        return iso_day(found[3], found[2], found[1]) if found else None
 
 
 def _version(celex: str | None, reference: re.Match[str] | None) -> str | None:
     if reference:
-        return _day(reference[5], reference[4], reference[3])
+        return iso_day(reference[5], reference[4], reference[3])
     found = re.search(r"^0.*-(\d{4})(\d{2})(\d{2})$", celex or "")
-    return _day(found[1], found[2], found[3]) if found else None
+    return iso_day(found[1], found[2], found[3]) if found else None
 
 
 def _document_date(

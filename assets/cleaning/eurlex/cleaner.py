@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.eurlex.act_facts import facts_of
-from assets.cleaning.eurlex.lines import lines_of
-from assets.cleaning.eurlex.structure import assemble
+from assets.cleaning.eurlex.act_lines import lines_of
+from assets.cleaning.eurlex.act_structure import assemble
 from assets.cleaning.tree import by_id, parsed
 from assets.cleaning.unicode import repaired, tidy
 from warehouse.eurlex_notice import notice_in, says_absent

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex.act_facts import written_date
 from assets.cleaning.outline import Outline
 from assets.cleaning.titles import is_title, names_in
 from assets.cleaning.unicode import tidy
+from assets.cleaning.written_dates import written_date
 from warehouse.office_packages import KINDS, why_not
 
 _HEAD = 300  # characters in which the date of a document stands, if it is its own

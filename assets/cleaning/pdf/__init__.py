@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex.act_facts import written_date
 from assets.cleaning.outline import Outline
 from assets.cleaning.pdf.columns import lines_of
 from assets.cleaning.pdf.furniture import furniture
 from assets.cleaning.pdf.glyphs import PdfText, read_pdf
 from assets.cleaning.pdf.headings import headings, is_title
 from assets.cleaning.pdf.paragraphs import Paragraph, paragraphs
+from assets.cleaning.written_dates import written_date
 from warehouse.pdf import why_not
 
 _TITLE_LENGTH = 300

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from assets.cleaning.eurlex.tables import BLOCKS, SKIPPED, Row, grid, has_spans, is_data, text_of
+from assets.cleaning.eurlex.act_tables import BLOCKS, SKIPPED, Row, grid, has_spans, is_data, text_of
 from assets.cleaning.tree import Element
 
 _ROOTS = ("document1", "docHtml", "textTabContent", "text", "TexteOnly", "document")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import assets.cleaning.eurlex.act_words as words
-from assets.cleaning.eurlex.act import RANKS, Act, Builder, Start, is_bare
-from assets.cleaning.eurlex.lines import Line
-from assets.cleaning.eurlex.quotations import ARTICLES, OPENING, quoted
+from assets.cleaning.eurlex.act_builder import RANKS, Act, Builder, Start, is_bare
+from assets.cleaning.eurlex.act_lines import Line
+from assets.cleaning.eurlex.act_quotations import ARTICLES, OPENING, quoted
 
 _TITLE = frozenset(
     {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import assets.cleaning.eurlex.act_words as words
-from assets.cleaning.eurlex.lines import Line
+from assets.cleaning.eurlex.act_lines import Line
 
 OPENING = "‘‚“„«»\"'"
 ARTICLES = frozenset({"ti-art", "title-article-norm", "Titrearticle"})
