@@ -24,7 +24,7 @@ from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
-from warehouse.inference.gateway import Gateway, served_by
+from warehouse.inference.gateway import Gateway
 from warehouse.inference.replies import Reply
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
@@ -68,7 +68,7 @@ class Answers(Stage):
         parts: list[Any] = [generator.identity()]
         if isinstance(generator, Llm):
             parts += [PROMPT_DIGEST, study.seed]  # the seed goes to the model
-            served = served_by(generator.model, generator.api_base)
+            served = generator.served_by()
             parts += [served] if served else []
         else:
             parts.append(study.embedders[cell.embedder].revision())
@@ -199,17 +199,18 @@ def _extract(study: Study, cell: Cell, recipe: Extractive, ready: Ready, work: W
 
 def _ask(study: Study, cell: Cell, recipe: Llm, ready: Ready, work: Work) -> list[dict[str, Any]]:
     budget = budget_of(study, work)
+    if recipe.budget_usd is not None:
+        budget = work.budgets.of((study.study, cell.generator), recipe.budget_usd, within=budget)
     gateway: Gateway = work.once(("gateway", budget), lambda: Gateway(work.home, budget=budget))
+
+    def ask(one: tuple[dict[str, Any], list[str], list[str]]) -> Reply:
+        question, _, texts = one
+        messages = answer_messages(question["question"], texts, question["language"])
+        return gateway.ask(recipe, messages, seed=study.seed)
+
     rows = []
-    for number, (question, chunk_ids, texts) in enumerate(ready, 1):
-        reply = gateway.complete(
-            recipe.model,
-            answer_messages(question["question"], texts, question["language"]),
-            temperature=recipe.temperature,
-            max_tokens=recipe.max_tokens,
-            seed=study.seed,
-            api_base=recipe.api_base,
-        )
+    replies = gateway.map(ask, ready, recipe)
+    for number, ((question, chunk_ids, _), reply) in enumerate(zip(ready, replies, strict=True), 1):
         rows.append({**_row(question, chunk_ids, reply.status, reply.reason), **_of_reply(reply)})
         work.progress(f"asking {recipe.model} ({cell.chunking}, {cell.retriever})", number, len(ready))
     return rows

@@ -35,7 +35,7 @@ class Part(Recipe):
 
     def identity(self) -> str:
         """Digest of the kind, its parameters (defaults written out) and the versions of its code."""
-        return digest([self.kind, self.model_dump(mode="json"), self.versions()])
+        return digest([self.kind, self.meaning(), self.versions()])
 
 
 Kind = TypeVar("Kind", bound=Part)
@@ -154,6 +154,7 @@ def _nested(part: Part, info: SerializationInfo) -> dict[str, dict[str, Any]]:
     return {
         part.kind: part.model_dump(
             mode=info.mode,
+            context=info.context,
             by_alias=info.by_alias,
             exclude_unset=info.exclude_unset,
             exclude_defaults=info.exclude_defaults,

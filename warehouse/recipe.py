@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, SerializationInfo, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 
@@ -44,6 +44,14 @@ def _values(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
+_IDENTITY = "identity"  # the serialization context in which a recipe is written for its identity
+
+
+def in_identity(info: SerializationInfo) -> bool:
+    """Whether a recipe is being written for an identity, and not to be stored or shown."""
+    return info.context == _IDENTITY
+
+
 class Recipe(Strict):
     """Parameters of one way to do a step; whoever changes what its code does raises `code_version`."""
 
@@ -52,3 +60,7 @@ class Recipe(Strict):
     def versions(self) -> list[str]:
         """Return the code versions that its results depend on: its own and those of its parts."""
         return [self.code_version]
+
+    def meaning(self) -> dict[str, Any]:
+        """Return the parameters that decide its results, defaults written out, as JSON for an identity."""
+        return self.model_dump(mode="json", context=_IDENTITY)

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from warehouse.cron import is_cron
 from warehouse.eurlex_celex import EURLEX, act_url
 from warehouse.identity import digest
+from warehouse.inference.chat_model import ChatModel
 from warehouse.recipe import Strict
 
 SpiderName = Literal["eurlex", "news", "blog", "site"]
@@ -70,17 +71,8 @@ class Limits(Strict):
     page_bytes: Annotated[int, Field(ge=1024)] = 20_000_000
 
 
-class DateBy(Strict):
-    """The language model that is asked for the date of a document where nothing else gives one.
-
-    model: a LiteLLM name, or `local/NAME` for a model of the registry
-    api_base: address of an OpenAI-compatible server, where it is not the provider's own
-    budget_usd: no more calls are made once that much was spent in one run; None: no limit
-    """
-
-    model: Annotated[str, Field(min_length=3, max_length=200)]
-    api_base: Annotated[str, Field(pattern="^https?://")] | None = None
-    budget_usd: Annotated[float, Field(ge=0)] | None = None
+class DateBy(ChatModel):
+    """The language model that is asked for the date of a document where nothing else gives one."""
 
 
 class Source(Strict):

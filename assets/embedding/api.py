@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from assets.embedding.windows import average_windows, encodable, first_windows, 
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
 from warehouse.inference.embedding_api import EmbeddingApi
+from warehouse.inference.side_by_side import side_by_side
 from warehouse.vectors import VectorCache
 
 AT_ONCE = 4  # requests in flight
@@ -72,8 +72,7 @@ class ApiEmbedder:
         if len(batches) == 1:
             vectors = self.server.embed(batches[0])
         else:
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                vectors = np.concatenate(list(pool.map(self.server.embed, batches)))
+            vectors = np.concatenate(list(side_by_side(self.server.embed, batches, AT_ONCE)))
         self._dimensions = int(vectors.shape[1])
         return unit(vectors) if self.recipe.normalise else vectors
 

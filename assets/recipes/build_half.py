@@ -46,7 +46,7 @@ class OneKind(Strict):
 
     def identity(self) -> str:
         """Digest of the kind, its parameters (defaults written out) and the version of its code."""
-        return digest([self.kind, self.recipe.model_dump(mode="json"), self.recipe.versions()])
+        return digest([self.kind, self.recipe.meaning(), self.recipe.versions()])
 
 
 def one_of(name: str, kinds: dict[str, Any], base: type[OneKind] = OneKind) -> type[OneKind]:

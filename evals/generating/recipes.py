@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from evals.study.findings import instead
+from warehouse.inference.chat_model import ChatModel
 from warehouse.parts import OneOf, Part, Registry
 
 
@@ -38,38 +38,10 @@ class Extractive(Generator):
     min_score: Annotated[float, Field(ge=-1, le=2)] | None = None
 
 
-class Llm(Generator):
-    """Asks a language model through LiteLLM.
-
-    model: a LiteLLM name (`openai/gpt-4o-mini`), or `local/NAME` for a model of the registry
-    api_base: address of an OpenAI-compatible server, where it is not the provider's own
-    """
+class Llm(ChatModel, Generator):
+    """Asks a language model through LiteLLM."""
 
     kind: ClassVar[str] = "llm"
 
-    model: Annotated[str, Field(min_length=3)]
-    api_base: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     max_tokens: Annotated[int, Field(ge=8, le=32768)] = 160
-
-    @field_validator("model")
-    @classmethod
-    def _is_known_when_local(cls, name: str) -> str:
-        from warehouse.inference import models
-
-        if "/" not in name.strip("/"):
-            example = "openai/gpt-4o-mini or local/smollm2-135m-instruct"
-            raise ValueError(f"a model is written PROVIDER/NAME, as in {example}, not {name!r}")
-        known = [f"local/{model.name}" for model in models.known() if model.kind == "llm"]
-        if name.startswith("local/") and name not in known:
-            raise ValueError(f"unknown local model {name!r}; {instead(name, known)}")
-        return name
-
-    @field_validator("api_base")
-    @classmethod
-    def _is_an_address(cls, address: str | None) -> str | None:
-        if address is not None and not address.startswith(("http://", "https://")):
-            raise ValueError(
-                f"an address begins with http:// or https://, as in http://127.0.0.1:8000/v1, not {address!r}"
-            )
-        return address

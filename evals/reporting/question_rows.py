@@ -9,12 +9,12 @@ import polars as pl
 
 from evals.reporting.rows import leaderboard_rows
 from evals.study.cells import Cell
-from evals.study.findings import instead
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect
 from warehouse.errors import InputError
+from warehouse.near_names import instead
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.tables import on_whole_database

@@ -14,7 +14,7 @@ from evals.retrieving.contract import Depth, Retriever
 from evals.retrieving.fusing import METHODS, Fuse
 from evals.retrieving.kinds import AnyRetriever
 from evals.retrieving.nothing import Nothing
-from evals.study.findings import instead
+from warehouse.near_names import instead
 from warehouse.parts import Part
 
 NONE = "none"  # the combination of no retriever at all

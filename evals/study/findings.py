@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +11,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from warehouse.marked_yaml import MarkedYaml, Place
+from warehouse.near_names import instead
 from warehouse.parts import one_of
 
 Finding = tuple[Place, str]
 """Where, and what is wrong there and would be right."""
 
-LIKE = 0.7  # how alike two names must be (0 to 1) for one to be offered in place of the other
 NAME_RULE = "use small letters, digits, - _ +, at most 60 of them, a letter or digit first"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_+-]*$"
 _BRANCH = re.compile(r"(tuple|list|dict|literal|constrained|function)[\[-]")  # pydantic's name of a type
@@ -90,17 +89,6 @@ def shown(place: Place) -> str:
     for part in place:
         text += f" item {part + 1}" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def instead(name: str, known: Iterable[str]) -> str:
-    """Offer the name that was probably meant, or all that there are.
-
-    >>> instead("bm52", ["bm25", "dense"])
-    'did you mean `bm25`?'
-    """
-    names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=LIKE)
-    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names) or 'none'}"
 
 
 def _nearest(details: list[ErrorDetails]) -> list[ErrorDetails]:

@@ -14,6 +14,7 @@ from evals.gold.question_files import Evidence, QuestionFile, WrittenQuestion
 from evals.measuring import AT_K, PLAIN
 from evals.study.sections import Restriction
 from evals.study.study import Study
+from warehouse.inference.chat_model import ChatModel
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [
@@ -73,6 +74,7 @@ def keys_named(page: str) -> set[str]:
         ("studies.md", Study),
         ("studies.md", Extractive),
         ("studies.md", Llm),
+        ("studies.md", ChatModel),
         ("studies.md", Restriction),
         ("questions.md", WrittenQuestion),
         ("questions.md", Evidence),

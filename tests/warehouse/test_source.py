@@ -45,7 +45,7 @@ def test_a_spider_and_a_reader_have_their_defaults() -> None:
         ({**BLOG, "spider": "site", "content": "main["}, "'main[' is no CSS selector"),
         ({**BLOG, "date_by": {"model": ""}}, "at least 3 characters"),
         ({**BLOG, "date_by": {"modl": "openai/x"}}, "Extra inputs are not permitted"),
-        ({**BLOG, "date_by": {"model": "openai/x", "api_base": "localhost"}}, "should match pattern"),
+        ({**BLOG, "date_by": {"model": "openai/x", "api_base": "localhost"}}, "begins with http://"),
         ({**BLOG, "lines": True}, "`lines` is for text only, not for blog"),
         ({"reader": "pdf", "path": "x", "allow": ["x"]}, "`allow` is for eurlex, news, blog, site only"),
         ({"reader": "jsonl", "path": "x", "columns": {"body": "x"}}, "Input should be 'text', 'title'"),

@@ -15,12 +15,14 @@ class Budget:
     is passed by one call, as it is where calls are made one by one, or by what calls cost beyond the dearest.
 
     limit_usd: None: no limit
+    within: a further budget that the same calls are paid from
 
     Safe to use from many threads.
     """
 
-    def __init__(self, limit_usd: float | None) -> None:
+    def __init__(self, limit_usd: float | None, within: Budget | None = None) -> None:
         self.limit_usd = limit_usd
+        self.within = within
         self.spent_usd = 0.0
         self._dearest: dict[str, float] = {}
         self._under_way: Counter[str] = Counter()
@@ -37,7 +39,10 @@ class Budget:
                     return False
                 self._changed.wait()
             self._under_way[model] += 1
+        if self.within is None or self.within.open(model):
             return True
+        self._book(model, 0.0, answered=False)
+        return False
 
     def close(self, model: str, usd: float | None, *, answered: bool) -> None:
         """Book what a call cost.
@@ -45,16 +50,23 @@ class Budget:
         usd: None: not known; such calls do not count
         answered: a call that failed tells nothing of the model's price
         """
+        self._book(model, usd or 0.0, answered=answered)
+        if self.within is not None:
+            self.within.close(model, usd, answered=answered)
+
+    def _book(self, model: str, usd: float, *, answered: bool) -> None:
         with self._changed:
             self._under_way[model] -= 1
-            self.spent_usd += usd or 0.0
+            self.spent_usd += usd
             if answered:
-                self._dearest[model] = max(self._dearest.get(model, 0.0), usd or 0.0)
+                self._dearest[model] = max(self._dearest.get(model, 0.0), usd)
             self._changed.notify_all()
 
     @property
-    def told(self) -> str:
-        """Say that it is spent."""
+    def refusal(self) -> str:
+        """Why no call is let through any more, in one sentence."""
+        if self.within is not None and not self._is_spent():
+            return self.within.refusal
         return f"The budget of {self.limit_usd} USD is spent."
 
     def _is_spent(self) -> bool:
@@ -80,7 +92,10 @@ class Budgets:
         self._held: dict[tuple[object, float | None], Budget] = {}
         self._lock = threading.Lock()
 
-    def of(self, whose: object, limit_usd: float | None) -> Budget:
-        """Return the one budget of an owner with that limit, in US dollars; None: no limit."""
+    def of(self, whose: object, limit_usd: float | None, within: Budget | None = None) -> Budget:
+        """Return the one budget of an owner with that limit, in US dollars; None: no limit.
+
+        within: a further budget that it is a part of
+        """
         with self._lock:
-            return self._held.setdefault((whose, limit_usd), Budget(limit_usd))
+            return self._held.setdefault((whose, limit_usd), Budget(limit_usd, within))

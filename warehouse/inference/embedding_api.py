@@ -96,7 +96,7 @@ class EmbeddingApi:
     def _paid(self, texts: list[str]) -> Any:
         """Send a request if the budget has room for it, and book what it cost."""
         if not self._budget.open(self.model):
-            raise EmbeddingError(Status.OVER_BUDGET, self._budget.told)
+            raise EmbeddingError(Status.OVER_BUDGET, self._budget.refusal)
         response = None
         try:
             response = self._ask(texts)

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter, sleep
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from warehouse.errors import AssayError, InputError
 from warehouse.identity import digest
 from warehouse.inference import call_failures, local_llm, models
 from warehouse.inference.budget import Budget
 from warehouse.inference.call_cache import CallCache
+from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.model_servers import LOCAL, given, litellm, placeholder_key, server_of
+from warehouse.inference.prices import Price
 from warehouse.inference.redaction import encodable
 from warehouse.inference.replies import Call, Reply, failure, from_record, read_response, record_of
+from warehouse.inference.side_by_side import side_by_side
+from warehouse.inference.structured import Bounds, Shape, Structured, read_structured, response_format_of
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
+
+Messages = list[dict[str, str]]
+"""A chat as servers take it: `[{"role": "system", "content": …}, {"role": "user", "content": …}]`."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class _Terms(NamedTuple):
+    """How a call is made and paid, which changes nothing of its answer."""
+
+    timeout: float
+    retries: int
+    price: Price | None
 
 
 @dataclass
@@ -79,7 +97,7 @@ class Gateway:
     def complete(  # noqa: PLR0913 - the parameters of a chat completion, all by name
         self,
         model: str,
-        messages: list[dict[str, str]],
+        messages: Messages,
         *,
         temperature: float = 0.0,
         max_tokens: int = 256,
@@ -87,12 +105,19 @@ class Gateway:
         response_format: dict[str, Any] | None = None,
         api_base: str | None = None,
         replicate: int = 0,
+        timeout: float | None = None,
+        retries: int | None = None,
+        price: Price | None = None,
     ) -> Reply:
         """Ask ``model`` and return its reply, from the cache when the same was asked before.
+
+        Recipes are asked by `ask`, which calls this.
 
         model: a LiteLLM name (`openai/gpt-4o-mini`), or `local/<name in the registry>`
         api_base: any OpenAI-compatible server, with a model name that begins with `openai/`
         replicate: asks again what was asked before, when it differs
+        timeout, retries: for this call in place of the gateway's own
+        price: of a token, in place of what LiteLLM knows
 
         Never raises for a call that fails. Raises `InputError` for a local model that is not registered.
         """
@@ -107,12 +132,85 @@ class Gateway:
             response_format=response_format,
             replicate=replicate,
         )
+        terms = _Terms(
+            self.timeout if timeout is None else timeout, self.retries if retries is None else retries, price
+        )
         call_id = digest(asdict(call))
         found = from_record(self.cache.get(call_id))
         if found:
             return found
         with self._turn(call_id):
-            return from_record(self.cache.get(call_id)) or self._pay(call, call_id)
+            return from_record(self.cache.get(call_id)) or self._pay(call, call_id, terms)
+
+    def ask(
+        self,
+        chat: ChatModel,
+        messages: Messages,
+        *,
+        max_tokens: int = 256,
+        seed: int | None = None,
+        response_format: dict[str, Any] | None = None,
+        replicate: int = 0,
+    ) -> Reply:
+        """Ask a recipe's model, with the parameters and limits of the recipe; see `complete`.
+
+        max_tokens, seed: what the task wants, where the recipe does not say
+        """
+        limits = chat.limits
+        return self.complete(
+            chat.model,
+            messages,
+            temperature=chat.temperature or 0.0,
+            max_tokens=chat.max_tokens or max_tokens,
+            seed=seed if chat.seed is None else chat.seed,
+            response_format=response_format,
+            api_base=chat.api_base,
+            replicate=replicate,
+            timeout=limits.timeout if limits else None,
+            retries=limits.retries if limits else None,
+            price=chat.token_price() if chat.price else None,
+        )
+
+    def structured(  # noqa: PLR0913 - what is asked, and how what comes is read
+        self,
+        chat: ChatModel,
+        messages: Messages,
+        shape: type[Shape],
+        *,
+        name: str,
+        max_tokens: int = 256,
+        seed: int | None = None,
+        replicate: int = 0,
+        bounds: Bounds | None = None,
+        check: Callable[[Shape], None] | None = None,
+    ) -> Structured[Shape]:
+        """Ask a recipe's model for JSON of a shape; what cannot be read so is a typed failure with its text.
+
+        shape: the class that reads the answer; the schema that the server decodes by is made of it
+        name: of the schema, which the server is told
+        bounds: what the schema says beside the shape
+        check: raises ValueError for what has the shape and is of no use
+        """
+        reply = self.ask(
+            chat,
+            messages,
+            max_tokens=max_tokens,
+            seed=seed,
+            response_format=response_format_of(shape, name, bounds),
+            replicate=replicate,
+        )
+        return read_structured(reply, shape, check)
+
+    def map(self, ask: Callable[[Item], Result], items: Iterable[Item], chat: ChatModel) -> Iterator[Result]:
+        """Yield ``ask(item)`` of each item in their order, with as many calls in flight as a recipe allows.
+
+        Every call that ends is in the cache at once, whatever becomes of the others; see `side_by_side`. The
+        first one is made alone unless the model has answered this gateway before.
+
+        ask: calls `ask` or `structured` of this gateway for its item
+        """
+        whose = (chat.model, server_of(chat.model, chat.api_base))
+        return side_by_side(ask, items, chat.at_once, first_alone=whose not in self._answered)
 
     @contextmanager
     def _turn(self, call_id: str) -> Iterator[None]:
@@ -129,18 +227,18 @@ class Gateway:
                 if not turn.wanted:
                     del self._asking[call_id]
 
-    def _pay(self, call: Call, call_id: str) -> Reply:
+    def _pay(self, call: Call, call_id: str, terms: _Terms) -> Reply:
         """Make a call that is not in the cache, if the budget allows it, and keep what came of it."""
         obstacle = self._obstacles.get((call.model, call.api_base))
         if obstacle:
             return failure(call_id, Status.NOT_RUN, f"not asked, for another call has failed: {obstacle}")
         if call.is_local:
-            return self._kept(call, *self._ask(call, call_id))
+            return self._kept(call, *self._ask(call, call_id, terms))
         if not self._budget.open(call.model):
-            return failure(call_id, Status.OVER_BUDGET, self._budget.told)
+            return failure(call_id, Status.OVER_BUDGET, self._budget.refusal)
         reply = None
         try:
-            reply, response = self._ask(call, call_id)
+            reply, response = self._ask(call, call_id, terms)
             return self._kept(call, reply, response)
         finally:
             answered = reply is not None and reply.raw is not None
@@ -174,10 +272,10 @@ class Gateway:
             raise InputError(f"{model!r} embeds text and cannot answer. Local models that can: {fit}.")
         return f"{models.digest(name)} {local_llm.engine()} context {self.local_context}"
 
-    def _ask(self, call: Call, call_id: str) -> tuple[Reply, str | None]:
+    def _ask(self, call: Call, call_id: str, terms: _Terms) -> tuple[Reply, str | None]:
         """Make the call; return the reply and the response as JSON (None when there is none)."""
         if not call.is_local:
-            return self._attempts(call, call_id, call.model, call.api_base, None)
+            return self._attempts(call, call_id, terms, call.model, call.api_base, None)
         with self._local_lock:  # one slot: waiting for it is not the model's time
             try:
                 server = self._server(call.model.removeprefix(LOCAL))
@@ -185,7 +283,7 @@ class Gateway:
                 self._obstacles[(call.model, call.api_base)] = str(error)
                 return failure(call_id, Status.ERROR, str(error)), None
             name = f"openai/{server.model_name}"
-            return self._attempts(call, call_id, name, server.api_base, server.api_key)
+            return self._attempts(call, call_id, terms, name, server.api_base, server.api_key)
 
     def _server(self, name: str) -> local_llm.LocalServer:
         if name not in self._servers:
@@ -196,32 +294,38 @@ class Gateway:
         return self._servers[name]
 
     def _attempts(
-        self, call: Call, call_id: str, name: str, api_base: str | None, api_key: str | None
+        self,
+        call: Call,
+        call_id: str,
+        terms: _Terms,
+        name: str,
+        api_base: str | None,
+        api_key: str | None,
     ) -> tuple[Reply, str | None]:
         arguments = {
             "model": name,
             "messages": call.messages,
             "temperature": call.temperature,
             "max_tokens": call.max_tokens,
-            "timeout": self.timeout,
+            "timeout": terms.timeout,
             "num_retries": 0,  # retried here, where Retry-After and the reply's seconds are in hand
             "max_retries": 0,
             **given(seed=call.seed, response_format=call.response_format, api_base=api_base),
             **given(api_key=api_key or placeholder_key(name, api_base)),
         }
-        for attempt in range(self.retries + 1):
+        for attempt in range(terms.retries + 1):
             start = perf_counter()
             try:
                 response = litellm().completion(**arguments)
             except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
                 seconds = perf_counter() - start
-                wait = call_failures.retry_wait(error, attempt) if attempt < self.retries else None
+                wait = call_failures.retry_wait(error, attempt) if attempt < terms.retries else None
                 if wait is None:
                     return replace(self._failed(call, call_id, error), seconds=seconds), None
                 sleep(wait)
             else:
                 self._answered.add((call.model, call.api_base))
-                return read_response(call, call_id, response, perf_counter() - start)
+                return read_response(call, call_id, response, perf_counter() - start, terms.price)
         raise AssertionError("the last attempt returns")
 
     def _failed(self, call: Call, call_id: str, error: Exception) -> Reply:
@@ -232,29 +336,3 @@ class Gateway:
             self._obstacles[whose] = obstacle
         reason = obstacle or call_failures.reason_of(error)
         return failure(call_id, call_failures.status_of(error), reason)
-
-
-def json_format(name: str, properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the `response_format` of a JSON object with these properties, all required and no others.
-
-    properties: name -> JSON schema, each bounded (maxLength, maxItems): small models fill what is not
-    """
-    shape = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": shape}}
-
-
-def served_by(model: str, api_base: str | None) -> str | None:
-    """Return the digest of what decides who answers beside the recipe itself, for identities.
-
-    The files of a local model, or the server that only an environment variable names; None where the recipe
-    says it all.
-    """
-    if model.startswith(LOCAL):
-        return models.digest(model.removeprefix(LOCAL))
-    server = server_of(model, api_base)
-    return digest(["server", server]) if server and not api_base else None

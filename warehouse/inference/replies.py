@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from warehouse.inference.model_servers import litellm
+from warehouse.inference.prices import Price
 from warehouse.inference.redaction import encodable, one_line, without_key
 from warehouse.schemas import Status
 
@@ -60,8 +61,13 @@ class Call:
         return self.weights is not None
 
 
-def read_response(call: Call, call_id: str, response: Any, seconds: float) -> tuple[Reply, str | None]:
-    """Turn a response into a reply; one that is not shaped like a completion is an error."""
+def read_response(
+    call: Call, call_id: str, response: Any, seconds: float, token_price: Price | None = None
+) -> tuple[Reply, str | None]:
+    """Turn a response into a reply; one that is not shaped like a completion is an error.
+
+    token_price: of the call's model, in place of what LiteLLM knows
+    """
     try:
         choice = response.choices[0]
         raw = None if choice.message.content is None else encodable(choice.message.content)
@@ -85,11 +91,25 @@ def read_response(call: Call, call_id: str, response: Any, seconds: float) -> tu
         prompt_tokens=read,
         completion_tokens=written,
         seconds=seconds,
-        usd=0.0 if call.is_local else price(call.model, response) if written is not None else None,
+        usd=_cost(call, response, (read, written), token_price),
         cached=False,
         call_id=call_id,
     )
     return reply, dumped
+
+
+def _cost(
+    call: Call, response: Any, tokens: tuple[int | None, int | None], token_price: Price | None
+) -> float | None:
+    """Return what a call cost in US dollars; None where its tokens or their price are not known."""
+    read, written = tokens
+    if call.is_local:
+        return 0.0
+    if read is None or written is None:
+        return None
+    if token_price is not None:
+        return read * token_price.read + written * token_price.written
+    return price(call.model, response)
 
 
 def _outcome(text: str, finish: str | None, refusal: str | None, limit: int) -> tuple[Status, str | None]:

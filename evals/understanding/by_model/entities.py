@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
@@ -16,15 +16,6 @@ PROMPT = (
 )
 MOST = 16  # entities that a model may name
 _MAX_TOKENS = 400
-_ENTITY_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "kind": {"type": "string", "maxLength": 40},
-        "text": {"type": "string", "maxLength": 120},
-    },
-    "required": ["kind", "text"],
-    "additionalProperties": False,
-}
 
 
 class NamedEntity(Strict):
@@ -42,8 +33,7 @@ class EntitiesReply(Strict):
 
 def entities_by_model(transform: ByModel, query: Query) -> list[tuple[str, str]] | None:
     """Return (type, text) of each entity of a question; None where the model's reply cannot be used."""
-    schema = {"entities": {"type": "array", "items": _ENTITY_SCHEMA, "maxItems": MOST}}
-    reply = transform.ask(query, EntitiesReply, schema, quoted(query.text), _MAX_TOKENS)
+    reply = transform.ask(query, EntitiesReply, quoted(query.text), _MAX_TOKENS)
     if reply is None:
         return None
     # A model also names what the question does not: only words of the question count.

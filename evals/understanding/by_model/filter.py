@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
 from evals.understanding.by_model.model_transform import ByModel, quoted
-from evals.understanding.filtering.expressions import FIELDS, Expression, Op
+from evals.understanding.filtering.expressions import FIELDS, Expression
 from evals.understanding.filtering.predicates import fields
 from warehouse.recipe import Strict
 
@@ -17,7 +17,7 @@ PROMPT = (
     "title, address) into conditions; what it asks about their content is no condition. Give groups that "
     "must all hold; in a group one condition must hold. Dates are ISO dates. No condition: no groups."
 )
-_OPS: tuple[Op, ...] = ("=", "!=", "<", "<=", ">", ">=", "contains", "any")
+_Op = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "any"]
 _GROUPS, _TERMS = 4, 4
 _MAX_TOKENS = 400
 
@@ -26,7 +26,7 @@ class FilterTerm(Strict):
     """One condition on one field; `negated`: it must not hold."""
 
     field: Annotated[str, Field(max_length=40)]
-    op: Op
+    op: _Op
     value: Annotated[str, Field(max_length=120)]
     negated: bool
 
@@ -69,20 +69,5 @@ def filter_by_model(transform: ByModel, query: Query, columns: list[str]) -> Fil
                 raise ValueError(f"the index has no column `{name}`")
 
     user = f"Asked on: {query.asked_at or 'not known'}\n{quoted(query.text)}"
-    return transform.ask(query, FilterReply, {"groups": _schema(columns)}, user, _MAX_TOKENS, check)
-
-
-def _schema(columns: list[str]) -> dict[str, Any]:
-    term = {
-        "type": "object",
-        "properties": {
-            "field": {"type": "string", "enum": columns},
-            "op": {"type": "string", "enum": list(_OPS)},
-            "value": {"type": "string", "maxLength": 120},
-            "negated": {"type": "boolean"},
-        },
-        "required": ["field", "op", "value", "negated"],
-        "additionalProperties": False,
-    }
-    group = {"type": "array", "items": term, "maxItems": _TERMS}
-    return {"type": "array", "items": group, "maxItems": _GROUPS}
+    bounds = {"FilterTerm.field": {"enum": columns}}
+    return transform.ask(query, FilterReply, user, _MAX_TOKENS, bounds, check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -18,10 +18,6 @@ PROMPT = (
 )
 _LONGEST = 600  # characters of the rewritten question
 _MAX_TOKENS = 300
-_SCHEMA: dict[str, Any] = {
-    "depends": {"type": "boolean"},
-    "standalone": {"type": "string", "maxLength": _LONGEST},
-}
 
 
 class FollowUpReply(Strict):
@@ -45,7 +41,7 @@ def standalone_by_model(transform: ByModel, query: Query, turns: int) -> str | N
     read = [turn[: MAX_READ // turns] for turn in query.conversation[-2 * turns :]]
     conversation = "\n".join(f"- {turn}" for turn in read)
     user = f"{quoted(conversation, 'conversation')}\n{quoted(query.text)}"
-    reply = transform.ask(query, FollowUpReply, _SCHEMA, user, _MAX_TOKENS)
+    reply = transform.ask(query, FollowUpReply, user, _MAX_TOKENS)
     if reply is None:
         return None
     return reply.standalone.strip() if reply.depends else query.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import StringConstraints
 
@@ -16,7 +16,6 @@ PROMPT = (
 )
 _LONGEST = 1_200  # characters of the passage
 _MAX_TOKENS = 400
-_SCHEMA: dict[str, Any] = {"passage": {"type": "string", "maxLength": _LONGEST}}
 
 
 class HydeReply(Strict):
@@ -27,5 +26,5 @@ class HydeReply(Strict):
 
 def passage_by_model(transform: ByModel, query: Query) -> str | None:
     """Return an invented passage; None where the model's reply cannot be used."""
-    reply = transform.ask(query, HydeReply, _SCHEMA, quoted(query.text), _MAX_TOKENS)
+    reply = transform.ask(query, HydeReply, quoted(query.text), _MAX_TOKENS)
     return None if reply is None else reply.passage

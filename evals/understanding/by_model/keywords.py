@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -15,13 +15,6 @@ PROMPT = (
     "two synonyms that a document might use instead. Leave out words that carry no content."
 )
 _MAX_TOKENS = 600
-_WORD: dict[str, Any] = {"type": "string", "maxLength": 60}
-_KEYWORD_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"word": _WORD, "synonyms": {"type": "array", "items": _WORD, "maxItems": 2}},
-    "required": ["word", "synonyms"],
-    "additionalProperties": False,
-}
 Word = Annotated[str, Field(max_length=60)]
 MOST = 24  # keywords of one question
 
@@ -47,8 +40,7 @@ class KeywordsReply(Strict):
 
 def keywords_by_model(transform: ByModel, query: Query) -> dict[str, list[str]] | None:
     """Return keyword -> its synonyms; None where the model's reply cannot be used."""
-    items = {"type": "array", "items": _KEYWORD_SCHEMA, "minItems": 1, "maxItems": MOST}
-    reply = transform.ask(query, KeywordsReply, {"keywords": items}, quoted(query.text), _MAX_TOKENS)
+    reply = transform.ask(query, KeywordsReply, quoted(query.text), _MAX_TOKENS)
     if reply is None:
         return None
     return {

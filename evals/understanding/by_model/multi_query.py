@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -34,8 +34,7 @@ class MultiQueryReply(Strict):
 
 def wordings_by_model(transform: ByModel, query: Query, count: int) -> tuple[str, ...] | None:
     """Return up to ``count`` other wordings of a question; None where the model's reply cannot be used."""
-    item: dict[str, Any] = {"type": "string", "maxLength": _LONGEST}
-    schema = {"questions": {"type": "array", "items": item, "minItems": 1, "maxItems": count}}
+    bounds = {"MultiQueryReply.questions": {"maxItems": count}}
     user = f"Write {count}.\n{quoted(query.text)}"
-    reply = transform.ask(query, MultiQueryReply, schema, user, _MAX_TOKENS * (count + 1))
+    reply = transform.ask(query, MultiQueryReply, user, _MAX_TOKENS * (count + 1), bounds)
     return None if reply is None else reply.questions

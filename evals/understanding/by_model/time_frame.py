@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -18,7 +18,6 @@ PROMPT = (
     "Dates that the content is about (a target for 2030, a season, an event, a deadline) are no window."
 )
 _MAX_TOKENS = 80
-_DAY_SCHEMA: dict[str, Any] = {"type": "string", "maxLength": 10}
 _Day = Annotated[str, Field(max_length=10)]
 
 
@@ -48,7 +47,6 @@ def window_by_model(transform: ByModel, query: Query) -> Window | None:
 
     None where the model's reply cannot be used.
     """
-    schema = {"published_from": _DAY_SCHEMA, "published_to": _DAY_SCHEMA}
     user = f"Asked on: {query.asked_at or 'not known'}\n{quoted(query.text)}"
-    reply = transform.ask(query, TimeFrameReply, schema, user, _MAX_TOKENS)
+    reply = transform.ask(query, TimeFrameReply, user, _MAX_TOKENS)
     return None if reply is None else reply.window

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.cleaning.dating import checked, identity_of
+from assets.cleaning.dating import DateReply, checked, identity_of
 from tests.assets.test_documents import MONDAY, STORY, TUESDAY, Town
 from tests.fakes.openai_server import FakeOpenAI, Received, answer, failure
 from warehouse.paths import Home
@@ -27,8 +27,6 @@ def reply(day: str | None, evidence: str | None) -> str:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("3 May 2024", "no JSON object with `date` and `evidence`"),
-        ('{"date": "2024-05-03"}', "no JSON object with `date` and `evidence`"),
         (reply(None, None), "the model found none"),
         (reply("May 2024", "3 May 2024"), "no day of the calendar: May 2024"),
         (reply("2024-02-30", "3 May 2024"), "no day of the calendar: 2024-02-30"),
@@ -42,12 +40,24 @@ def reply(day: str | None, evidence: str | None) -> str:
     ],
 )
 def test_an_answer_that_cannot_be_believed_has_its_reason(given: str, reason: str) -> None:
-    assert checked(given, TEXT, TODAY).reason == reason
-    assert checked(given, TEXT, TODAY).day is None
+    found = checked(DateReply.model_validate_json(given), TEXT, TODAY)
+    assert (found.day, found.reason) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    "said", ["3 May 2024", '{"date": "2024-05-03"}', '{"date": 2024, "evidence": []}', "[1]"]
+)
+def test_an_answer_of_another_shape_gives_no_date(said: str, tmp_path: Path) -> None:
+    with FakeOpenAI(respond=lambda _received: answer(said)) as server:
+        asking = town(tmp_path, server)
+        asking.crawl(PAGES, MONDAY)
+        reasons = {facts_of["date_reason"] for _, facts_of in facts(asking).values()}
+    assert reasons == {"openai/small: no JSON object with `date` and `evidence`"}
 
 
 def test_an_answer_whose_evidence_stands_in_the_text_is_believed() -> None:
-    found = checked(reply("2024-05-03", "harbour board, 3 May 2024"), TEXT, TODAY)
+    said = DateReply(date="2024-05-03", evidence="harbour board, 3 May 2024")
+    found = checked(said, TEXT, TODAY)
     assert (found.day, found.evidence, found.reason) == ("2024-05-03", "harbour board, 3 May 2024", None)
 
 

@@ -70,3 +70,23 @@ def test_an_owner_has_one_purse_for_a_limit() -> None:
     assert budgets.of("town", 1.0) is not budgets.of("town", 2.0)
     assert budgets.of("town", 1.0) is not budgets.of("village", 1.0)
     assert budgets.of("town", None).limit_usd is None
+
+
+def test_a_budget_within_another_lets_through_what_both_have_room_for() -> None:
+    whole = Budget(1.0)
+    part, other = Budget(0.5, within=whole), Budget(None, within=whole)
+    assert [paid(part, "m", 0.3) for _ in range(3)] == [True, True, False]
+    assert part.refusal == "The budget of 0.5 USD is spent."
+    assert [paid(other, "m", 0.3) for _ in range(3)] == [True, True, False]
+    assert other.refusal == "The budget of 1.0 USD is spent."
+    assert (part.spent_usd, other.spent_usd) == (pytest.approx(0.6), pytest.approx(0.6))
+    assert whole.spent_usd == pytest.approx(1.2)
+
+
+def test_what_the_outer_budget_refuses_leaves_room_in_the_inner_one() -> None:
+    whole = Budget(1.0)
+    part = Budget(5.0, within=whole)
+    assert paid(part, "m", 1.0)
+    assert not part.open("m")
+    whole.limit_usd = 9.0  # as if another run had more to spend
+    assert part.open("m"), "the refused call is not counted as under way"

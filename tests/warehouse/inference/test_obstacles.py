@@ -9,7 +9,8 @@ import pytest
 
 from tests.fakes.openai_server import FakeOpenAI, Scripted, answer, failure
 from warehouse.inference import gateway as module
-from warehouse.inference.gateway import Gateway, served_by
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.gateway import Gateway
 from warehouse.inference.model_servers import unreachable
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import Reply
@@ -175,15 +176,15 @@ def test_what_can_be_told_without_asking(monkeypatch: pytest.MonkeyPatch, capfd)
 
 
 def test_who_answers_is_part_of_an_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert served_by("openai/any", None) is None
-    assert served_by("openai/any", "http://here/v1") is None  # the recipe says it
+    assert ChatModel(model="openai/any").served_by() is None
+    assert ChatModel(model="openai/any", api_base="http://here/v1").served_by() is None  # the recipe says it
     monkeypatch.setenv("OPENAI_BASE_URL", "http://user:secret@here/v1")
-    here = served_by("openai/any", None)
+    here = ChatModel(model="openai/any").served_by()
     monkeypatch.setenv("OPENAI_BASE_URL", "http://there/v1")
-    there = served_by("openai/any", None)
+    there = ChatModel(model="openai/any").served_by()
     assert here
     assert there
     assert here != there
     assert "secret" not in here
-    assert served_by("mistral/any", None) is None
-    assert served_by("local/smollm2-135m-instruct", None)
+    assert ChatModel(model="mistral/any").served_by() is None
+    assert ChatModel(model="local/smollm2-135m-instruct").served_by()

@@ -1,0 +1,185 @@
+"""JSON by a pydantic class: the schema that is sent, and what is made of what comes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from tests.fakes.openai_server import FakeOpenAI, answer, failure
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.gateway import Gateway
+from warehouse.inference.structured import response_format_of, schema_only
+from warehouse.paths import Home
+from warehouse.schemas import Status
+
+MESSAGES = [{"role": "user", "content": "Who?"}]
+
+
+class Person(BaseModel):
+    """Somebody; the docstring is no part of the schema."""
+
+    name: Annotated[str, Field(min_length=1, max_length=20)]
+    role: Literal["keeper", "captain"] = "keeper"
+    born: int | None = None
+
+
+class Crew(BaseModel):
+    people: Annotated[tuple[Person, ...], Field(min_length=1, max_length=3)]
+    sure: bool
+    note: Annotated[str, schema_only(maxLength=5)]
+
+
+def schema_of(shape: type[BaseModel], **more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = response_format_of(shape, "x", **more)["json_schema"]["schema"]
+    return found
+
+
+def test_a_schema_is_closed_and_bounded_and_holds_no_more_than_servers_know() -> None:
+    whole = response_format_of(Crew, "crew")
+    assert (whole["type"], whole["json_schema"]["name"]) == ("json_schema", "crew")
+    assert whole["json_schema"]["strict"] is True
+    assert schema_of(Crew) == {
+        "type": "object",
+        "properties": {
+            "people": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 3,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string", "maxLength": 20},
+                        "role": {"type": "string", "enum": ["keeper", "captain"]},
+                        "born": {"type": ["integer", "null"]},
+                    },
+                    "required": ["name", "role", "born"],
+                    "additionalProperties": False,
+                },
+            },
+            "sure": {"type": "boolean"},
+            "note": {"type": "string", "maxLength": 5},
+        },
+        "required": ["people", "sure", "note"],
+        "additionalProperties": False,
+    }
+
+
+def test_bounds_of_one_call_go_into_the_schema_of_that_call_only() -> None:
+    before = schema_of(Crew)
+    named = schema_of(Crew, bounds={"Crew.people": {"maxItems": 1}, "Person.name": {"enum": ["Ida"]}})
+    assert named["properties"]["people"]["maxItems"] == 1
+    assert named["properties"]["people"]["items"]["properties"]["name"] == {"type": "string", "enum": ["Ida"]}
+    assert schema_of(Crew) == before
+
+
+class Endless(BaseModel):
+    text: str
+
+
+class Many(BaseModel):
+    numbers: list[int]
+
+
+class Either(BaseModel):
+    value: int | Annotated[str, Field(max_length=3)]
+
+
+class Loose(BaseModel):
+    value: dict[str, int]
+
+
+class Tree(BaseModel):
+    kids: Annotated[tuple[Tree, ...], Field(max_length=2)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        (Endless, "Endless.text: bound this string"),
+        (Many, "Many.numbers: bound this array"),
+        (Either, "Either.value: a value is of one type, or null"),
+        (Tree, "a shape cannot hold itself"),
+    ],
+)
+def test_what_small_models_would_fill_without_end_is_no_shape(shape: type[BaseModel], told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        response_format_of(shape, "x")
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as fake:
+        yield fake
+
+
+def structured(server: FakeOpenAI, home: Path, **more: Any) -> Any:
+    chat = ChatModel(model="openai/x", api_base=server.api_base)
+    with Gateway(Home(home), retries=0) as gateway:
+        return gateway.structured(chat, MESSAGES, Crew, name="crew", **more)
+
+
+GOOD = {"people": [{"name": "Ida"}], "sure": True, "note": "longer than five"}
+
+
+def test_json_of_the_shape_becomes_an_object(server: FakeOpenAI, tmp_path: Path) -> None:
+    server.add(answer(json.dumps(GOOD)))
+    found = structured(server, tmp_path)
+    assert (found.status, found.reason) == (Status.OK, None)
+    assert found.value.people[0].role == "keeper"
+    assert found.value.note == "longer than five", "such a bound is the server's, not the reader's"
+    assert server.requests[0].body["response_format"] == response_format_of(Crew, "crew")
+    again = structured(server, tmp_path)
+    assert (again.value, again.reply.cached) == (found.value, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("No JSON.", "Expecting value"),
+        ("[" * 5_000, "nested too deeply"),
+        ("[1]", "Input should be a valid dictionary"),
+        ("{}", "people: Field required"),
+        (json.dumps({**GOOD, "people": []}), "people: Tuple should have at least 1 item"),
+        (
+            json.dumps({**GOOD, "people": [{"name": "a \ud800"}]}),
+            "people.0.name: Input should be a valid string",
+        ),
+        (json.dumps({**GOOD, "sure": None}), "sure: Input should be a valid boolean"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_another_shape_is_a_typed_failure_with_its_text(
+    said: str, reason: str, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    server.add(answer(said))
+    found = structured(server, tmp_path)
+    assert (found.value, found.status) == (None, Status.PARSE_FAILED)
+    assert reason in found.reason
+    assert found.reply.raw == said
+    assert found.reply.status is Status.OK, "the call itself was good, and is not made again"
+
+
+def test_a_check_of_the_caller_has_the_last_word(server: FakeOpenAI, tmp_path: Path) -> None:
+    def nobody_called_ida(crew: Crew) -> None:
+        if crew.people[0].name == "Ida":
+            raise ValueError("Ida is ashore")
+
+    server.add(answer(json.dumps(GOOD)))
+    found = structured(server, tmp_path, check=nobody_called_ida)
+    assert (found.value, found.status) == (None, Status.PARSE_FAILED)
+    assert "Ida is ashore" in found.reason
+
+
+def test_a_cut_or_failed_reply_is_not_read(server: FakeOpenAI, tmp_path: Path) -> None:
+    server.add(answer(json.dumps(GOOD), finish_reason="length"))
+    cut = structured(server, tmp_path)
+    assert (cut.value, cut.status, cut.reply.raw) == (None, Status.TRUNCATED, json.dumps(GOOD))
+    server.add(failure(401, "no"))
+    refused = structured(server, tmp_path, max_tokens=9)
+    assert (refused.value, refused.status) == (None, Status.ERROR)
+    assert "AuthenticationError" in refused.reason

@@ -1,0 +1,138 @@
+"""A language model as a study names it: who answers, with which parameters, limits, price and budget."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+
+from warehouse.identity import digest
+from warehouse.inference import models
+from warehouse.inference.model_servers import LOCAL, server_of
+from warehouse.inference.prices import Price, price_of
+from warehouse.near_names import instead
+from warehouse.recipe import Recipe, Strict, in_identity
+
+AT_ONCE = 4  # calls in flight to one model, unless its recipe says another number
+MILLION = 1_000_000
+
+
+def _is_askable(name: str) -> str:
+    if "/" not in name.strip("/"):
+        example = "openai/gpt-4o-mini or local/smollm2-135m-instruct"
+        raise ValueError(f"a model is written PROVIDER/NAME, as in {example}, not {name!r}")
+    known = [LOCAL + model.name for model in models.known() if model.kind == "llm"]
+    if name.startswith(LOCAL) and name not in known:
+        raise ValueError(f"unknown local model {name!r}; {instead(name, known)}")
+    return name
+
+
+def _is_address(address: str) -> str:
+    if not address.startswith(("http://", "https://")):
+        raise ValueError(
+            f"an address begins with http:// or https://, as in http://127.0.0.1:8000/v1, not {address!r}"
+        )
+    return address
+
+
+ModelName = Annotated[str, Field(min_length=3, max_length=200), AfterValidator(_is_askable)]
+"""A LiteLLM name (`openai/gpt-4o-mini`), or `local/NAME` for a model of the registry that answers."""
+
+Address = Annotated[str, AfterValidator(_is_address)]
+
+
+class CallLimits(Strict):
+    """How a server is treated; what is not said is the gateway's own.
+
+    timeout: seconds that it may stay silent
+    retries: further attempts after a rate limit or a passing failure
+    at_once: calls in flight; a model of this process is asked one by one whatever is said
+    """
+
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    retries: Annotated[int, Field(ge=0, le=10)] | None = None
+    at_once: Annotated[int, Field(ge=1, le=256)] | None = None
+
+
+class TokenPrice(Strict):
+    """US dollars for a million tokens, for a model whose price LiteLLM does not know.
+
+    read: of the prompt
+    written: of the answer
+    """
+
+    read: Annotated[float, Field(ge=0)]
+    written: Annotated[float, Field(ge=0)]
+
+
+class ChatOptions(Recipe):
+    """How a language model is asked.
+
+    api_base: address of an OpenAI-compatible server, where it is not the provider's own
+    temperature: 0 unless said
+    max_tokens: of an answer; unless said, what the task needs
+    seed: sent with each call; none unless the task has one
+    limits: timeout, retries, calls in flight
+    price: for a model whose price LiteLLM does not know
+
+    What was not said is left out of what is stored of a recipe, so that a new parameter here leaves every
+    identity as it is; what does not change an answer (limits, price, budget) is left out of identities.
+    """
+
+    api_base: Address | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Field(ge=8, le=32768)] | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+    limits: CallLimits | None = None
+    price: TokenPrice | None = None
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, dump: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        left_out = {name for name in _OPTIONAL if getattr(self, name, None) is None}
+        if in_identity(info):
+            left_out |= _WITHOUT_EFFECT
+        return {name: value for name, value in dump(self).items() if name not in left_out}
+
+
+_WITHOUT_EFFECT = {"limits", "price", "budget_usd"}
+_OPTIONAL = {"temperature", "max_tokens", "seed", *_WITHOUT_EFFECT}
+
+
+class ChatModel(ChatOptions):
+    """A language model, how it is asked, and what it may cost.
+
+    model: a LiteLLM name (`openai/gpt-4o-mini`), or `local/NAME` for a model of the registry
+    budget_usd: no more calls are made once that much was spent in one run; None: no limit of its own
+    """
+
+    model: ModelName
+    budget_usd: Annotated[float, Field(ge=0)] | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a model in this process answers."""
+        return self.model.startswith(LOCAL)
+
+    @property
+    def at_once(self) -> int:
+        """Calls in flight at most."""
+        if self.is_local:
+            return 1
+        return (self.limits and self.limits.at_once) or AT_ONCE
+
+    def served_by(self) -> str | None:
+        """Return the digest of what decides who answers beside the recipe itself, for identities.
+
+        The files of a local model, or the server that only an environment variable names; None where the
+        recipe says it all.
+        """
+        if self.is_local:
+            return models.digest(self.model.removeprefix(LOCAL))
+        server = server_of(self.model, self.api_base)
+        return digest(["server", server]) if server and not self.api_base else None
+
+    def token_price(self) -> Price | None:
+        """Return what one token costs: as the recipe says, or as LiteLLM knows; None: not known."""
+        if self.price is not None:
+            return Price(self.price.read / MILLION, self.price.written / MILLION)
+        return price_of(self.model)
