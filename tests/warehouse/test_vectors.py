@@ -36,6 +36,13 @@ def test_what_is_put_is_got(cache: VectorCache) -> None:
     assert found["a"].dtype == np.float32
 
 
+def test_a_segment_is_smaller_than_its_vectors(cache: VectorCache) -> None:
+    given = np.random.default_rng(1).standard_normal((3000, 384)).astype(np.float32)
+    cache.put([f"{n:064}" for n in range(3000)], given)
+    (path,) = cache.folder.glob("*.parquet")
+    assert path.stat().st_size < 0.95 * given.nbytes
+
+
 def test_revisions_share_nothing(cache: VectorCache, tmp_path: Path) -> None:
     cache.put(["a"], np.ones((1, 2), np.float32))
     assert VectorCache(Home(tmp_path), "other").get(["a"]) == {}
