@@ -9,22 +9,19 @@ from typing import Any
 
 import polars as pl
 
-from assets.chunks import tokenizer_of
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.tokenizer import Tokenizer
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.generating.extractive import extract_many
 from evals.generating.prompts import PROMPT_DIGEST, answer_messages, is_refusal
 from evals.generating.recipes import Extractive, Llm
 from evals.gold.question_files import UNANSWERED
-from evals.rankings import budget_of, open_index, read_questions
+from evals.pipeline.run_resources import RunResources
+from evals.rankings import budget_of, read_questions
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
-from warehouse.inference.gateway import Gateway
 from warehouse.inference.replies import Reply
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
@@ -123,7 +120,7 @@ def _passages(ranking: Artifact, index_artifact: Artifact, count: int, work: Wor
     folder = work.store.folder("rankings", ranking.identity)
     hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= count).sort("question_id", "rank")
     ranked = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
-    index = open_index(index_artifact, work)
+    index = work.resource(RunResources).index(index_artifact)
     found: Passages = {question: ([], []) for question in ranked["question_id"]}
     columns = ("question_id", "chunk_id", "doc_id", "start", "end")
     for question, chunk, doc, start, end in hits.select(columns).iter_rows():
@@ -158,15 +155,16 @@ Ready = list[tuple[dict[str, Any], list[str], list[str]]]
 def _extract(study: Study, cell: Cell, recipe: Extractive, ready: Ready, work: Work) -> list[dict[str, Any]]:
     # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds for
     # chunks.
-    embedder = CachedEmbedder(
-        study.embedders[cell.embedder].model_copy(update={"overflow": "average"}), work.home
-    )
+    own = study.embedders[cell.embedder].model_copy(update={"overflow": "average"})
+    embedder = work.resource(RunResources).embedder(own)
     texts = _sentences(ready)
     embedded = embedder.passages(
         texts, lambda done, of: work.progress(f"embedding sentences for {cell.key}", done, of)
     )
     rows_of = {text: row for row, text in enumerate(texts)}
-    tokenizer = _tokenizer(study, cell, embedder, work)
+    # Where an API has no tokenizer, the one that its chunks were counted by.
+    named = study.chunkings[cell.chunking].tokenizer
+    tokenizer = embedder.tokenizer or work.resource(RunResources).tokenizer(named)
     rows = []
     for question, chunk_ids, passages in ready:
         begin = time.perf_counter()
@@ -201,7 +199,7 @@ def _ask(study: Study, cell: Cell, recipe: Llm, ready: Ready, work: Work) -> lis
     budget = budget_of(study, work)
     if recipe.budget_usd is not None:
         budget = work.budgets.of((study.study, cell.generator), recipe.budget_usd, within=budget)
-    gateway: Gateway = work.once(("gateway", budget), lambda: Gateway(work.home, budget=budget))
+    gateway = work.resource(RunResources).gateway(budget)
 
     def ask(one: tuple[dict[str, Any], list[str], list[str]]) -> Reply:
         question, _, texts = one
@@ -261,12 +259,6 @@ def _zeros(rows: int) -> Any:
     import numpy as np
 
     return np.zeros((rows, 1), np.float32)
-
-
-def _tokenizer(study: Study, cell: Cell, embedder: CachedEmbedder, work: Work) -> Tokenizer:
-    """Return the embedder's tokenizer; where an API has none, the one that its chunks were counted by."""
-    own = work.once(("tokenizer", embedder.recipe), lambda: embedder.tokenizer)
-    return own or tokenizer_of(study.chunkings[cell.chunking].tokenizer, work)
 
 
 def _built(rows: list[dict[str, Any]]) -> Built:

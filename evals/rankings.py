@@ -10,17 +10,13 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.chunks import tokenizer_of
 from assets.embedding.cached import CachedEmbedder
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.gold.evidence import gold_of
 from evals.gold.losses import losses_of
 from evals.measuring.contract import RetrievalMetric
-from evals.retrieving.clock import Clock
-from evals.retrieving.context import Made, TextEmbedder
-from evals.retrieving.contract import Memory, Query, RetrievalContext, Retriever, Trace, TrainCase
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.queries import QueryVector, embed_queries
+from evals.pipeline.run_resources import RunResources
+from evals.retrieving.contract import Query, RetrievalContext, Retriever, Trace, TrainCase
 from evals.retrieving.running import QueryResult, QueryRunner, warm_up
 from evals.retrieving.tuning import CODE_VERSION as TUNING
 from evals.retrieving.tuning import apart
@@ -109,18 +105,20 @@ class Rankings(Stage):
         tuned: dict[str, Any] = {}
         asked_sets = set_artifacts[: len(set_artifacts) - n_train]
         questions = read_questions(asked_sets, work)
-        index = open_index(index_artifact, work)
-        embedder = CachedEmbedder(study.embedders[cell.embedder], work.home)
-        vectors = _vectors(questions, embedder, work) if recipe.needs_vector else {}
-        context = _context(index_artifact, embedder, budget_of(study, work), work)
+        resources = work.resource(RunResources)
+        index = resources.index(index_artifact)
+        embedder = study.embedders[cell.embedder]
+        texts = questions["question"].to_list()
+        vectors = resources.query_vectors(texts, embedder) if recipe.needs_vector else {}
         tokenizer = study.chunkings[cell.chunking].tokenizer
-        context = replace(context, count=lambda texts: tokenizer_of(tokenizer, work).count(texts))
+        context = resources.retrieval(index_artifact, embedder, tokenizer, budget_of(study, work))
         if n_train:
             known = read_questions(set_artifacts[len(asked_sets) :], work)
             train = apart(known, questions)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
             metric = tuning_metric(study, train)
-            tuning = recipe.tuned(_cases(recipe, train, metric, embedder, context), index, metric)
+            cases = _cases(recipe, train, metric, resources.embedder(embedder), context)
+            tuning = recipe.tuned(cases, index, metric)
             recipe = tuning.tuned
             tuned["tuned"] = [one._asdict() for one in tuning.chosen]
             tuned["train_questions_left_out"] = len(known) - len(train)
@@ -223,19 +221,6 @@ def _cases(
     ]
 
 
-def _context(index: Artifact, embedder: CachedEmbedder, budget: Budget, work: Work) -> RetrievalContext:
-    """Return what retrievers share: rankings of an index's arms, vectors of an embedder, loaded models."""
-    clock = work.once("clock of cached results", Clock)
-    return RetrievalContext(
-        work.once(("embed", embedder.recipe), lambda: TextEmbedder(embedder, clock)),
-        work.once("made by retrievers", Made),
-        work.home,
-        work.once(("arms", index.identity), Memory),
-        clock,
-        budget,
-    )
-
-
 def _built(asked: list[QueryResult]) -> Built:
     ranked = [one.ranked for one in asked]
     failed = [row for row in ranked if row["status"] != Status.OK]
@@ -273,17 +258,6 @@ def _milliseconds(seconds: pl.Series, share: float) -> float | None:
     return round(1000 * float(value), 2) if value is not None else None
 
 
-def _vectors(questions: pl.DataFrame, embedder: CachedEmbedder, work: Work) -> dict[str, QueryVector]:
-    texts = questions["question"].to_list()
-    key = ("query vectors", embedder.recipe, digest(texts))
-    return work.once(
-        key,
-        lambda: embed_queries(
-            texts, embedder, lambda done, of: work.progress("embedding questions", done, of)
-        ),
-    )
-
-
 def budget_of(study: Study, work: Work) -> Budget:
     """Return what a run may spend on the study's retrievers and generators together."""
     return work.budgets.of(study.study, study.budget.usd if study.budget else None)
@@ -297,9 +271,3 @@ def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
         if a.stage == "questions"
     ]
     return pl.concat(frames)
-
-
-def open_index(artifact: Artifact, work: Work) -> OpenIndex:
-    """Open an index, once for each run."""
-    folder = work.store.folder("indexes", artifact.identity)
-    return work.once(("index", artifact.identity), lambda: OpenIndex(folder))

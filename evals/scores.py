@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
-from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.stage import Built, Need, Resource, Stage, Work
 from evals.answers import sampled_questions
 from evals.gold.evidence import gold_of
 from evals.measuring import get_metric
@@ -20,6 +20,7 @@ from evals.measuring.reuse import FILE, METRICS, StoredScores, WaitingScores, id
 from evals.rankings import budget_of, read_questions
 from evals.study.cells import NO_GENERATOR
 from evals.study.grid import Grid
+from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
@@ -75,8 +76,9 @@ class Scores(Stage):
         found |= self._stored(key, metrics, _without(wanted, found), work)
         computed = [metric for metric in metrics if metric.name not in found]
         broken: dict[str, str] = {}
+        context = work.resource(ScoreResources).context(self.grid.studies[self.grid.cells[key].study])
         for metric in computed:
-            rows, broke = measure(metric, inputs.cases, self._context(key, work))
+            rows, broke = measure(metric, inputs.cases, context)
             found[metric.name] = frame(rows, SCORES)
             if broke:
                 broken[metric.name] = broke
@@ -95,7 +97,7 @@ class Scores(Stage):
 
         The key itself may hold them, a cell of the same ranking, or any cell of any study.
         """
-        stored = work.once("stored scores", lambda: StoredScores(work.store, lambda a: not work.damage(a)))
+        stored = work.resource(ScoreResources).stored
         found = stored.of_keys(wanted, [key])
         of_ranking = {m.name for m in metrics if m.reads <= {"ranking", "retrieval_cost"}}
         shared = {name: identity for name, identity in _without(wanted, found).items() if name in of_ranking}
@@ -116,11 +118,6 @@ class Scores(Stage):
         found = map(get_metric, self.grid.studies[cell.study].metrics)
         return [m for m in found if m.kind != "answer" or cell.generator != NO_GENERATOR]
 
-    def _context(self, key: str, work: Work) -> MetricContext:
-        study = self.grid.studies[self.grid.cells[key].study]
-        budget = budget_of(study, work)
-        return work.once(("metric context", study.study), lambda: MetricContext(work.home, budget))
-
     def _read(self, key: str, work: Work) -> Inputs:
         cell = self.grid.cells[key]
         artifacts = self.inputs(key, work.store)
@@ -128,7 +125,7 @@ class Scores(Stage):
         questions = sampled_questions(self.grid.studies[cell.study], cell, read_questions(artifacts, work))
         sets = [artifact.data_version for artifact in artifacts if artifact.stage == "questions"]
         ids = questions["question_id"].to_list()
-        ranking = _ranking(by_stage["rankings"], work)
+        ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
         answers, answer_digests = _answers(by_stage.get("answers"), work)
         cases = [
             Case(
@@ -189,26 +186,51 @@ def measure(
     return rows, broke
 
 
-def _ranking(artifact: Artifact, work: Work) -> RankingRows:
-    def read() -> RankingRows:
-        folder = work.store.folder("rankings", artifact.identity)
-        found: dict[str, list[Span]] = {}
-        hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
-        for question, doc, start, end in hits.select("question_id", "doc_id", "start", "end").iter_rows():
-            found.setdefault(question, []).append(Span(doc, start, end))
-        rows = read_parquet(folder / "ranked.parquet").select("question_id", "status", "reason", "seconds")
-        ended = [[artifact.data_version], *map(list, rows.drop("seconds").rows())]
-        digests: dict[Reading, str] = {
-            "ranking": digest(ended),
-            "retrieval_cost": digest([ended, rows["seconds"].to_list()]),
-        }
-        ranked = {
-            question: Ranked(Status(status), reason, seconds)
-            for question, status, reason, seconds in rows.iter_rows()
-        }
-        return RankingRows({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
+class ScoreResources(Resource):
+    """What the scores of a run share: stored scores, what metrics may use, and rankings that were read."""
 
-    return work.once(("ranking", artifact.identity, artifact.data_version), read)
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self.stored = StoredScores(work.store, lambda artifact: not work.damage(artifact))
+        self._contexts: dict[str, MetricContext] = {}
+        self._rankings: dict[tuple[str, str], RankingRows] = {}
+
+    def context(self, study: Study) -> MetricContext:
+        """Return what the metrics of a study may use."""
+        if study.study not in self._contexts:
+            self._contexts[study.study] = MetricContext(self.work.home, budget_of(study, self.work))
+        return self._contexts[study.study]
+
+    def ranking(self, artifact: Artifact) -> RankingRows:
+        """Return the rows of a ranking, read once."""
+        key = (artifact.identity, artifact.data_version)
+        if key not in self._rankings:
+            folder = self.work.store.folder(artifact.stage, artifact.identity)
+            self._rankings[key] = _ranking(folder, artifact.data_version)
+        return self._rankings[key]
+
+    def close(self) -> None:
+        """Stop what the metrics started."""
+        for context in self._contexts.values():
+            context.close()
+
+
+def _ranking(folder: Path, data_version: str) -> RankingRows:
+    found: dict[str, list[Span]] = {}
+    hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
+    for question, doc, start, end in hits.select("question_id", "doc_id", "start", "end").iter_rows():
+        found.setdefault(question, []).append(Span(doc, start, end))
+    rows = read_parquet(folder / "ranked.parquet").select("question_id", "status", "reason", "seconds")
+    ended = [[data_version], *map(list, rows.drop("seconds").rows())]
+    digests: dict[Reading, str] = {
+        "ranking": digest(ended),
+        "retrieval_cost": digest([ended, rows["seconds"].to_list()]),
+    }
+    ranked = {
+        question: Ranked(Status(status), reason, seconds)
+        for question, status, reason, seconds in rows.iter_rows()
+    }
+    return RankingRows({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
 
 
 def _answers(artifact: Artifact | None, work: Work) -> tuple[dict[str, Answer], dict[Reading, str]]:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import AssayError
@@ -57,11 +57,26 @@ class Built:
     measured: str = ""
 
 
+class Resource:
+    """What the partitions of a run share: a class makes it of the run's work, and the run closes it.
+
+    It owns what is opened or loaded once: open files, loaded models, servers that were started.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def close(self) -> None:
+        """Let go of what is held; closing twice is harmless."""
+
+
+Shared = TypeVar("Shared", bound=Resource)
+
+
 @dataclass
 class Work:
     """What a build may use.
 
-    shared: things made once for many keys of a stage (opened indexes, a loaded model)
     budgets: what the run may spend, over all of its stages
     sound: (stage, identity, created_at) of the artifacts whose files were read and found good in this run
     dagster: the execution context of the Dagster run around it, which only the crawl needs
@@ -69,21 +84,23 @@ class Work:
 
     home: Home
     progress: Progress = lambda _label, _done, _of: None
-    shared: dict[Any, Any] = field(default_factory=dict)
     budgets: Budgets = field(default_factory=Budgets)
     sound: set[tuple[str, str, str]] = field(default_factory=set)
     dagster: Any = None
+    _resources: dict[type[Resource], Resource] = field(default_factory=dict, repr=False)
 
     @property
     def store(self) -> ArtifactStore:
         """The artifacts under the home folder."""
         return ArtifactStore(self.home)
 
-    def once(self, key: object, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` makes, made once for each key in this run."""
-        if key not in self.shared:
-            self.shared[key] = make()
-        return self.shared[key]
+    def resource(self, kind: type[Shared]) -> Shared:
+        """Return the one resource of a class, made when it is first asked for and closed with this work."""
+        if kind not in self._resources:
+            self._resources[kind] = kind(self)
+        found = self._resources[kind]
+        assert isinstance(found, kind)  # noqa: S101 -- it is kept by its class
+        return found
 
     def say(self, sentence: str) -> None:
         """Tell a person something in a sentence: on the terminal, and in the log of the Dagster run."""
@@ -102,11 +119,9 @@ class Work:
         return wrong
 
     def close(self) -> None:
-        """Close what was made for this run and can be closed (a model server, say)."""
-        for thing in self.shared.values():
-            if hasattr(thing, "close"):
-                thing.close()
-        self.shared.clear()
+        """Close the resources of this run (model servers, say), the last one first."""
+        while self._resources:
+            self._resources.popitem()[1].close()
 
 
 def of_key(identity: str, key: str) -> str:

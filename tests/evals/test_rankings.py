@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from assets.embedding.tokenizer import load_tokenizer
-from evals import rankings
+from evals.pipeline import run_resources
 from evals.reporting.rows import report_data
 from evals.retrieving.clock import Clock
 from tests.fakes.openai_server import FakeOpenAI, answer
@@ -157,7 +157,7 @@ def test_latencies_of_a_busy_machine_are_told(
     def clock() -> Clock:
         return Clock(wall=lambda: float(next(ticks)), waited=lambda: waited * next(ticks))
 
-    monkeypatch.setattr(rankings, "Clock", clock)
+    monkeypatch.setattr(run_resources, "Clock", clock)
     bench = make_bench()
     outcomes = bench.build("chunks", "embeddings", "indexes", "questions", "rankings")["rankings"]
     for outcome in outcomes:
@@ -174,7 +174,9 @@ def test_a_study_says_once_that_its_latencies_are_too_high(
 ) -> None:
     ticks = itertools.count()
     monkeypatch.setattr(
-        rankings, "Clock", lambda: Clock(wall=lambda: float(next(ticks)), waited=lambda: float(next(ticks)))
+        run_resources,
+        "Clock",
+        lambda: Clock(wall=lambda: float(next(ticks)), waited=lambda: float(next(ticks))),
     )
     bench = make_bench()
     bench.build()

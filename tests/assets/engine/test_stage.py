@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from assets.engine.building import build_key, build_keys, checks_of
-from assets.engine.stage import Built, Need, Outcome, Stage, Work
+from assets.engine.stage import Built, Need, Outcome, Resource, Stage, Work
 from tests.fakes.stages import Letters, Words
 from warehouse.artifacts import ArtifactStore
 from warehouse.errors import AssayError
@@ -203,18 +203,39 @@ def test_progress_counts_the_keys(letters: Letters, tmp_path: Path) -> None:
     assert heard == [("letters", n, 3) for n in range(4)]
 
 
-def test_what_is_made_once_a_run_is_closed_at_its_end(work: Work) -> None:
-    class Server:
-        closed = 0
+class Servers(Resource):
+    """Servers that a run starts."""
 
-        def close(self) -> None:
-            self.closed += 1
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self.closed = 0
 
-    server = work.once("server", Server)
-    assert work.once("server", Server) is server
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Watchers(Servers):
+    """Uses the servers to its end."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self.servers = work.resource(Servers)
+
+    def close(self) -> None:
+        assert not self.servers.closed
+        super().close()
+
+
+def test_a_resource_is_made_once_a_run_and_closed_at_its_end(work: Work) -> None:
+    watchers, servers = work.resource(Watchers), work.resource(Servers)
+    assert work.resource(Watchers) is watchers
+    assert watchers.servers is servers
+    assert Work(work.home).resource(Servers) is not servers, "each run has its own"
     work.close()
-    assert server.closed == 1
-    assert work.once("server", Server) is not server
+    assert (watchers.closed, servers.closed) == (1, 1), "the one that was made of another is closed first"
+    work.close()
+    assert servers.closed == 1
+    assert work.resource(Servers) is not servers
 
 
 def flip(stage: Stage, key: str, work: Work) -> None:

@@ -1,0 +1,1 @@
+"""What runs a study's parts together: the resources of a run."""

@@ -1,0 +1,104 @@
+"""What the rankings and answers of a run share: open indexes, loaded models, gateways, question vectors."""
+
+from __future__ import annotations
+
+from assets.chunks import tokenizer_of
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe
+from assets.embedding.tokenizer import Tokenizer
+from assets.engine.stage import Resource, Work
+from evals.retrieving.clock import Clock
+from evals.retrieving.context import Made, TextEmbedder
+from evals.retrieving.contract import Memory, RetrievalContext
+from evals.retrieving.index import OpenIndex
+from evals.retrieving.queries import QueryVector, embed_queries
+from warehouse.artifacts import Artifact
+from warehouse.identity import digest
+from warehouse.inference.budget import Budget
+from warehouse.inference.gateway import Gateway
+
+
+class RunResources(Resource):
+    """Opens, loads and embeds what is asked for, each thing once in a run.
+
+    clock: counts what is taken from memory as if it were computed now
+    """
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self.clock = Clock()
+        self._made = Made()
+        self._indexes: dict[str, OpenIndex] = {}
+        self._tokenizers: dict[str, Tokenizer] = {}
+        self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
+        self._text_embedders: dict[EmbedderRecipe, TextEmbedder] = {}
+        self._gateways: dict[Budget, Gateway] = {}
+        self._memories: dict[tuple[str, EmbedderRecipe], Memory] = {}
+        self._query_vectors: dict[tuple[EmbedderRecipe, str], dict[str, QueryVector]] = {}
+
+    def index(self, artifact: Artifact) -> OpenIndex:
+        """Return the index of an artifact, opened."""
+        if artifact.identity not in self._indexes:
+            folder = self.work.store.folder(artifact.stage, artifact.identity)
+            self._indexes[artifact.identity] = OpenIndex(folder)
+        return self._indexes[artifact.identity]
+
+    def embedder(self, recipe: EmbedderRecipe) -> CachedEmbedder:
+        """Return an embedder, whose weights are loaded when a text is new."""
+        if recipe not in self._embedders:
+            self._embedders[recipe] = CachedEmbedder(recipe, self.work.home)
+        return self._embedders[recipe]
+
+    def text_embedder(self, recipe: EmbedderRecipe) -> TextEmbedder:
+        """Return what embeds the texts that a retriever makes of a question."""
+        if recipe not in self._text_embedders:
+            self._text_embedders[recipe] = TextEmbedder(self.embedder(recipe), self.clock)
+        return self._text_embedders[recipe]
+
+    def query_vectors(self, texts: list[str], recipe: EmbedderRecipe) -> dict[str, QueryVector]:
+        """Return the vectors of questions, and what embedding them takes."""
+        key = (recipe, digest(texts))
+        if key not in self._query_vectors:
+            self._query_vectors[key] = embed_queries(
+                texts,
+                self.embedder(recipe),
+                lambda done, of: self.work.progress("embedding questions", done, of),
+            )
+        return self._query_vectors[key]
+
+    def gateway(self, budget: Budget) -> Gateway:
+        """Return what asks language models, and pays from a budget."""
+        if budget not in self._gateways:
+            self._gateways[budget] = Gateway(self.work.home, budget=budget)
+        return self._gateways[budget]
+
+    def tokenizer(self, name: str) -> Tokenizer:
+        """Return the tokenizer that a chunking names."""
+        if name not in self._tokenizers:
+            self._tokenizers[name] = tokenizer_of(name, self.work)
+        return self._tokenizers[name]
+
+    def retrieval(
+        self, index: Artifact, recipe: EmbedderRecipe, tokenizer: str, budget: Budget
+    ) -> RetrievalContext:
+        """Return what retrievers may use beside an index.
+
+        recipe: of the embedder whose vectors the index holds
+        tokenizer: the one that its chunking names
+        budget: what calls of models are paid from
+        """
+        return RetrievalContext(
+            self.text_embedder(recipe),
+            self._made,
+            self.work.home,
+            self._memories.setdefault((index.identity, recipe), Memory()),
+            self.clock,
+            budget,
+            lambda texts: self.tokenizer(tokenizer).count(texts),
+        )
+
+    def close(self) -> None:
+        """Stop the model servers that were started."""
+        for gateway in self._gateways.values():
+            gateway.close()
+        self._made.close()
