@@ -112,8 +112,8 @@ class Chunks(Stage):
         }
         check = Check(
             "exact_offsets",
-            tally.wrong == 0,
-            f"{tally.wrong} of {tally.chunks} chunks differ from their document",
+            tally.bad_offsets == 0,
+            f"{tally.bad_offsets} of {tally.chunks} chunks differ from their document",
         )
         return Built(digest_strings(pl.concat(tally.versions)), meta, (check,))
 
@@ -139,7 +139,7 @@ class _Tally:
     versions: list[pl.Series] = field(default_factory=list)
     tokens: list[npt.NDArray[np.int64]] = field(default_factory=list)
     chunks: int = 0
-    wrong: int = 0
+    bad_offsets: int = 0
 
     def counted(
         self, batches: Iterable[pl.DataFrame], progress: Callable[[int, int], None]
@@ -152,7 +152,7 @@ class _Tally:
             self.tokens.append(batch["n_tokens"].to_numpy())
             self.chunks += len(batch)
             ids = batch["doc_id"].unique()
-            self.wrong += _wrong_offsets(self.documents.filter(pl.col("doc_id").is_in(ids)), batch)
+            self.bad_offsets += _count_bad_offsets(self.documents.filter(pl.col("doc_id").is_in(ids)), batch)
             done += len(ids)
             progress(done, len(self.documents))
             yield batch
@@ -218,7 +218,7 @@ def tokenizer_of(model: str, work: Work) -> Tokenizer:
     return load_tokenizer(folder)
 
 
-def _wrong_offsets(documents: pl.DataFrame, chunks: pl.DataFrame) -> int:
+def _count_bad_offsets(documents: pl.DataFrame, chunks: pl.DataFrame) -> int:
     texts = dict(documents.select("doc_id", "text").iter_rows())
     rows = chunks.select("doc_id", "start", "end", "text").iter_rows()
     return sum(texts[doc][start:end] != text for doc, start, end, text in rows)

@@ -68,8 +68,8 @@ class Documents(Stage):
         model that is asked for missing dates counts too, where there is one.
         """
         source = self.sources[key]
-        asked = [identity_of(source.date_by)] if source.date_by else []
-        return {f"cleaning.{key}": digest([key, source.language, detector(), *asked])}
+        date_models = [identity_of(source.date_by)] if source.date_by else []
+        return {f"cleaning.{key}": digest([key, source.language, detector(), *date_models])}
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of what goes into the documents, and of the build whose versions it carries on.
@@ -118,7 +118,7 @@ class Documents(Stage):
             "changes": _changes(before, folder),
             "inputs": super().identity(key, work.store),
         }
-        meta |= _gaps(dropped, manifest, dating.told() if dating else {})
+        meta |= _gaps(dropped, manifest, dating.metadata() if dating else {})
         checks = (*_checks(seen, dropped, reasons), tally.scans())
         return Built(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
 
@@ -138,23 +138,23 @@ class Documents(Stage):
 FIRST = 10  # dropped pages that are told by name
 
 
-def _gaps(dropped: pl.DataFrame, manifest: pl.DataFrame, told: dict[str, Any]) -> dict[str, Any]:
-    """Add to what is ``told`` of dates the drops that another build may mend: the documents are incomplete.
+def _gaps(dropped: pl.DataFrame, manifest: pl.DataFrame, dating_metadata: dict[str, Any]) -> dict[str, Any]:
+    """Add to the metadata of dating the drops that another build may mend: the documents are incomplete.
 
     damaged: the SHA-256 of stored pages that are to be fetched again
     """
     passing = dropped.filter(pl.col("page_key").is_null())
     if not len(passing):
-        return told
+        return dating_metadata
     reasons = Counter(passing["reason"].to_list()).most_common()
     first = ", ".join(passing["url"].head(FIRST))
-    said = "; ".join(f"{number} x {reason}" for reason, number in reasons)
-    why = f"{said} ({first}{' …' if len(passing) > FIRST else ''}); the next run tries again"
+    reason_counts = "; ".join(f"{number} x {reason}" for reason, number in reasons)
+    why = f"{reason_counts} ({first}{' …' if len(passing) > FIRST else ''}); the next run tries again"
     damaged = passing.filter(pl.col("reason") == DAMAGED).select("url")
     bodies = manifest.filter(pl.col("gone_at").is_null()).join(damaged, on="url", how="semi")["sha256"]
     return {
-        **told,
-        "incomplete": "; ".join([*filter(None, [told.get("incomplete")]), why]),
+        **dating_metadata,
+        "incomplete": "; ".join([*filter(None, [dating_metadata.get("incomplete")]), why]),
         "damaged": sorted(set(bodies.drop_nulls())),
     }
 
@@ -181,8 +181,8 @@ class _Tally:
             self.seen += [(*facts, sha256_text(text)) for *facts, text in rows]
             self.dropped.append(batch.dropped)
             self.languages.update(language or "unknown" for language in batch.documents["language"])
-            said = batch.documents["metadata"].str.json_path_match("$.date_source")
-            self.date_sources.update(source or "none" for source in said)
+            sources = batch.documents["metadata"].str.json_path_match("$.date_source")
+            self.date_sources.update(source or "none" for source in sources)
             scanned = batch.documents["metadata"].str.json_path_match("$.scanned_pages")
             found = zip(batch.documents["url"], scanned, strict=True)
             self.scanned += [f"{url} (pages {pages.strip('[]')})" for url, pages in found if pages]
@@ -193,8 +193,8 @@ class _Tally:
     def scans(self) -> Check:
         """Return the check of PDFs some of whose pages are images."""
         first = f": {'; '.join(self.scanned[:FIRST])}" if self.scanned else ""
-        told = f"{len(self.scanned)} PDFs have pages that are images, whose words are missing{first}"
-        return Check("no_scans", not self.scanned, told, {"first": self.scanned[:50]}, severe=False)
+        message = f"{len(self.scanned)} PDFs have pages that are images, whose words are missing{first}"
+        return Check("no_scans", not self.scanned, message, {"first": self.scanned[:50]}, severe=False)
 
 
 @contextmanager

@@ -117,20 +117,20 @@ class Embeddings(Stage):
         cutter = f"the chunking `{chunking}`" + (f" (chunker `{known.kind}`)" if known else "")
         model = f"the embedder `{name}` ({recipe.model})"
         if not found.counted:
-            said = f"the tokens of {cutter} are not counted for {model}: its api names no tokenizer"
-            return Check("chunks_fit", True, said)
-        said = (
+            message = f"the tokens of {cutter} are not counted for {model}: its api names no tokenizer"
+            return Check("chunks_fit", True, message)
+        message = (
             f"{found.too_long} of {found.texts} chunks of {cutter} are longer than the {recipe.max_tokens} "
             f"tokens that {model} reads (overflow: {recipe.overflow}; longest: {found.longest}, special "
             "tokens included)"
         )
         passed = not found.too_long or recipe.overflow != "fail"
         if not passed:
-            said += (
+            message += (
                 ". Make the chunks smaller, raise max_tokens if the model allows it, or say "
                 "`overflow: truncate` or `overflow: average`"
             )
-        return Check("chunks_fit", passed, said, {"longest": found.longest})
+        return Check("chunks_fit", passed, message, {"longest": found.longest})
 
 
 @dataclass
@@ -200,8 +200,8 @@ def _write_questions(enriched: Artifact, embedder: CachedEmbedder, folder: Path,
     `questions.parquet`: chunk_id and vector, one row a question.
     """
     path = work.store.folder(enriched.stage, enriched.identity) / "enrichments.parquet"
-    asked = pl.col("kind") == "question"
-    rows = read_parquet(path, ["chunk_id", "kind", "text"]).filter(asked & pl.col("text").is_not_null())
+    is_question = pl.col("kind") == "question"
+    rows = read_parquet(path, ["chunk_id", "kind", "text"]).filter(is_question & pl.col("text").is_not_null())
 
     def frames() -> Iterator[pl.DataFrame]:
         for part in rows.iter_slices(ROWS):
@@ -229,8 +229,8 @@ def _closeness(embedder: CachedEmbedder, found: Survey) -> tuple[dict[str, Any],
         "fp32_cosine_mean": round(mean, 6),
         "fp32_sample": len(texts),
     }
-    said = (
+    message = (
         f"cosine of {embedder.recipe.dtype} and fp32 vectors of {len(texts)} texts: {least:.5f} at least, "
         f"{mean:.5f} on average; {CLOSE} is wanted"
     )
-    return facts, Check("close_to_fp32", least >= CLOSE, said, facts, severe=False)
+    return facts, Check("close_to_fp32", least >= CLOSE, message, facts, severe=False)

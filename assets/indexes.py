@@ -19,7 +19,7 @@ from assets.recipes.merging import Build
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 
-TOLD = 20_000  # chunks from which on a build takes so long that each of its steps is told
+NOTE_FROM = 20_000  # chunks from which on a build takes so long that each of its steps is told
 
 
 class Indexes(Stage):
@@ -78,7 +78,7 @@ class Indexes(Stage):
             recipe=recipe,
             tag=version,
             previous=work.store.folder(self.name, previous.identity) if previous else None,
-            note=lambda text: work.progress(f"{text} of {key}", 0, 0) if rows.count >= TOLD else None,
+            note=lambda text: work.progress(f"{text} of {key}", 0, 0) if rows.count >= NOTE_FROM else None,
         )
         questions = work.store.folder("embeddings", embedding_artifact.identity) / QUESTIONS
         if questions.exists():

@@ -154,8 +154,8 @@ def _passing(reasons: Mapping[str, int]) -> dict[str, str]:
     passing = {reason: number for reason, number in reasons.items() if reason.startswith(PASSING)}
     if not passing:
         return {}
-    said = "; ".join(f"{number} x {reason}" for reason, number in passing.items())
-    return {"incomplete": f"{said}; the next run reads again"}
+    reason_counts = "; ".join(f"{number} x {reason}" for reason, number in passing.items())
+    return {"incomplete": f"{reason_counts}; the next run reads again"}
 
 
 def fingerprint(path: Path) -> str:

@@ -30,9 +30,9 @@ def source_of(spider: str, arguments: dict[str, str]) -> Source:
     >>> source_of("news", {"start": "https://a.example/,https://b.example/", "deny": "/video/"}).deny
     ('/video/',)
     """
-    given = {name: _value(name, text) for name, text in arguments.items()}
+    values = {name: _value(name, text) for name, text in arguments.items()}
     try:
-        return Source.model_validate({**given, "spider": spider})
+        return Source.model_validate({**values, "spider": spider})
     except ValidationError as error:
         lines = (f"-a {'.'.join(map(str, one['loc'])) or 'start'}: {one['msg']}" for one in error.errors())
         raise InputError(f"scrapy crawl {spider}:", *lines) from None

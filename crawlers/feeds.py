@@ -113,9 +113,9 @@ def _date(entry: Any) -> datetime | None:
 
 
 def _time(text: str) -> datetime | None:
-    said = iso(text)
+    written = iso(text)
     try:
-        date = datetime.fromisoformat(said) if said else parsedate_to_datetime(text)
+        date = datetime.fromisoformat(written) if written else parsedate_to_datetime(text)
         return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
     except (ValueError, TypeError, OverflowError):
         return None

@@ -28,8 +28,8 @@ def clean_url(base: str, href: str) -> str:
 
 def base_of(response: Response) -> str:
     """Return what the links of a page are relative to: its `<base href>`, or else its own URL."""
-    said = response.xpath("//base/@href").get() if isinstance(response, HtmlResponse) else None
-    return clean_url(response.url, said) or response.url if said else response.url
+    base = response.xpath("//base/@href").get() if isinstance(response, HtmlResponse) else None
+    return clean_url(response.url, base) or response.url if base else response.url
 
 
 def kind_by_name(url: str, readable: Callable[[str], bool]) -> str | None:
@@ -58,7 +58,7 @@ class Bounds:
             return "no URL"
         if parts.scheme not in {"http", "https"}:
             return f"what is no web page: {parts.scheme}"
-        if not any(host == own or host.endswith(f".{own}") for own in self.hosts):
+        if not any(host == known or host.endswith(f".{known}") for known in self.hosts):
             return f"another host: {host}"
         return "a URL with a user name" if "@" in parts.netloc else None
 

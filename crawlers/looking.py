@@ -85,8 +85,8 @@ def _links(page: HtmlResponse) -> list[str]:
         return [one.url for one in listed if _is_same(one.url, page.url)][:PAGES]
     base = base_of(page)
     found = dict.fromkeys(clean_url(base, href) for href in page.xpath("//body//a/@href").getall())
-    own = [url for url in found if _is_same(url, page.url) and url != page.url]
-    return sorted(own, key=_promise, reverse=True)[:PAGES]
+    same_site = [url for url in found if _is_same(url, page.url) and url != page.url]
+    return sorted(same_site, key=_promise, reverse=True)[:PAGES]
 
 
 def _promise(url: str) -> tuple[int, int]:

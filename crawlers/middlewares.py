@@ -79,8 +79,8 @@ class RevalidateMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
         """Turn 304 into the known page; where its file is damaged, ask again without a condition."""
-        asked = any(header in request.headers for header, _ in _VALIDATORS)
-        if response.status != 304 or not asked:
+        is_conditional = any(header in request.headers for header, _ in _VALIDATORS)
+        if response.status != 304 or not is_conditional:
             return response  # a 304 that nobody asked for is a failed page
         known = self._known(request, Headers(response.headers), response.url)
         return known or request.replace(meta={**request.meta, "unconditional": True}, dont_filter=True)
@@ -89,11 +89,11 @@ class RevalidateMiddleware:
         store = self.crawler.spider.store
         row = store.row(url)
         if row and row["sha256"]:
-            said = row
+            stored = row
         else:
             followed = store.followed.get(url)
-            said = followed._asdict() if followed else {}
-        return [(header, said[name]) for header, name in _VALIDATORS if said.get(name)]
+            stored = followed._asdict() if followed else {}
+        return [(header, stored[name]) for header, name in _VALIDATORS if stored.get(name)]
 
     def _known(self, request: Request, headers: Headers, url: str) -> Response | None:
         """Return the page as it was last answered; None where its file is damaged."""

@@ -23,7 +23,7 @@ class StorePipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -36,7 +36,7 @@ class StorePipeline:
         """Open a store where the spider has none."""
         spider = spider_of(self.crawler)
         if spider is not None and spider.store is None:
-            spider.store = spider.own_store = PageStore(home(), spider.name, spider.source.origin)
+            spider.store = spider.store_to_close = PageStore(home(), spider.name, spider.source.origin)
 
     def process_item(self, item: Any) -> Any:
         """Store a page; return it without its body, as `scrapy crawl -O FILE` may write it."""
@@ -49,8 +49,8 @@ class StorePipeline:
                     error  # a page that cannot be stored ends the crawl: Scrapy would go on without it
                 )
                 raise
-            if time.monotonic() - self._told_at >= PROGRESS_SECONDS:
-                self._told_at = time.monotonic()
+            if time.monotonic() - self._reported_at >= PROGRESS_SECONDS:
+                self._reported_at = time.monotonic()
                 spider.progress(", ".join(f"{count} {name}" for name, count in spider.store.counts().items()))
             return {part.name: getattr(item, part.name) for part in fields(item) if part.name != "body"}
         return item
@@ -58,6 +58,6 @@ class StorePipeline:
     def spider_closed(self, reason: str) -> None:
         """Close the store that was opened here, with the record of its crawl."""
         spider = spider_of(self.crawler)
-        if spider is not None and spider.own_store is not None:
-            row = close(spider.own_store, self.crawler, reason)
+        if spider is not None and spider.store_to_close is not None:
+            row = close(spider.store_to_close, self.crawler, reason)
             spider.progress(summary(row))

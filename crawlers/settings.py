@@ -104,9 +104,9 @@ def settings_for(source: Source, name: str, home: Home, timeout: float = DOWNLOA
         home: where the log goes: `crawls/<name>/crawl.log`.
         timeout: seconds to wait for one answer.
     """
-    own = {key: value for key, value in globals().items() if key.isupper() and not key.startswith("_")}
+    defaults = {key: value for key, value in globals().items() if key.isupper() and not key.startswith("_")}
     return {
-        **own,
+        **defaults,
         **source_settings(source),
         "ALLOW_PRIVATE": source.allow_private,
         "HTTPPROXY_ENABLED": source.allow_private,

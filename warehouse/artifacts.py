@@ -167,7 +167,7 @@ class ArtifactStore:
         """Read all files of an artifact; return what is wrong with the first bad one, None where none is."""
         folder = self.place(artifact.stage, artifact.identity) / artifact.folder
         found = (file_damage(folder, artifact, name) for name in artifact.files)
-        return next((wrong for wrong in found if wrong), None)
+        return next((damage for damage in found if damage), None)
 
     def set_aside(self, artifact: Artifact) -> None:
         """Let a damaged artifact not count any longer, so that it is built again."""
@@ -191,8 +191,8 @@ class ArtifactStore:
         for name in (RECORD, DAMAGED):
             if _bytes(place / name) is not None:
                 record = read_record(place / name, stage, identity)
-                wrong = self.damage(record) if record else f"{name.lstrip('.')} is damaged"
-                return record, wrong or "it was damaged"
+                damage = self.damage(record) if record else f"{name.lstrip('.')} is damaged"
+                return record, damage or "it was damaged"
         return None
 
     def _pointer(self, stage: str, key: str) -> Path:

@@ -34,11 +34,11 @@ def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
     place.mkdir(parents=True, exist_ok=True)
     handle = os.open(place, os.O_RDONLY)
     try:
-        told = False
+        notified = False
         while (locked := _locked(handle)) is False:
-            if not told:
+            if not notified:
                 waiting()
-                told = True
+                notified = True
             time.sleep(0.1)
         yield bool(locked)
     finally:

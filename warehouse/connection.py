@@ -93,13 +93,13 @@ def _damaged(path: Path, error: Exception) -> DamagedDatabaseError:
 
 def _patience() -> float:
     """Return for how many seconds a locked file is waited for."""
-    given = os.environ.get("ASSAY_LOCK_WAIT") or str(WAIT_SECONDS)
+    text = os.environ.get("ASSAY_LOCK_WAIT") or str(WAIT_SECONDS)
     try:
-        seconds = float(given)
+        seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise InputError(f"ASSAY_LOCK_WAIT is a number of seconds, as in 60, not {given!r}")
+        raise InputError(f"ASSAY_LOCK_WAIT is a number of seconds, as in 60, not {text!r}")
     return seconds
 
 
@@ -108,7 +108,7 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
 
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + wait
-    told = False
+    notified = False
     while True:
         try:
             return duckdb.connect(str(path))
@@ -122,9 +122,9 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
                 raise LockedError(
                     f"{path} is held by {holder}; waited {wait:.0f} s. End that process, or try again later."
                 ) from error
-            if notify and not told:
+            if notify and not notified:
                 notify(f"waiting for {path.name}, held by {holder} …")
-                told = True
+                notified = True
             time.sleep(0.05)
 
 

@@ -49,14 +49,14 @@ def notice_in(root: Element, url: str) -> str | None:
 
     root: the page as lxml's tree of HTML
     """
-    said = [text for text in (_words(alert) for alert in root.xpath(_ALERTS)) if text]
-    if not said or not _is_of_document(root, url):
+    alerts = [text for text in (_words(alert) for alert in root.xpath(_ALERTS)) if text]
+    if not alerts or not _is_of_document(root, url):
         return None
     places = root.xpath(_PLACES)
-    beside = [len(_words(place).split()) - sum(len(text.split()) for text in said) for place in places]
+    beside = [len(_words(place).split()) - sum(len(text.split()) for text in alerts) for place in places]
     if max(beside, default=0) > FEW_WORDS or root.xpath(_ACT) or _has_long_text(root):
         return None
-    return next(filter(says_absent, said), said[-1])
+    return next(filter(says_absent, alerts), alerts[-1])
 
 
 def _is_of_document(root: Element, url: str) -> bool:

@@ -96,14 +96,14 @@ def walk(root: Path) -> Iterator[Path]:
     Folders are yielded too whose files are not: those that cannot be listed, after all others, and symbolic
     links to folders elsewhere.
     """
-    own = os.path.realpath(home().root)
+    home_root = os.path.realpath(home().root)
     real_root = os.path.realpath(root)
     shut: list[Path] = []
     for folder, subfolders, files in os.walk(root, onerror=lambda error: shut.append(Path(error.filename))):
         subfolders[:] = sorted(
             name
             for name in subfolders
-            if not name.startswith(".") and os.path.realpath(Path(folder, name)) != own
+            if not name.startswith(".") and os.path.realpath(Path(folder, name)) != home_root
         )
         yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
         links = (Path(folder, name) for name in subfolders if Path(folder, name).is_symlink())

@@ -41,14 +41,14 @@ def why_not(body: bytes, kind: Kind) -> str | None:
         return f"not {_a(kind.name)} file"
     try:
         with ZipFile(BytesIO(body)) as archive:
-            return _wrong(archive, kind)
+            return _why_unreadable(archive, kind)
     except BadZipFile:
         return "truncated or damaged: its list of parts cannot be read"
     except (zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
         return f"damaged: {error}"
 
 
-def _wrong(archive: ZipFile, kind: Kind) -> str | None:
+def _why_unreadable(archive: ZipFile, kind: Kind) -> str | None:
     parts = archive.infolist()
     if len(parts) > MAX_PARTS:
         return f"more than {MAX_PARTS} parts: {len(parts)}"

@@ -19,14 +19,14 @@ class Strict(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _tells_numbers_from_truth_values(cls, given: Any, info: ValidationInfo) -> Any:
+    def _tells_numbers_from_truth_values(cls, value: Any, info: ValidationInfo) -> Any:
         types = _plain_types(cls.model_fields[info.field_name or ""].annotation)
         numbers = types & {int, float}
-        if numbers and bool not in types and any(isinstance(value, bool) for value in _values(given)):
+        if numbers and bool not in types and any(isinstance(one, bool) for one in _values(value)):
             raise PydanticCustomError(f"{'float' if float in numbers else 'int'}_type", "must be a number")
-        if bool in types and not numbers and any(type(value) in {int, float} for value in _values(given)):
+        if bool in types and not numbers and any(type(one) in {int, float} for one in _values(value)):
             raise PydanticCustomError("bool_type", "must be true or false")
-        return given
+        return value
 
 
 def _plain_types(annotation: Any) -> set[Any]:
@@ -37,11 +37,11 @@ def _plain_types(annotation: Any) -> set[Any]:
     return {annotation} if isinstance(annotation, type) else set()
 
 
-def _values(given: Any) -> list[Any]:
+def _values(value: Any) -> list[Any]:
     """Return the values of a list or mapping, or the one value that is given."""
-    if isinstance(given, dict):
-        return list(given.values())
-    return list(given) if isinstance(given, list | tuple) else [given]
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 _IDENTITY = "identity"  # the serialization context in which a recipe is written for its identity

@@ -70,13 +70,13 @@ def _refuse_other_columns(schema: Any) -> None:
     from pyarrow import types
 
     wanted = {"sha256": _is_text, "vector": _is_vector, "tokens": types.is_int32}
-    wrong = [
+    mistyped = [
         name
         for name in schema.names  # the footer has no checksum: a bit may have flipped in a name
         if name not in wanted or not wanted[name](schema.field(name).type)
     ]
-    if wrong:
-        raise ValueError(f"columns of another name or type: {', '.join(wrong)}")
+    if mistyped:
+        raise ValueError(f"columns of another name or type: {', '.join(mistyped)}")
 
 
 def _is_text(kind: Any) -> bool:

@@ -134,9 +134,9 @@ class Source(Strict):
         Two sources with one origin are crawls of the same thing, whatever their scope (`domains`, `allow`,
         `deny`), limits and manners are.
         """
-        told = self.model_dump(mode="json", include=_ORIGIN)
+        settings = self.model_dump(mode="json", include=_ORIGIN)
         root = Path(self.path).expanduser().resolve() if self.path else None
-        return digest([told, sorted(self.start), str(root)])
+        return digest([settings, sorted(self.start), str(root)])
 
     def column(self, name: Column) -> str:
         """Return what the passages of a file call their text, title, url, id or date."""
@@ -164,8 +164,8 @@ class Source(Strict):
     @classmethod
     def _is_cron(cls, schedule: str) -> str:
         if not is_cron(schedule):
-            told = "a schedule is a cron expression: minute, hour, day, month and day of the week, as in"
-            raise ValueError(f"{told} '0 5 * * 1' for Mondays at 5, not {schedule!r}")
+            hint = "a schedule is a cron expression: minute, hour, day, month and day of the week, as in"
+            raise ValueError(f"{hint} '0 5 * * 1' for Mondays at 5, not {schedule!r}")
         return schedule
 
     @field_validator("content")
@@ -182,28 +182,28 @@ class Source(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _are_acts(cls, given: Any) -> Any:
+    def _are_acts(cls, value: Any) -> Any:
         """Write CELEX numbers among the start URLs as the URLs of their acts."""
-        if not isinstance(given, dict) or given.get("spider") != "eurlex":
-            return given
-        start, domains, language = given.get("start"), given.get("domains"), given.get("language") or "en"
+        if not isinstance(value, dict) or value.get("spider") != "eurlex":
+            return value
+        start, domains, language = value.get("start"), value.get("domains"), value.get("language") or "en"
         if not isinstance(start, list | tuple) or not isinstance(language, str):
-            return given
+            return value
         host = domains[0] if isinstance(domains, list | tuple) and domains else EURLEX
-        return {**given, "start": [act_url(one, str(host), language) for one in start]}
+        return {**value, "start": [act_url(one, str(host), language) for one in start]}
 
     @model_validator(mode="before")
     @classmethod
-    def _reads_to_the_end(cls, given: Any) -> Any:
+    def _reads_to_the_end(cls, value: Any) -> Any:
         """Set no limit to a reader but those that are said: what a site may hold, and a folder, differ."""
-        if not isinstance(given, dict) or given.get("reader") is None:
-            return given
-        said = given.get("limits", {})
-        if isinstance(said, Limits):
-            said = said.model_dump(exclude_unset=True)
-        if not isinstance(said, dict):
-            return given
-        return {**given, "limits": {**dict.fromkeys(("pages", "seconds", "bytes"), UNLIMITED), **said}}
+        if not isinstance(value, dict) or value.get("reader") is None:
+            return value
+        limits = value.get("limits", {})
+        if isinstance(limits, Limits):
+            limits = limits.model_dump(exclude_unset=True)
+        if not isinstance(limits, dict):
+            return value
+        return {**value, "limits": {**dict.fromkeys(("pages", "seconds", "bytes"), UNLIMITED), **limits}}
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
@@ -228,7 +228,7 @@ class Source(Strict):
                 raise ValueError(f"`{name}` is for {', '.join(kinds)} only, not for {kind}")
         for url in self.start:
             host = urlsplit(url).hostname or ""
-            if not any(host == own or host.endswith(f".{own}") for own in self.hosts):
+            if not any(host == known or host.endswith(f".{known}") for known in self.hosts):
                 raise ValueError(f"the start URL {url} lies on none of the `domains`")
         return self
 

@@ -141,12 +141,14 @@ def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> l
     """Return the artifacts whose files are as they were written; the others are set aside and told."""
     found = []
     for artifact in artifacts:
-        wrong = store.damage(artifact) or (None if artifact.sums else _unreadable(store, artifact))
-        if wrong is None:
+        damage = store.damage(artifact) or (None if artifact.sums else _unreadable(store, artifact))
+        if damage is None:
             found.append(artifact)
         else:
             store.set_aside(artifact)
-            say(f"{artifact.stage} of {artifact.key} is damaged ({wrong}); `assay run STUDY` builds it again")
+            say(
+                f"{artifact.stage} of {artifact.key} is damaged ({damage}); `assay run STUDY` builds it again"
+            )
     return found
 
 
@@ -245,7 +247,7 @@ def on_whole_database(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
-        (home,) = (given for given in (*args, *kwargs.values()) if isinstance(given, Home))
+        (home,) = (argument for argument in (*args, *kwargs.values()) if isinstance(argument, Home))
         using(home, lambda _: None, log.warning)
         try:
             return function(*args, **kwargs)

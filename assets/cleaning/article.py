@@ -73,7 +73,7 @@ def clean_article(body: bytes, content_type: str | None, url: str, fetched: date
     if len(text.split()) < SHORT_PAGE:
         refuse_chrome(html)
     published, source = dated(facts, found.date, url, html)
-    metadata = said_by_page(facts) | {
+    metadata = page_metadata(facts) | {
         "teaser": teaser,
         "sitename": facts.sitename or found.sitename,
         "date_source": source,
@@ -92,7 +92,7 @@ def clean_article(body: bytes, content_type: str | None, url: str, fetched: date
     )
 
 
-def said_by_page(facts: PageFacts) -> dict[str, Any]:
+def page_metadata(facts: PageFacts) -> dict[str, Any]:
     """Return what goes into a document's metadata of what its page says."""
     return {
         "headline": facts.headline,

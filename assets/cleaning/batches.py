@@ -77,13 +77,13 @@ class Known:
     def rows(self, pages: Sequence[Page]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the known documents and drops of these pages, which are sorted by document id."""
         keys = [page["page_key"] for page in pages]
-        is_asked = pl.col("page_key").is_in(keys)
+        has_key = pl.col("page_key").is_in(keys)
         # The range is what lets row groups be skipped unread.
         first, last = pl.lit(pages[0]["doc_id"]), pl.lit(pages[-1]["doc_id"])
         in_range = pl.col("doc_id").is_between(first, last)
         return (
-            _found(self.documents, in_range & is_asked, DOCUMENTS),
-            _found(self.dropped, is_asked, DROPPED),
+            _found(self.documents, in_range & has_key, DOCUMENTS),
+            _found(self.dropped, has_key, DROPPED),
         )
 
 
@@ -130,9 +130,10 @@ class Cleaning:
             "url", "content_type", "sha256", "fields", "fetched_at"
         )
         rows = stored.iter_rows(named=True)
-        asked = self.asked
+        date_model = self.date_model
         named = [
-            (doc_id(self.source, page), page_key(self.source, page, self.language, asked)) for page in rows
+            (doc_id(self.source, page), page_key(self.source, page, self.language, date_model))
+            for page in rows
         ]
         return stored.with_columns(
             doc_id=pl.Series([name for name, _ in named], dtype=pl.String),
@@ -140,7 +141,7 @@ class Cleaning:
         ).sort("doc_id", "url")
 
     @property
-    def asked(self) -> str | None:
+    def date_model(self) -> str | None:
         """The identity of the model that is asked for dates; None where none is."""
         return self.dating.identity if self.dating else None
 
@@ -148,17 +149,17 @@ class Cleaning:
         """Clean the pages of a manifest, those aside that are known, in the order of their document ids."""
         pages = self.pages(manifest)
         done = 0
-        clean = partial(clean_some, self.source, self.home, self.language, self.asked)
+        clean = partial(clean_some, self.source, self.home, self.language, self.date_model)
         with _workers(self._worker_count(pages, known), clean) as give:
-            for number, given in enumerate(_ahead(_given(pages, known, give))):
-                made: list[Cleaned] = []
-                for result in given.results:
-                    made += result()
-                    progress(f"cleaning {self.source}", done + len(made), len(pages))
-                batch = given.joined(self.dating.dated(made) if self.dating else made)
-                done += batch.reused + len(made)
+            for number, pending in enumerate(_ahead(_pending_batches(pages, known, give))):
+                cleaned: list[Cleaned] = []
+                for result in pending.results:
+                    cleaned += result()
+                    progress(f"cleaning {self.source}", done + len(cleaned), len(pages))
+                batch = pending.joined(self.dating.dated(cleaned) if self.dating else cleaned)
+                done += batch.reused + len(cleaned)
                 progress(f"cleaning {self.source}", done, len(pages))
-                if made:
+                if cleaned:
                     write_parquet(batch.documents, self.parts / f"{number:06}.documents.parquet")
                     write_parquet(batch.dropped, self.parts / f"{number:06}.dropped.parquet")
                 yield batch
@@ -180,16 +181,16 @@ def clean_some(
 
 
 @dataclass(frozen=True)
-class _Given:
+class _PendingBatch:
     """A batch on its way: what was known of it, and what the workers will make of the rest."""
 
     documents: pl.DataFrame
     dropped: pl.DataFrame
     results: list[Callable[[], list[Cleaned]]]
 
-    def joined(self, made: Sequence[Cleaned]) -> Batch:
-        documents = frame([one.document for one in made if one.document], DOCUMENTS)
-        dropped = frame([one.dropped for one in made if one.dropped], DROPPED)
+    def joined(self, cleaned: Sequence[Cleaned]) -> Batch:
+        documents = frame([one.document for one in cleaned if one.document], DOCUMENTS)
+        dropped = frame([one.dropped for one in cleaned if one.dropped], DROPPED)
         return Batch(
             pl.concat([self.documents, documents]).sort("doc_id", "url"),
             pl.concat([self.dropped, dropped]).sort("url"),
@@ -197,20 +198,20 @@ class _Given:
         )
 
 
-def _given(pages: pl.DataFrame, known: Known, give: Give) -> Iterator[_Given]:
+def _pending_batches(pages: pl.DataFrame, known: Known, give: Give) -> Iterator[_PendingBatch]:
     for rows in pages.iter_slices(BATCH):
         batch = rows.to_dicts()
         documents, dropped = known.rows(batch)
         there = {*documents["page_key"], *dropped["page_key"]}
         new = [page for page in batch if page["page_key"] not in there]
         tasks = [new[at : at + TASK] for at in range(0, len(new), TASK)]
-        yield _Given(documents, dropped, [give(task) for task in tasks])
+        yield _PendingBatch(documents, dropped, [give(task) for task in tasks])
 
 
-def _ahead(given: Iterator[_Given]) -> Iterator[_Given]:
+def _ahead(batches: Iterator[_PendingBatch]) -> Iterator[_PendingBatch]:
     """Yield batches in their order, with the next AHEAD ones begun already."""
-    waiting: deque[_Given] = deque()
-    for one in given:
+    waiting: deque[_PendingBatch] = deque()
+    for one in batches:
         waiting.append(one)
         if len(waiting) > AHEAD:
             yield waiting.popleft()

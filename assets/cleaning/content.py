@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from assets.cleaning.article import dated, guessing, said_by_page
+from assets.cleaning.article import dated, guessing, page_metadata
 from assets.cleaning.code_blocks import code_of, without_numbers
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.outline import Outline
@@ -64,7 +64,7 @@ def clean_content(
     facts = page_facts(root, url)
     guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
     published, source = dated(facts, guessed.date if guessed else None, url, html)
-    metadata = said_by_page(facts) | {"teaser": facts.description, "date_source": source}
+    metadata = page_metadata(facts) | {"teaser": facts.description, "date_source": source}
     return Draft(
         text=outline.text,
         title=facts.title or (guessed.title if guessed else None),

@@ -59,13 +59,13 @@ class Found(NamedTuple):
 class Dating:
     """Asks one model for the dates of documents that have none, and counts.
 
-    asked, found: documents; again: calls that another run may mend; first: the first of their reasons
+    n_asked, found: documents; again: calls that another run may mend; first: the first of their reasons
     usd: of the calls that were paid now
     """
 
     date_by: DateBy
     gateway: Gateway
-    asked: int = 0
+    n_asked: int = 0
     found: int = 0
     again: int = 0
     first: str = ""
@@ -75,20 +75,20 @@ class Dating:
     def __post_init__(self) -> None:
         self.identity = identity_of(self.date_by)
 
-    def told(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return the counts as metadata; `incomplete` says why another run is wanted, if one is."""
-        counts = {"dates_asked": self.asked, "dates_by_model": self.found, "dates_usd": round(self.usd, 6)}
-        why = f"{self.again} of {self.asked} calls for a date failed, first: {self.first}"
+        counts = {"dates_asked": self.n_asked, "dates_by_model": self.found, "dates_usd": round(self.usd, 6)}
+        why = f"{self.again} of {self.n_asked} calls for a date failed, first: {self.first}"
         return counts | ({"incomplete": why} if self.again else {})
 
-    def dated(self, made: Sequence[Cleaned]) -> list[Cleaned]:
+    def dated(self, cleaned: Sequence[Cleaned]) -> list[Cleaned]:
         """Give the documents of a batch that have no date one; the others stay as they are."""
-        undated = [place for place, one in enumerate(made) if one.document and _is_undated(one.document)]
-        documents = [made[place].document or {} for place in undated]
+        undated = [place for place, one in enumerate(cleaned) if one.document and _is_undated(one.document)]
+        documents = [cleaned[place].document or {} for place in undated]
         replies = list(self.gateway.map(self._ask, documents, self.date_by))
-        result = list(made)
+        result = list(cleaned)
         for place, reply in zip(undated, replies, strict=True):
-            result[place] = Cleaned(self._with_date(dict(made[place].document or {}), reply), None)
+            result[place] = Cleaned(self._with_date(dict(cleaned[place].document or {}), reply), None)
         return result
 
     def _ask(self, document: dict[str, Any]) -> Structured[DateReply]:
@@ -97,45 +97,45 @@ class Dating:
         messages = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": head}]
         return self.gateway.structured(self.date_by, messages, DateReply, name=_NAME, max_tokens=_MAX_TOKENS)
 
-    def _with_date(self, document: dict[str, Any], said: Structured[DateReply]) -> dict[str, Any]:
+    def _with_date(self, document: dict[str, Any], answer: Structured[DateReply]) -> dict[str, Any]:
         """Return a document with what a reply gives; one whose call failed for now has no page key.
 
         Without a page key it is not known to the next build, which cleans its page and asks again.
         """
-        self.asked += 1
-        self.usd += 0.0 if said.reply.cached else said.reply.usd or 0.0
+        self.n_asked += 1
+        self.usd += 0.0 if answer.reply.cached else answer.reply.usd or 0.0
         metadata: dict[str, Any] = json.loads(document["metadata"])
-        found = self._checked(document, said)
+        found = self._checked(document, answer)
         if found.day:
             self.found += 1
             metadata |= {"date_source": "llm", "date_evidence": found.evidence}
         else:
             metadata |= {"date_source": "none", "date_reason": f"{self.date_by.model}: {found.reason}"}
-        if said.status in RETRYABLE:
+        if answer.status in RETRYABLE:
             self.again += 1
-            self.first = self.first or f"{said.status}: {said.reason}"
+            self.first = self.first or f"{answer.status}: {answer.reason}"
             document["page_key"] = None
         metadata["date_model"] = self.date_by.model
         document["published_at"] = found.day
         document["metadata"] = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
         return {**document, "version": version_of(document)}
 
-    def _checked(self, document: dict[str, Any], said: Structured[DateReply]) -> Found:
-        if said.value is not None:
+    def _checked(self, document: dict[str, Any], answer: Structured[DateReply]) -> Found:
+        if answer.value is not None:
             shown = f"{document['title'] or ''}\n{document['text'][:_HEAD]}"
-            return checked(said.value, shown, datetime.now(UTC).date())
-        if said.reply.status is Status.OK:
+            return checked(answer.value, shown, datetime.now(UTC).date())
+        if answer.reply.status is Status.OK:
             return Found(None, reason="no JSON object with `date` and `evidence`")
         # Without the details of a failure, which differ from run to run: they would change the version.
-        stable = None if said.status in RETRYABLE else said.reason
-        return Found(None, reason=f"{said.status}{f': {stable}' if stable else ''}")
+        stable = None if answer.status in RETRYABLE else answer.reason
+        return Found(None, reason=f"{answer.status}{f': {stable}' if stable else ''}")
 
 
 def _is_undated(document: dict[str, Any]) -> bool:
     return not document["published_at"]
 
 
-def checked(said: DateReply, text: str, today: date) -> Found:
+def checked(reply: DateReply, text: str, today: date) -> Found:
     """Return the date that a model's answer gives, if it can be believed.
 
     It must be a day of the calendar in ISO 8601, not after ``today``, and its evidence must stand in the text
@@ -149,11 +149,11 @@ def checked(said: DateReply, text: str, today: date) -> Found:
     >>> checked(DateReply(date="2023-02-29", evidence="x"), "x", day).reason
     'no day of the calendar: 2023-02-29'
     """
-    if said.date is None:
+    if reply.date is None:
         return Found(None, reason="the model found none")
-    day = _day(said.date)
-    words = " ".join((said.evidence or "").split())
-    reason = _doubt(day, said.date, words, " ".join(text.split()), today)
+    day = _day(reply.date)
+    words = " ".join((reply.evidence or "").split())
+    reason = _doubt(day, reply.date, words, " ".join(text.split()), today)
     return Found(None, reason=reason) if reason or day is None else Found(day.isoformat(), words)
 
 

@@ -126,12 +126,12 @@ def _near(ordered: pl.DataFrame, threshold: float) -> dict[str, _Link]:
 
     links: dict[str, _Link] = {}
     for number, doc in enumerate(ids):
-        own = words.shingles(texts[number])
-        if not len(own):
+        hashes = words.shingles(texts[number])
+        if not len(hashes):
             continue
-        signature = _signature(own, empty)
+        signature = _signature(hashes, empty)
         for other in sorted(index.query(signature)):
-            similarity = jaccard(own, shingles_of(other))
+            similarity = jaccard(hashes, shingles_of(other))
             if similarity >= threshold:
                 links[doc] = _Link(ids[other], similarity, False)
                 break

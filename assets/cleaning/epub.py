@@ -38,18 +38,23 @@ def clean_epub(body: bytes) -> Draft:
         package = _xml(archive, at)
         chapters = list(_chapters(archive, package, posixpath.dirname(at)))
     outline = _put_together(chapters)
-    said = _Said(package)
-    title = next((text for text in said.all("title") if is_title(text)), None)
-    published = next((day for text in said.all("date") if (day := iso(text))), None)
-    language = (said.all("language") or [""])[0][:2].lower()
-    metadata = {"date_source": "file" if published else "none", "publisher": ", ".join(said.all("publisher"))}
+    package_metadata = _PackageMetadata(package)
+    title = next((text for text in package_metadata.all("title") if is_title(text)), None)
+    published = next((day for text in package_metadata.all("date") if (day := iso(text))), None)
+    language = (package_metadata.all("language") or [""])[0][:2].lower()
+    metadata = {
+        "date_source": "file" if published else "none",
+        "publisher": ", ".join(package_metadata.all("publisher")),
+    }
     return Draft(
         text=outline.text,
         title=title or (outline.sections[0]["heading"] if outline.sections else outline.text[:80]),
         published_at=published,
         language=language if language.isalpha() else None,
-        authors=tuple(dict.fromkeys(name for text in said.all("creator") for name in names_in(text))),
-        keywords=tuple(dict.fromkeys(said.all("subject"))),
+        authors=tuple(
+            dict.fromkeys(name for text in package_metadata.all("creator") for name in names_in(text))
+        ),
+        keywords=tuple(dict.fromkeys(package_metadata.all("subject"))),
         sections=tuple(outline.sections),
         metadata={name: value for name, value in metadata.items() if value},
         repaired=True,
@@ -103,7 +108,7 @@ def _xml(archive: ZipFile, name: str) -> Any:
     return etree.fromstring(archive.read(name), parser)
 
 
-class _Said:
+class _PackageMetadata:
     """What the package file says of the book, in the names of Dublin Core."""
 
     def __init__(self, package: Any) -> None:

@@ -25,8 +25,8 @@ def clean_html(
     if content:
         return clean_content(body, content_type, url, content, fetched)
     html, _encoding = decode(body, content_type)
-    if said := notice_of(html, url):
-        raise Unusable(f"not the text of the act, but a notice: {said[:200]!r}")
+    if notice := notice_of(html, url):
+        raise Unusable(f"not the text of the act, but a notice: {notice[:200]!r}")
     if is_eurlex(html, url):
         return clean_eurlex(body, content_type, url)
     return clean_article(body, content_type, url, fetched)

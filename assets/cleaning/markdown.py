@@ -42,7 +42,7 @@ def clean_markdown(body: bytes, content_type: str | None) -> Draft:
     named = next((heading.text for heading in headings if heading.level == top), "")
     title = _first(front, "title") or named or text.splitlines()[0].strip()
     published = _date(front.get("date"))
-    said = {
+    metadata = {
         "description": _first(front, "description", "excerpt"),
         "date_source": "file" if published else "",
     }
@@ -54,7 +54,7 @@ def clean_markdown(body: bytes, content_type: str | None) -> Draft:
         authors=_all(front, "authors", "author"),
         keywords=_all(front, "tags", "keywords"),
         sections=sections_in(text, headings),
-        metadata={name: value for name, value in said.items() if value},
+        metadata={name: value for name, value in metadata.items() if value},
         repaired=True,
     )
 
@@ -68,10 +68,10 @@ def _parted(whole: str) -> tuple[dict[str, Any], str]:
 
     found = _FRONT.match(whole)
     try:
-        said = yaml.safe_load(found[1]) if found else None
+        front = yaml.safe_load(found[1]) if found else None
     except (yaml.YAMLError, ValueError, RecursionError):
-        said = None
-    return (said, whole[found.end() :].strip()) if found and isinstance(said, dict) else ({}, whole)
+        front = None
+    return (front, whole[found.end() :].strip()) if found and isinstance(front, dict) else ({}, whole)
 
 
 def _strings(value: object) -> list[str]:

@@ -47,28 +47,28 @@ _MOST = 8  # elements in it
 
 
 def authors_of(
-    root: Element, article: Node, said: dict[str, list[str]], sites: Iterable[str]
+    root: Element, article: Node, tags: dict[str, list[str]], sites: Iterable[str]
 ) -> tuple[str, ...]:
     """Return the names of a page's authors, each once, in the page's order.
 
     Of what JSON-LD, meta tags and the byline say, the first counts that names a person or an agency; where
     none does, the first that names anybody. The site itself is no author beside a person.
     """
-    own = {plain(site).replace(" ", "") for site in sites} - {""}
+    site_names = {plain(site).replace(" ", "") for site in sites} - {""}
     first: tuple[str, ...] = ()
-    for names in _said(article, said):
-        if persons := tuple(name for name in names if _is_person(name, own)):
+    for names in _author_candidates(article, tags):
+        if persons := tuple(name for name in names if _is_person(name, site_names)):
             return persons
         first = first or names
-    return _shown(root, own) or first
+    return _shown(root, site_names) or first
 
 
-def _said(article: Node, said: dict[str, list[str]]) -> Iterator[tuple[str, ...]]:
+def _author_candidates(article: Node, tags: dict[str, list[str]]) -> Iterator[tuple[str, ...]]:
     creators = article.get("author") or article.get("creator")
     nodes = creators if isinstance(creators, list) else [creators]
     yield _distinct(name for node in nodes for name in _of_node(node))
     for place in _PLACES:
-        yield _distinct(name for text in said.get(place, []) for name in names_in(text))
+        yield _distinct(name for text in tags.get(place, []) for name in names_in(text))
 
 
 def _of_node(node: Any) -> list[str]:
@@ -101,8 +101,8 @@ def names_in(text: str) -> list[str]:
     >>> names_in("Von Ada Kern und Ben Au, dpa"), names_in("Institute of Law and Order")
     (['Ada Kern', 'Ben Au', 'dpa'], ['Institute of Law and Order'])
     """
-    said = squeezed(text)
-    whole = _LEAD.sub("", said, count=1) if _LEAD.match(said) else said
+    line = squeezed(text)
+    whole = _LEAD.sub("", line, count=1) if _LEAD.match(line) else line
     if not whole or "://" in whole:
         return []
     parts = [part.strip(" ,") for part in _COMMAS.split(whole) if part.strip(" ,")]

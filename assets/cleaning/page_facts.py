@@ -48,17 +48,17 @@ def page_facts(root: Element, url: str = "") -> PageFacts:
     """Read the facts from a parsed page: JSON-LD first, then OpenGraph, then plain meta tags."""
     nodes = json_ld(root)
     article = article_of(nodes)
-    said = _meta(root)
-    sites = _sites(root, nodes, said, url)
+    tags = _meta(root)
+    sites = _sites(root, nodes, tags, url)
     titles = titles_of(
         root,
         _text(article.get("headline")),
         _text(article.get("alternativeHeadline")),
-        _first(said, "og:title", "twitter:title"),
+        _first(tags, "og:title", "twitter:title"),
         sites,
     )
-    news = _split(said.get("news_keywords", []))
-    published, source = _published(article, said, root)
+    news = _split(tags.get("news_keywords", []))
+    published, source = _published(article, tags, root)
     return PageFacts(
         title=titles.chosen(),
         headline=_text(article.get("headline")),
@@ -67,28 +67,28 @@ def page_facts(root: Element, url: str = "") -> PageFacts:
         date_source=source,
         modified_at=first_iso(
             article.get("dateModified"),
-            *_all(said, "article:modified_time", "og:updated_time", "datemodified", "last-modified"),
+            *_all(tags, "article:modified_time", "og:updated_time", "datemodified", "last-modified"),
         ),
-        authors=authors_of(root, article, said, sites),
+        authors=authors_of(root, article, tags, sites),
         news_keywords=news,
         keywords=news
         or _keywords(article.get("keywords"))
-        or _split(said.get("keywords", []))
-        or _distinct(said.get("article:tag", [])),
+        or _split(tags.get("keywords", []))
+        or _distinct(tags.get("article:tag", [])),
         description=_text(article.get("description"))
-        or _first(said, "og:description", "description", "twitter:description"),
+        or _first(tags, "og:description", "description", "twitter:description"),
         descriptions=_distinct(
             filter(
                 None,
                 (
                     _text(article.get("description")),
-                    *_all(said, "og:description", "description", "twitter:description"),
+                    *_all(tags, "og:description", "description", "twitter:description"),
                 ),
             )
         ),
-        section=_text(article.get("articleSection")) or _first(said, "article:section"),
-        sitename=_first(said, "og:site_name"),
-        language=_language(root, article, said),
+        section=_text(article.get("articleSection")) or _first(tags, "article:section"),
+        sitename=_first(tags, "og:site_name"),
+        language=_language(root, article, tags),
     )
 
 
@@ -119,25 +119,25 @@ def _text(value: Any) -> str | None:
 
 
 def _meta(root: Element) -> dict[str, list[str]]:
-    said: dict[str, list[str]] = {}
+    tags: dict[str, list[str]] = {}
     for tag in root.iter("meta"):
         content = squeezed(tag.get("content") or "")
         for name in (tag.get("name"), tag.get("property"), tag.get("itemprop")):
             if name and content:
-                said.setdefault(name.lower(), []).append(content)
-    return said
+                tags.setdefault(name.lower(), []).append(content)
+    return tags
 
 
-def _first(said: dict[str, list[str]], *names: str) -> str | None:
-    return next((said[name][0] for name in names if name in said), None)
+def _first(tags: dict[str, list[str]], *names: str) -> str | None:
+    return next((tags[name][0] for name in names if name in tags), None)
 
 
-def _all(said: dict[str, list[str]], *names: str) -> list[str]:
-    return [said[name][0] for name in names if name in said]
+def _all(tags: dict[str, list[str]], *names: str) -> list[str]:
+    return [tags[name][0] for name in names if name in tags]
 
 
-def _language(root: Element, article: Node, said: dict[str, list[str]]) -> str | None:
-    for text in (root.get("lang"), _text(article.get("inLanguage")), _first(said, "og:locale", "language")):
+def _language(root: Element, article: Node, tags: dict[str, list[str]]) -> str | None:
+    for text in (root.get("lang"), _text(article.get("inLanguage")), _first(tags, "og:locale", "language")):
         if text and re.match(r"[A-Za-z]{2}(?:[-_]|$)", text):
             return text[:2].lower()
     return None
@@ -146,17 +146,17 @@ def _language(root: Element, article: Node, said: dict[str, list[str]]) -> str |
 # ------------------------------------------------------------------------------------------- the rest
 
 
-def _sites(root: Element, nodes: list[Node], said: dict[str, list[str]], url: str) -> tuple[str, ...]:
+def _sites(root: Element, nodes: list[Node], tags: dict[str, list[str]], url: str) -> tuple[str, ...]:
     """Return the names by which the page calls its site, and its host's."""
     publishers = (strings(node.get("publisher")) for node in nodes)
     named = (strings(node.get("name")) for node in nodes if "WebSite" in strings(node.get("@type")))
     canonical = root.xpath("string(//link[@rel='canonical']/@href)")
-    hosts = [_host(address) for address in (url, canonical, _first(said, "og:url") or "")]
-    tags = _all(said, "og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site")
+    hosts = [_host(address) for address in (url, canonical, _first(tags, "og:url") or "")]
+    site_tags = _all(tags, "og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site")
     return _distinct(
         [
             *(name for names in (*publishers, *named) for name in names),
-            *(tag.removeprefix("@") for tag in tags if len(tag) <= _SITE),
+            *(tag.removeprefix("@") for tag in site_tags if len(tag) <= _SITE),
             *(part for host in hosts for part in (host, host.rpartition(".")[0].rpartition(".")[2])),
         ]
     )
@@ -185,18 +185,18 @@ def _distinct(texts: Iterator[str] | list[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _published(article: Node, said: dict[str, list[str]], root: Element) -> tuple[str | None, str | None]:
+def _published(article: Node, tags: dict[str, list[str]], root: Element) -> tuple[str | None, str | None]:
     """Return when the page says that it was published, and which of its statements says so."""
     candidates = (
         (first_iso(article.get("datePublished")), "json_ld"),
-        (first_iso(*_all(said, *_PUBLISHED)), "meta"),
-        (first_iso(*_ends_of_titles(root, said)), "meta"),
+        (first_iso(*_all(tags, *_PUBLISHED)), "meta"),
+        (first_iso(*_ends_of_titles(root, tags)), "meta"),
     )
     return next(((day, source) for day, source in candidates if day), (None, None))
 
 
-def _ends_of_titles(root: Element, said: dict[str, list[str]]) -> list[str]:
+def _ends_of_titles(root: Element, tags: dict[str, list[str]]) -> list[str]:
     """Return what stands last in the page's titles, where that is a day: `Headline | DW | 28.04.2023`."""
-    titles = [*said.get("og:title", []), *(squeezed("".join(node.itertext())) for node in root.iter("title"))]
+    titles = [*tags.get("og:title", []), *(squeezed("".join(node.itertext())) for node in root.iter("title"))]
     ends = [parts[-1] for title in titles if len(parts := SEPARATOR.split(title)) > 1]
     return [end for end in ends if _DAY.fullmatch(end)]

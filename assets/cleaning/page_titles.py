@@ -55,8 +55,8 @@ def titles_of(
     window = next((squeezed("".join(node.itertext())) for node in root.iter("title")), None)
     headings = [squeezed(" ".join(node.itertext())) for node in root.iter("h1")]
     headings = [text for text in headings if text and plain(text) not in names]
-    said = " ".join(plain(text) for text in (headline, shared, window) if text)
-    heading = next((text for text in headings if plain(text) in said), next(iter(headings), None))
+    title_texts = " ".join(plain(text) for text in (headline, shared, window) if text)
+    heading = next((text for text in headings if plain(text) in title_texts), next(iter(headings), None))
     known = [text for text in (heading, headline) if text]
 
     def clean(text: str | None) -> str | None:

@@ -85,11 +85,11 @@ def doc_id(source: str, page: dict[str, Any]) -> str:
     """
     fields = page["fields"]
     # Most pages have no id of their own, and parsing the fields of every page costs seconds.
-    said = json.loads(fields) if fields and '"id"' in fields else {}
-    own, file = said.get("id"), said.get("file")
-    if own is None:
+    passage = json.loads(fields) if fields and '"id"' in fields else {}
+    passage_id, file = passage.get("id"), passage.get("file")
+    if passage_id is None:
         return digest([source, page["url"]])
-    return f"{source}:{file}#{own}" if file else f"{source}:{own}"
+    return f"{source}:{file}#{passage_id}" if file else f"{source}:{passage_id}"
 
 
 def clean_page(
@@ -134,11 +134,11 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
     text = tidy(draft.text if as_it_is else repaired(draft.text))
     if "id" not in fields and len(text.split()) < MIN_WORDS:
         raise Unusable(f"too short: {len(text.split())} words")
-    said, said_by = language_of(language, draft.language, text)
+    detected, language_source = language_of(language, draft.language, text)
     published, date_source = _published_at(page, fields, draft)
     metadata = {
         **draft.metadata,
-        **({"language_source": said_by} if said_by else {}),
+        **({"language_source": language_source} if language_source else {}),
         **fields,
         "date_source": date_source,
     }
@@ -146,7 +146,7 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
         "url": page["url"],
         "title": _title(fields, draft),
         "text": text,
-        "language": said,
+        "language": detected,
         "published_at": published,
         "authors": _authors(fields, draft),
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
@@ -169,16 +169,20 @@ def version_of(document: dict[str, Any]) -> str:
 
 def _title(fields: dict[str, Any], draft: Draft) -> str | None:
     """Return the title; that of a web page as its cleaner chose it, without the name of the site."""
-    said = fields.get("title") or fields.get("headline")
-    return said or draft.title if _is_told(fields) else draft.title or said
+    source_title = fields.get("title") or fields.get("headline")
+    return source_title or draft.title if _source_knows_more(fields) else draft.title or source_title
 
 
 def _authors(fields: dict[str, Any], draft: Draft) -> list[str]:
-    said = _strings(fields.get("authors") or fields.get("author"))
-    return said or list(draft.authors) if _is_told(fields) else list(draft.authors) or said
+    source_authors = _strings(fields.get("authors") or fields.get("author"))
+    return (
+        source_authors or list(draft.authors)
+        if _source_knows_more(fields)
+        else list(draft.authors) or source_authors
+    )
 
 
-def _is_told(fields: dict[str, Any]) -> bool:
+def _source_knows_more(fields: dict[str, Any]) -> bool:
     """Tell whether a source knows more of a document than its own page says: a table, a list of acts."""
     return not fields.keys().isdisjoint({"id", "celex"})
 
@@ -190,21 +194,21 @@ def _published_at(page: dict[str, Any], fields: dict[str, Any], draft: Draft) ->
     source is what the cleaner says of the date (version, journal, json_ld, meta, celex, url, text), file for
     the date of a passage or a table's row, meta for what only the spider found on the page, or none.
     """
-    own, own_source = draft.published_at, str(draft.metadata.get("date_source") or "none")
-    said = fields.get("published_at") or fields.get("date")
-    if own and ("structure" in draft.metadata and own_source in _OF_AN_ACT):
-        return own, own_source
-    if said:
-        is_same = own is not None and str(said)[:10] == own[:10] and own_source != "none"
-        return said, own_source if is_same else _said_by(page)
-    if own:
-        return own, own_source
+    page_date, page_source = draft.published_at, str(draft.metadata.get("date_source") or "none")
+    source_date = fields.get("published_at") or fields.get("date")
+    if page_date and ("structure" in draft.metadata and page_source in _OF_AN_ACT):
+        return page_date, page_source
+    if source_date:
+        is_same = page_date is not None and str(source_date)[:10] == page_date[:10] and page_source != "none"
+        return source_date, page_source if is_same else _source_of_field(page)
+    if page_date:
+        return page_date, page_source
     version = _VERSION.search(f"{fields.get('celex') or ''} {unquote(page['url'])}")
     day = iso("-".join(version.groups())) if version else None
     return (day, "celex") if day else (None, "none")
 
 
-def _said_by(page: dict[str, Any]) -> str:
+def _source_of_field(page: dict[str, Any]) -> str:
     """Return where a spider or reader has a date from: passages from a column of their file."""
     return "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
 

@@ -16,7 +16,7 @@ _DATELINE = 30  # word characters that may stand before it, as in `Berlin.`
 _SAME = 40  # word characters by which two texts are taken for the same
 
 
-def shown_standfirst(root: Element, said: Sequence[str], text: str) -> str | None:
+def shown_standfirst(root: Element, descriptions: Sequence[str], text: str) -> str | None:
     """Return the standfirst as the page shows it, above its text; None where it shows none there.
 
     A description that stands below the text's beginning, in a caption, a link, a menu, a footer or out of
@@ -24,10 +24,10 @@ def shown_standfirst(root: Element, said: Sequence[str], text: str) -> str | Non
 
     Args:
         root: the page.
-        said: what the page says of the article in its head.
+        descriptions: what the page says of the article in its head.
         text: the article's text as it was extracted.
     """
-    wanted = [key for key in map(key_of, said) if len(key) >= _LEAST]
+    wanted = [key for key in map(key_of, descriptions) if len(key) >= _LEAST]
     opening = next((key for key in map(key_of, text.split("\n")) if len(key) >= _SAME), "")[:_SAME]
     if not wanted:
         return None

@@ -10,7 +10,7 @@ _WRITTEN = re.compile(
 )
 _MONTHS = {
     word: number
-    for number, said in enumerate(
+    for number, names in enumerate(
         (
             "january januar janvier enero gennaio januari jänner",
             "february februar février febrero febbraio februari",
@@ -22,7 +22,7 @@ _MONTHS = {
         ),
         1,
     )
-    for word in said.split()
+    for word in names.split()
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ FLUSH = 256  # texts a segment, unless more are computed together
 FLUSH_SECONDS = 5.0  # after which what is finished is kept, however few they are: what a kill can cost
 STEP = 64  # texts between two words of progress, unless more are computed together or they take too long
 
-Told = Callable[[int, int], None]
+CountProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class CachedEmbedder:
         """What stands before each passage."""
         return self.recipe.prefix("passage", self.home)
 
-    def passages(self, texts: Sequence[str], progress: Told | None = None) -> Embedded:
+    def passages(self, texts: Sequence[str], progress: CountProgress | None = None) -> Embedded:
         """Embed passages, each distinct text once; ``progress`` hears (done, of) now and then."""
         return self.embed([self.passage_prefix + text for text in texts], progress)
 
@@ -119,7 +119,7 @@ class CachedEmbedder:
         counts[new] = count_tokens([texts[at] for at in new.tolist()], self.tokenizer)
         return counts
 
-    def embed(self, texts: Sequence[str], progress: Told | None = None) -> Embedded:
+    def embed(self, texts: Sequence[str], progress: CountProgress | None = None) -> Embedded:
         """Embed texts that are already prefixed, each distinct one once.
 
         What is finished is kept after every FLUSH texts and FLUSH_SECONDS. Processes that embed the same wait
@@ -140,7 +140,7 @@ class CachedEmbedder:
         vectors[lacking] = new[[rows[hashes[at]] for at in lacking.tolist()]]
         return Embedded(vectors, computed)
 
-    def _compute(self, missing: dict[str, str], progress: Told | None) -> tuple[Matrix, int]:
+    def _compute(self, missing: dict[str, str], progress: CountProgress | None) -> tuple[Matrix, int]:
         """Return the vectors of texts by their hashes, in that order, and how many were computed here."""
         keys, texts = list(missing), list(missing.values())
         counts = self.token_counts(texts, keys)
@@ -232,7 +232,7 @@ class CachedEmbedder:
         return vectors
 
 
-def _shifted(progress: Told | None, begin: int, of: int) -> Callable[[int], None]:
+def _shifted(progress: CountProgress | None, begin: int, of: int) -> Callable[[int], None]:
     """Return what tells ``progress`` of a batch that begins at ``begin``."""
     return lambda done: progress(begin + done, of) if progress else None
 

@@ -84,37 +84,37 @@ class EmbedderRecipe(Recipe):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_told_of_its_model(cls, given: Any) -> Any:
+    def _takes_settings_of_its_model(cls, value: Any) -> Any:
         """Take what the registry knows of a model where the study says nothing else."""
-        if not isinstance(given, dict) or given.get("api") is not None:
-            return given
-        known = models.REGISTRY.get(str(given.get("model")))
+        if not isinstance(value, dict) or value.get("api") is not None:
+            return value
+        known = models.REGISTRY.get(str(value.get("model")))
         if known is None:
-            return given
-        told: dict[str, Any] = {"max_tokens": known.max_tokens}
+            return value
+        settings: dict[str, Any] = {"max_tokens": known.max_tokens}
         for side, prefix in (("query", known.query_prefix), ("passage", known.passage_prefix)):
-            if given.get(f"{side}_prompt") is None:
-                told[f"{side}_prefix"] = prefix
-        return {**told, **given}
+            if value.get(f"{side}_prompt") is None:
+                settings[f"{side}_prefix"] = prefix
+        return {**settings, **value}
 
     @model_validator(mode="after")
     def _names_a_model(self) -> Self:
         if self.api is None:
             weights.place_of(self.model, self.commit)
             return self
-        wrong = [
+        misplaced = [
             name
-            for name, given in (
+            for name, setting in (
                 ("revision", self.commit),
                 ("query_prompt", self.query_prompt),
                 ("passage_prompt", self.passage_prompt),
                 ("dtype", self.dtype != "fp32"),
                 ("device", self.device != "auto"),
             )
-            if given
+            if setting
         ]
-        if wrong:
-            raise ValueError(f"{', '.join(wrong)}: the server of an `api` decides that, leave it out")
+        if misplaced:
+            raise ValueError(f"{', '.join(misplaced)}: the server of an `api` decides that, leave it out")
         if self.api.tokenizer:
             weights.place_of(self.api.tokenizer, None)
         elif self.overflow != "fail":

@@ -86,17 +86,19 @@ def _refuse_damaged(stage: Stage, key: str, work: Work) -> None:
         AssayError: something was damaged.
     """
     store = work.store
-    wrong: dict[Need, str] = {}
+    damaged: dict[Need, str] = {}
     for need, artifact in zip(stage.needs(key), stage.inputs(key, store), strict=True):
         found = work.damage(artifact)
         if found:
             store.set_aside(artifact)
-            wrong[need] = f"{need.stage} of {need.key} is damaged ({found})"
-    for sentence in wrong.values():
+            damaged[need] = f"{need.stage} of {need.key} is damaged ({found})"
+    for sentence in damaged.values():
         work.say(f"{sentence} and is built again")
-    if wrong:
-        told = "; ".join(wrong.values())
-        raise _DamagedError(f"{stage.name} of {key}: {told}; it is built again by the next run", tuple(wrong))
+    if damaged:
+        sentences = "; ".join(damaged.values())
+        raise _DamagedError(
+            f"{stage.name} of {key}: {sentences}; it is built again by the next run", tuple(damaged)
+        )
 
 
 def _earlier(stage: Stage, key: str, identity: str, folder: Path, work: Work) -> Artifact | None:

@@ -19,7 +19,7 @@ from warehouse.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0  # seconds that an interrupted crawl has to end in good order
-TOLD = 20  # lines that a crawl may say on stderr; the rest is in its log
+MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
 
 
 def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
     """
     import dagster as dg
 
-    said: deque[str] = deque(maxlen=TOLD)
+    lines: deque[str] = deque(maxlen=MAX_LINES)
     with dg.open_pipes_session(
         context=work.dagster,
         context_injector=dg.PipesTempFileContextInjector(),
@@ -43,7 +43,7 @@ def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
             "PYTHONPATH": str(ROOT),
             **session.get_bootstrap_env_vars(),
         }
-        code = _run([sys.executable, "-m", "crawlers", name], environment, _teller(name, said, work))
+        code = _run([sys.executable, "-m", "crawlers", name], environment, _teller(name, lines, work))
     messages = [one for one in session.get_custom_messages() if isinstance(one, dict)]
     rows = [one for one in messages if "crawl_id" in one]
     if code == 0 and rows:
@@ -51,25 +51,25 @@ def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
     errors = [str(one["error"]) for one in messages if "error" in one]
     log = work.home.crawls / name / "crawl.log"
     where = f"; its log is {log}" if not errors and source.spider and log.exists() else ""
-    raise AssayError(f"source {name}: {errors[-1] if errors else _why(code, said)}{where}")
+    raise AssayError(f"source {name}: {errors[-1] if errors else _why(code, lines)}{where}")
 
 
-def _why(code: int, said: deque[str]) -> str:
+def _why(code: int, lines: deque[str]) -> str:
     """Say how a crawler ended that could not say so itself."""
     if code < 0:
         return f"the crawler was killed by {signal.Signals(-code).name}; what it stored is kept"
-    return f"the crawler ended with exit code {code}{f' ({said[-1]})' if said else ''}"
+    return f"the crawler ended with exit code {code}{f' ({lines[-1]})' if lines else ''}"
 
 
-def _teller(name: str, said: deque[str], work: Work) -> Callable[[str], None]:
+def _teller(name: str, lines: deque[str], work: Work) -> Callable[[str], None]:
     """Return what hears each line that the crawler says on stderr."""
-    told = 0
+    n_lines = 0
 
     def tell(line: str) -> None:
-        nonlocal told
-        said.append(line)
-        told += 1
-        if told <= TOLD:
+        nonlocal n_lines
+        lines.append(line)
+        n_lines += 1
+        if n_lines <= MAX_LINES:
             work.progress(f"{name}: {line}", 0, 0)
 
     return tell

@@ -113,10 +113,10 @@ class Work:
         mark = (artifact.stage, artifact.identity, artifact.created_at)
         if mark in self.sound:
             return None
-        wrong = self.store.damage(artifact)
-        if wrong is None:
+        damage = self.store.damage(artifact)
+        if damage is None:
             self.sound.add(mark)
-        return wrong
+        return damage
 
     def close(self) -> None:
         """Close the resources of this run (model servers, say), the last one first."""

@@ -95,7 +95,7 @@ def _summary(recipe: Enrichment, task: Task, gateway: Gateway) -> list[dict[str,
 
 def _questions(recipe: Enrichment, task: Task, gateway: Gateway) -> list[dict[str, Any]]:
     n = recipe.questions
-    asked = gateway.structured(
+    answer = gateway.structured(
         recipe,
         _messages(QUESTIONS.format(n=n), f"<passage>\n{task.text}\n</passage>"),
         QuestionsReply,
@@ -103,11 +103,11 @@ def _questions(recipe: Enrichment, task: Task, gateway: Gateway) -> list[dict[st
         max_tokens=100 + 80 * n,
         bounds={"QuestionsReply.questions": {"minItems": 1, "maxItems": n}},
     )
-    if asked.value is None:
-        row = _row(task, "question", 0, None, asked.reply)
-        return [{**row, "status": asked.status, "reason": asked.reason}]
-    texts = asked.value.questions[:n]
-    return [_row(task, "question", number, text, asked.reply) for number, text in enumerate(texts)]
+    if answer.value is None:
+        row = _row(task, "question", 0, None, answer.reply)
+        return [{**row, "status": answer.status, "reason": answer.reason}]
+    texts = answer.value.questions[:n]
+    return [_row(task, "question", number, text, answer.reply) for number, text in enumerate(texts)]
 
 
 def _messages(system: str, user: str) -> Messages:

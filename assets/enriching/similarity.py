@@ -34,10 +34,10 @@ def similarities(
     if not distinct:
         return found
     rows = {text: row for row, text in enumerate(distinct)}
-    given = [at for at, text in enumerate(others) if text in rows]
-    ours = _unit(vectors[given])
-    theirs = _unit(embed(distinct))[[rows[others[at] or ""] for at in given]]
-    for at, cosine in zip(given, np.einsum("ij,ij->i", ours, theirs).tolist(), strict=True):
+    present = [at for at, text in enumerate(others) if text in rows]
+    ours = _unit(vectors[present])
+    theirs = _unit(embed(distinct))[[rows[others[at] or ""] for at in present]]
+    for at, cosine in zip(present, np.einsum("ij,ij->i", ours, theirs).tolist(), strict=True):
         found[at] = max(-1.0, min(1.0, cosine))
     return found
 

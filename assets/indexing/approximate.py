@@ -120,15 +120,15 @@ def _recall(
 def _ladder(recipe: IndexRecipe, chunks: int) -> Iterator[Search]:
     """Yield search parameters from cheap to dear; those that the recipe gives are the only ones."""
     partitions = recipe.partitions_of(chunks)
-    given = Search(recipe.kind(chunks), recipe.ef, recipe.nprobes, recipe.refine_factor)
-    if given.ef or given.nprobes or given.refine_factor:
-        yield given
-    elif given.kind == "hnsw":
+    search = Search(recipe.kind(chunks), recipe.ef, recipe.nprobes, recipe.refine_factor)
+    if search.ef or search.nprobes or search.refine_factor:
+        yield search
+    elif search.kind == "hnsw":
         for ef in _EF:
-            yield replace(given, ef=ef, nprobes=partitions, refine_factor=2)
+            yield replace(search, ef=ef, nprobes=partitions, refine_factor=2)
     else:
         for share, refine in zip((0.1, 0.2, 0.5, 1, 1), _REFINE, strict=True):
-            yield replace(given, nprobes=max(1, round(share * partitions)), refine_factor=refine)
+            yield replace(search, nprobes=max(1, round(share * partitions)), refine_factor=refine)
 
 
 def _unit(vectors: Matrix) -> Matrix:

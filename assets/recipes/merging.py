@@ -59,13 +59,7 @@ def _absolute(source: Source, base: Path) -> Source:
     """Return the source with its path resolved: what a child process with another working folder reads."""
     if source.path is None:
         return source
-    given = Path(source.path).expanduser()
-    beside = (base / given).resolve()
-    path = (
-        given
-        if given.is_absolute()
-        else given.resolve()
-        if given.exists() and not beside.exists()
-        else beside
-    )
+    path = Path(source.path).expanduser()
+    beside = (base / path).resolve()
+    path = path if path.is_absolute() else path.resolve() if path.exists() and not beside.exists() else beside
     return source.model_copy(update={"path": str(path)})

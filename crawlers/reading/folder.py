@@ -73,8 +73,8 @@ def _page(name: str, path: Path, source: Source) -> Page:
         body, changed = _content(path, limit)
     except (OSError, ValueError) as error:
         return Page(url, url, content_type=kind, reason=why_unreadable(error))
-    if wrong := _wrong(body, kind, limit):
-        return Page(url, url, content_type=kind, reason=wrong)
+    if reason := _why_not(body, kind, limit):
+        return Page(url, url, content_type=kind, reason=reason)
     fields = {"encoding": decode(body, kind)[1]} if kind.startswith("text/") else {}
     return Page(url, url, content_type=kind, last_modified=changed, body=body, fields=fields)
 
@@ -85,7 +85,7 @@ def _content(path: Path, limit: int) -> tuple[bytes, str]:
         return file.read(limit + 1), formatdate(path.stat().st_mtime, usegmt=True)
 
 
-def _wrong(body: bytes, kind: str, limit: int) -> str | None:
+def _why_not(body: bytes, kind: str, limit: int) -> str | None:
     if not body:
         return "empty file"
     if len(body) > limit:

@@ -47,15 +47,15 @@ class Passages:
         if self._source.column("text") not in value:
             return self._failed(place, f"not a passage: it has no {self._source.column('text')!r}")
         try:
-            said = {key: self._said(value, key) for key in ("text", "title", "url", "id")}
+            columns = {key: self._text_of(value, key) for key in ("text", "title", "url", "id")}
         except TypeError as error:
             return self._failed(place, f"not a passage: {error}")
-        if said["id"] and f"{name}#{said['id']}" in self._ids:
+        if columns["id"] and f"{name}#{columns['id']}" in self._ids:
             return self._failed(place, "repeated id")
         day = value.get(self._source.column("date"))
-        return self._page(name, number, said, day)
+        return self._page(name, number, columns, day)
 
-    def _said(self, value: Mapping[str, Any], column: Column) -> str:
+    def _text_of(self, value: Mapping[str, Any], column: Column) -> str:
         """Return what a passage has in a column, as text; raise `TypeError` for what is none."""
         name = self._source.column(column)
         try:
@@ -63,21 +63,21 @@ class Passages:
         except TypeError as error:
             raise TypeError(f"its {name!r} is no text but {error}") from error
 
-    def _page(self, name: str, number: int, said: dict[str, str], day: object) -> Page:
-        own = f"{name}#{said['id'] or number}"
-        url = self._free(said["url"] if said["url"] and said["url"] not in self._urls else own)
-        body = canonical({"title": said["title"], "text": said["text"]}).encode()
-        if not said["text"].strip() and not said["title"].strip():
+    def _page(self, name: str, number: int, columns: dict[str, str], day: object) -> Page:
+        anchor = f"{name}#{columns['id'] or number}"
+        url = self._free(columns["url"] if columns["url"] and columns["url"] not in self._urls else anchor)
+        body = canonical({"title": columns["title"], "text": columns["text"]}).encode()
+        if not columns["text"].strip() and not columns["title"].strip():
             return self._failed(f"{name}:{number}", "empty passage")
         if len(body) > self._limit:
             return self.too_long(name, number)
         self._urls.add(url)
         fields: dict[str, Any] = _dated(day)
-        if said["id"]:
-            self._ids.add(own)
-            fields |= {"id": said["id"], "file": name}
-        if said["url"] and said["url"] != url:
-            fields["url"] = said["url"]
+        if columns["id"]:
+            self._ids.add(anchor)
+            fields |= {"id": columns["id"], "file": name}
+        if columns["url"] and columns["url"] != url:
+            fields["url"] = columns["url"]
         return Page(url, url, content_type=CONTENT_TYPE, body=body, fields=fields)
 
     def _free(self, url: str) -> str:

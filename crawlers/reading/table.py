@@ -132,14 +132,14 @@ class _Lines:
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
-        self._given_back: deque[str] = deque()
+        self._pushed_back: deque[str] = deque()
         self._row: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = self._given_back.popleft() if self._given_back else self._file.readline()
+        line = self._pushed_back.popleft() if self._pushed_back else self._file.readline()
         if not line:
             raise StopIteration
         self._row.append(line)
@@ -148,11 +148,11 @@ class _Lines:
     def begin_row(self) -> bool:
         """Forget the lines of the last row; say whether the next one begins with a line that came back."""
         self._row.clear()
-        return bool(self._given_back)
+        return bool(self._pushed_back)
 
     def give_back(self) -> bool:
         """Take back all lines of this row but its first; say whether there are any."""
-        self._given_back.extendleft(reversed(self._row[1:]))
+        self._pushed_back.extendleft(reversed(self._row[1:]))
         return len(self._row) > 1
 
 

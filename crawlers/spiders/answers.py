@@ -26,12 +26,12 @@ def facts_of(response: Response, url: str) -> dict[str, Any]:
         value = response.headers.get(name)
         return value.decode("latin-1") if value else None
 
-    asked = (response.meta.get("redirect_urls") or [response.url])[0]
+    requested_url = (response.meta.get("redirect_urls") or [response.url])[0]
     known = response.meta.get("fetched_at")  # of a page that was answered from the store
     return {
         **({"fetched_at": known} if known else {}),
         "url": url,
-        "requested_url": urldefrag(asked).url,
+        "requested_url": urldefrag(requested_url).url,
         "status": response.status,
         "content_type": header("Content-Type"),
         "etag": header("ETag"),

@@ -63,7 +63,7 @@ class SiteSpider(scrapy.Spider):
         super().__init__()
         self.source = source or source_of(self.name, arguments)
         self.store = store
-        self.own_store: PageStore | None = None
+        self.store_to_close: PageStore | None = None
         self.progress = progress or self.logger.info
         self.allowed_domains = list(self.source.hosts)
         self.bounds = Bounds(self.source)
@@ -116,13 +116,13 @@ class SiteSpider(scrapy.Spider):
         if self._looked_back or self.store is None or not self._hosts:
             return
         self._looked_back = True
-        asked = 0
+        n_requests = 0
         for row in self.store.unseen():
             url = row["url"]
             if url not in self._known and urlsplit(url).hostname in self._hosts:
-                asked += 1
+                n_requests += 1
                 self.crawler.engine.crawl(self._again(url, row["requested_url"]))
-        if asked:
+        if n_requests:
             raise DontCloseSpider
 
     def _leave_unwanted(self) -> None:
@@ -164,7 +164,7 @@ class SiteSpider(scrapy.Spider):
             elif link.is_list:
                 yield from self._list(link.url, hops, folders)
             else:
-                yield from self._asked(link.url, hops, priority=_priority(link), **listed)
+                yield from self._requests(link.url, hops, priority=_priority(link), **listed)
 
     def _leads_on(self, link: Listed, folders: list[str] | None = None) -> bool:
         """Tell whether a link is followed; `allow` and folders are about pages, not lists that name them."""
@@ -174,7 +174,7 @@ class SiteSpider(scrapy.Spider):
 
     def _list(self, url: str, hops: int, folders: list[str] | None = None) -> Iterator[Request]:
         """Ask for a list of pages, before any page; ``folders`` bound what it may lead to."""
-        for request in self._asked(url, hops, priority=_LIST_PRIORITY):
+        for request in self._requests(url, hops, priority=_LIST_PRIORITY):
             yield request.replace(meta={**request.meta, "is_list": True, "folders": folders})
 
     def discover(self, response: HtmlResponse) -> Output:
@@ -189,7 +189,7 @@ class SiteSpider(scrapy.Spider):
             if url not in self._known and self._leads_on(Listed(url, is_list=True)):
                 yield from self._list(url, 0, folders)
 
-    def _asked(self, url: str, hops: int, barren: int = 0, **listed: Any) -> Iterator[Request]:
+    def _requests(self, url: str, hops: int, barren: int = 0, **listed: Any) -> Iterator[Request]:
         try:
             yield self.request(url, hops, barren, **listed)
         except ValueError as error:  # one bad link must not cost its page
@@ -201,14 +201,14 @@ class SiteSpider(scrapy.Spider):
             return
         barren = 0 if fruitful else response.meta["barren"] + 1
         for url in dict.fromkeys(clean_url(response.url, href) for href in hrefs):
-            if url in self._known or not self.is_own(url):
+            if url in self._known or not self.is_on_site(url):
                 continue
             if barren >= BARREN_PAGES:
                 self.logger.warning("%s: %d pages without a new link, its row is left here", url, barren)
             else:
-                yield from self._asked(url, response.meta["hops"], barren)
+                yield from self._requests(url, response.meta["hops"], barren)
 
-    def is_own(self, url: str) -> bool:
+    def is_on_site(self, url: str) -> bool:
         """Tell whether a URL lies on a host of the source, or below one, and is one that it allows."""
         return self.bounds.why_not(url) is None
 
@@ -306,13 +306,13 @@ class SiteSpider(scrapy.Spider):
         if isinstance(response, Response):
             self._hosts.add(urlsplit(response.url).hostname or "")
             again = request.meta.get("again")
-            if again and again != response.url and again not in self._known and self.is_own(again):
+            if again and again != response.url and again not in self._known and self.is_on_site(again):
                 yield self._again(again, None)  # a page that names another URL as its canonical one
             if "again" not in request.meta or self.stored(response.url):
                 yield self.failure(response, reason)
         else:
-            asked = (request.meta.get("redirect_urls") or [request.url])[0]
-            yield Page(request.url, asked, reason=reason)
+            requested_url = (request.meta.get("redirect_urls") or [request.url])[0]
+            yield Page(request.url, requested_url, reason=reason)
 
     def _check_limit(self) -> None:
         if self.broken:

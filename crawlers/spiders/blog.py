@@ -34,7 +34,7 @@ class BlogSpider(NewsSpider):
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
         """Return what a post says of itself."""
-        said = meta(page, "article:tag") or listed(article.get("keywords"), meta(page, "keywords"))
+        tags = meta(page, "article:tag") or listed(article.get("keywords"), meta(page, "keywords"))
         return present(
             title=first(
                 article.get("headline"),
@@ -45,7 +45,7 @@ class BlogSpider(NewsSpider):
             description=first(
                 article.get("description"), meta(page, "og:description"), meta(page, "description")
             ),
-            tags=distinct(said or [text_of(link) for link in page.xpath(_TAGS)]),
+            tags=distinct(tags or [text_of(link) for link in page.xpath(_TAGS)]),
             authors=authors(page, article),
             published_at=first_iso(
                 article.get("datePublished"),

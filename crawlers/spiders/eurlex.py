@@ -56,7 +56,7 @@ class EurlexSpider(SiteSpider):
         celex = celex_in(response.url)
         fields = {
             "celex": celex,
-            **said_by_url(response.url, celex),
+            **url_fields(response.url, celex),
             **response.meta["listed"].get("fields", {}),
         }
         yield self.page(response, dated(fields))
@@ -66,10 +66,10 @@ class EurlexSpider(SiteSpider):
         yield from super().missed(request, failure, reason)
         listed = request.meta["listed"]
         gone = getattr(getattr(failure.value, "response", None), "status", None) in GONE
-        asked = not listed and "again" not in request.meta  # by the source itself, which names no PDF
-        pdf = listed.get("pdf") or (pdf_url(request.url) if asked else None)
+        without_pdf = not listed and "again" not in request.meta  # by the source itself, which names no PDF
+        pdf = listed.get("pdf") or (pdf_url(request.url) if without_pdf else None)
         if gone and pdf and pdf not in self._known:
-            yield from self._asked(pdf, request.meta["hops"], fields=listed.get("fields", {}))
+            yield from self._requests(pdf, request.meta["hops"], fields=listed.get("fields", {}))
 
     # -------------------------------------------------------------------------------------- search pages
 
@@ -88,10 +88,10 @@ class EurlexSpider(SiteSpider):
         """Ask for the act that one hit lists: its HTML, else its PDF, else where its title leads."""
         base = base_of(response)
         links = [(link, clean_url(base, link.attrib.get("href", ""))) for link in hit.css("a[href]")]
-        own = [(link, plain_url(url)) for link, url in links if self.is_own(url)]
-        pdf = next((url for link, url in own if _is_format(link, url, "pdf")), None)
-        html = next((url for link, url in own if _is_format(link, url, "html")), None)
-        title = next((url for link, url in own if "title" in link.attrib.get("class", "").split()), None)
+        allowed = [(link, plain_url(url)) for link, url in links if self.is_on_site(url)]
+        pdf = next((url for link, url in allowed if _is_format(link, url, "pdf")), None)
+        html = next((url for link, url in allowed if _is_format(link, url, "html")), None)
+        title = next((url for link, url in allowed if "title" in link.attrib.get("class", "").split()), None)
         url = html or pdf or title
         fields = listing_fields(response.url, hit, url or "")
         if url is None:
@@ -106,7 +106,7 @@ class EurlexSpider(SiteSpider):
 
     def _act(self, response: HtmlResponse, celex: str) -> Output:
         listed = response.meta["listed"]
-        said = listed.get("fields", {})
+        listed_fields = listed.get("fields", {})
         pdf = listed.get("pdf") or self._pdf_on(response) or (None if listed else pdf_url(response.url))
         notice = notice_in(response.selector.root, response.url)
         thin = not response.xpath(_ACT) and len(text_of(response.css("body"))) < THIN
@@ -115,10 +115,15 @@ class EurlexSpider(SiteSpider):
             only = ", only a PDF" if pdf else f": {notice!r}"
             yield self.failure(response, f"there is no HTML of the act{only}")
         else:
-            fields = {"celex": celex, **page_fields(response), **said_by_url(response.url, celex), **said}
+            fields = {
+                "celex": celex,
+                **page_fields(response),
+                **url_fields(response.url, celex),
+                **listed_fields,
+            }
             yield self.page(response, {**dated(fields), "encoding": response.encoding})
         if pdf and (missing or self.source.pdf):
-            yield from self.follow(response, [pdf], fields={"celex": celex, **said})
+            yield from self.follow(response, [pdf], fields={"celex": celex, **listed_fields})
 
     def _pdf_on(self, response: HtmlResponse) -> str | None:
         """Return the PDF that the page of an act links to, in the language of the page where it says one."""
@@ -128,11 +133,11 @@ class EurlexSpider(SiteSpider):
             for link in response.css("a[href]")
             if _is_format(link, link.attrib["href"], "pdf") and "disabled" not in link.attrib.get("class", "")
         ]
-        asked = _LANGUAGE.search(response.url)
+        page_language = _LANGUAGE.search(response.url)
         spoken = [found for url in urls if (found := _LANGUAGE.search(url))]
-        if asked and spoken:
-            urls = [found.string for found in spoken if found[1].upper() == asked[1].upper()]
-        return next((url for url in urls if self.is_own(url)), None)
+        if page_language and spoken:
+            urls = [found.string for found in spoken if found[1].upper() == page_language[1].upper()]
+        return next((url for url in urls if self.is_on_site(url)), None)
 
 
 def _is_format(link: Selector, url: str, form: str) -> bool:
@@ -168,10 +173,10 @@ def pdf_url(url: str) -> str | None:
     return f"{plain[: found.end(1)]}/PDF{plain[found.end() :]}" if found else None
 
 
-def said_by_url(url: str, celex: str | None) -> dict[str, Any]:
+def url_fields(url: str, celex: str | None) -> dict[str, Any]:
     """Return what an act's URL and CELEX number say of it: language (ISO 639-1) and form.
 
-    >>> said_by_url("https://eur-lex.example/legal-content/DE/TXT/HTML/?uri=CELEX:32019L0944", "32019L0944")
+    >>> url_fields("https://eur-lex.example/legal-content/DE/TXT/HTML/?uri=CELEX:32019L0944", "32019L0944")
     {'language': 'de', 'form': 'Directive'}
     """
     language = _LANGUAGE.search(url)
@@ -181,14 +186,14 @@ def said_by_url(url: str, celex: str | None) -> dict[str, Any]:
 
 def celex_of(response: HtmlResponse) -> str | None:
     """Return the CELEX number of an act's page: from its URL, else from what it says of itself."""
-    said = meta(response.selector, "WT.z_docID", "eli:id_local", "DC.identifier", "DC.title")
-    return celex_in(response.url) or next(filter(None, map(celex_in, said)), None)
+    identifiers = meta(response.selector, "WT.z_docID", "eli:id_local", "DC.identifier", "DC.title")
+    return celex_in(response.url) or next(filter(None, map(celex_in, identifiers)), None)
 
 
 def page_fields(response: HtmlResponse) -> dict[str, Any]:
     """Return what the page of an act says of it: title, language, date of the document."""
     page = response.selector
-    said = [text for text in meta(page, "DC.title") if not celex_in(text)]
+    titles = [text for text in meta(page, "DC.title") if not celex_in(text)]
     heading = page.xpath(
         "//*[@id='title' or @id='englishTitle']"
         " | //*[contains(@class, 'eli-main-title') or contains(@class, 'oj-doc-ti')]"
@@ -199,7 +204,7 @@ def page_fields(response: HtmlResponse) -> dict[str, Any]:
         **({"language": language[:2].lower()} if language and len(language) in {2, 5} else {}),
         "title": first(
             meta(page, "WT.z_docTitle"),
-            said,
+            titles,
             meta(page, "DC.description"),
             text_of(heading),
             text_of(page.css("title")),
@@ -220,19 +225,19 @@ def dated(fields: dict[str, Any]) -> dict[str, Any]:
 
 def listing_fields(url: str, hit: Selector, act: str) -> dict[str, Any]:
     """Return what a search page says of an act: CELEX number, title, date of the document, form, author."""
-    said = {
+    terms = {
         squeezed(text_of(term)).rstrip(": ").lower(): squeezed(
             text_of(term.xpath("following-sibling::dd[1]"))
         )
         for term in hit.css("dl dt")
     }
-    author = said.get("author")
-    day = _day(said.get("date of document") or said.get("date"))
+    author = terms.get("author")
+    day = _day(terms.get("date of document") or terms.get("date"))
     return present(
-        celex=celex_in(said.get("celex number", "")) or celex_in(act),
+        celex=celex_in(terms.get("celex number", "")) or celex_in(act),
         title=text_of(hit.css("a.title")) or text_of(hit.css("h2")),
         document_date=day,
-        form=said.get("form"),
+        form=terms.get("form"),
         author=author,
         authors=[part.strip() for part in author.split(",")] if author else [],
         in_force=text_of(hit.css(".forceIndicator")),

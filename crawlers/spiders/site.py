@@ -31,8 +31,8 @@ class AnySiteSpider(NewsSpider):
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
         """Return what a page says of itself, and the selector of its text."""
-        said = super().fields(page, article)
-        return said | ({"content": self.source.content} if self.source.content else {})
+        fields = super().fields(page, article)
+        return fields | ({"content": self.source.content} if self.source.content else {})
 
     def visit_file(self, response: Response, kind: str) -> Output:
         """Take a PDF, plain text or Markdown."""

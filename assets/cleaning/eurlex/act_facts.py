@@ -67,14 +67,14 @@ def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Fa
     ``named`` are the page's elements by their ids.
     """
     journal = _journal(root)
-    said = _meta(root)
+    tags = _meta(root)
     head = squeezed(" ".join(root.xpath("string(.)")[:4000].split()))
     reference = _REFERENCE.search(head[:2000])
-    title = _title(named, said, act)
-    celex, celex_source = _celex(url, said, reference, root, title, head)
+    title = _title(named, tags, act)
+    celex, celex_source = _celex(url, tags, reference, root, title, head)
     version = _version(celex, reference)
-    document, source, reason = _document_date(said, f"{act.title} {journal.get('Emission', '')}", title)
-    published, published_source = _published(journal, said, version, document, source)
+    document, source, reason = _document_date(tags, f"{act.title} {journal.get('Emission', '')}", title)
+    published, published_source = _published(journal, tags, version, document, source)
     metadata: dict[str, Any] = {
         "celex": celex,
         "celex_source": celex_source,
@@ -94,9 +94,9 @@ def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Fa
     return Facts(
         title,
         published,
-        _language(root, journal, said, reference, url, act),
+        _language(root, journal, tags, reference, url, act),
         _authors(title),
-        _keywords(said),
+        _keywords(tags),
         metadata,
     )
 
@@ -105,17 +105,17 @@ def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Fa
 
 
 def _meta(root: Element) -> dict[str, list[str]]:
-    said: dict[str, list[str]] = {}
+    tags: dict[str, list[str]] = {}
     for tag in root.iter("meta"):
         name = tag.get("name") or tag.get("property")
         content = squeezed(tag.get("content") or "")
         if name and content and not (tag.get("about") or "").startswith("/"):  # said of another act
-            said.setdefault(name.lower(), []).append(content)
-    return said
+            tags.setdefault(name.lower(), []).append(content)
+    return tags
 
 
-def _first(said: dict[str, list[str]], *names: str) -> str | None:
-    return next((said[name][0] for name in names if name in said), None)
+def _first(tags: dict[str, list[str]], *names: str) -> str | None:
+    return next((tags[name][0] for name in names if name in tags), None)
 
 
 def _journal(root: Element) -> dict[str, str]:
@@ -135,15 +135,15 @@ def _text_of(root: Element, path: str) -> str | None:
 # ------------------------------------------------------------------------------------------- title and number
 
 
-def _title(named: dict[str, Element], said: dict[str, list[str]], act: Act) -> str | None:
+def _title(named: dict[str, Element], tags: dict[str, list[str]], act: Act) -> str | None:
     """Return the act's title: as the page gives it in full, else from the lines above its preamble."""
     shown = (
-        _first(said, "wt.z_doctitle"),
-        next((text for text in said.get("dc.title", []) if not celex_in(text)), None),
+        _first(tags, "wt.z_doctitle"),
+        next((text for text in tags.get("dc.title", []) if not celex_in(text)), None),
         *(squeezed("".join(named[name].itertext())) for name in _SHOWN_TITLE if name in named),
-        _first(said, "dc.description"),
+        _first(tags, "dc.description"),
         act.title,
-        _first(said, "eli:title"),
+        _first(tags, "eli:title"),
     )
     for text in shown:
         if text and len(text) > 12:
@@ -153,14 +153,14 @@ def _title(named: dict[str, Element], said: dict[str, list[str]], act: Act) -> s
 
 def _celex(
     url: str,
-    said: dict[str, list[str]],
+    tags: dict[str, list[str]],
     reference: re.Match[str] | None,
     root: Element,
     title: str | None,
     head: str,
 ) -> tuple[str | None, str | None]:
     named = " ".join(
-        _first(said, name) or "" for name in ("wt.z_docid", "eli:id_local", "dc.identifier", "dc.title")
+        _first(tags, name) or "" for name in ("wt.z_docid", "eli:id_local", "dc.identifier", "dc.title")
     )
     consolidated = f"0{reference[1]}-{reference[5]}{reference[4]}{reference[3]}" if reference else None
     sources = (
@@ -249,10 +249,10 @@ def _version(celex: str | None, reference: re.Match[str] | None) -> str | None:
 
 
 def _document_date(
-    said: dict[str, list[str]], shown: str, title: str | None
+    tags: dict[str, list[str]], shown: str, title: str | None
 ) -> tuple[str | None, str, str | None]:
     """Return the date of the document, where it comes from, and the reason where there is none."""
-    day = _iso(_first(said, "eli:date_document", "wt.z_docdate", "dc.date"))
+    day = _iso(_first(tags, "eli:date_document", "wt.z_docdate", "dc.date"))
     if day:
         return day, "meta", None
     day = written_date(shown[:600]) or written_date((title or "")[:600])
@@ -266,7 +266,7 @@ def _document_date(
 
 def _published(
     journal: dict[str, str],
-    said: dict[str, list[str]],
+    tags: dict[str, list[str]],
     version: str | None,
     document: str | None,
     source: str,
@@ -274,9 +274,9 @@ def _published(
     """Return the date of this text: of its version, else of its publication, else of the document."""
     candidates = (
         (version, "version"),
-        (_iso(_first(said, "eli:date_publication")), "meta"),
+        (_iso(_first(tags, "eli:date_publication")), "meta"),
         (_iso(journal.get("hd-date")), "journal"),
-        (_iso(_first(said, "dc.source")), "journal"),
+        (_iso(_first(tags, "dc.source")), "journal"),
     )
     return next(((day, where) for day, where in candidates if day), (document, source))
 
@@ -287,14 +287,14 @@ def _published(
 def _language(
     root: Element,
     journal: dict[str, str],
-    said: dict[str, list[str]],
+    tags: dict[str, list[str]],
     reference: re.Match[str] | None,
     url: str,
     act: Act,
 ) -> str | None:
     in_url = re.search(r"/legal-content/([A-Z]{2})/", url)
     shown = (
-        _first(said, "dc.language"),
+        _first(tags, "dc.language"),
         journal.get("hd-lg"),
         reference[2] if reference else None,
         in_url[1] if in_url else None,
@@ -318,8 +318,8 @@ def _authors(title: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _keywords(said: dict[str, list[str]]) -> tuple[str, ...]:
-    listed = (word.strip() for text in said.get("dc.subject", []) for word in text.split(","))
+def _keywords(tags: dict[str, list[str]]) -> tuple[str, ...]:
+    listed = (word.strip() for text in tags.get("dc.subject", []) for word in text.split(","))
     return tuple(dict.fromkeys(word for word in listed if word))
 
 

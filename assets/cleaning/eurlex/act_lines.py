@@ -87,8 +87,8 @@ def _unmarked(text: str) -> str:
 
 def classes_of(node: Element) -> frozenset[str]:
     """Return the class names of an element without EUR-Lex's newer prefix `oj-`."""
-    said = node.get("class")
-    return frozenset(name.removeprefix("oj-") for name in said.split()) if said else frozenset()
+    names = node.get("class")
+    return frozenset(name.removeprefix("oj-") for name in names.split()) if names else frozenset()
 
 
 class _Walker:
@@ -150,27 +150,27 @@ class _Walker:
         if "grid-list-column-1" in classes:
             self._label(node)
             return
-        said = node.get("id")
+        node_id = node.get("id")
         before = self.eli
-        if said and _ELI.match(said):
-            self.eli = said
+        if node_id and _ELI.match(node_id):
+            self.eli = node_id
         deeper = "grid-list-column-2" in classes
         self.depth += deeper
-        own = classes or (around if node.tag in ("div", "span", "txt_te") else frozenset())
-        self._inside(node, own)
-        self.flush(own)
+        inner_classes = classes or (around if node.tag in ("div", "span", "txt_te") else frozenset())
+        self._inside(node, inner_classes)
+        self.flush(inner_classes)
         self.depth -= deeper
         if deeper:
             self.drop_label()
         self.eli = before
 
     def _inline(self, node: Element, classes: frozenset[str]) -> None:
-        said = node.get("class") or ""
-        if "no-parag" in said and not "".join(self.gathered).strip():
+        class_name = node.get("class") or ""
+        if "no-parag" in class_name and not "".join(self.gathered).strip():
             self._label(node)
             return
         self._inside(node, classes)
-        if said == "num":
+        if class_name == "num":
             self.gathered.append(" ")
 
     def _inside(self, node: Element, classes: frozenset[str]) -> None:
@@ -216,10 +216,10 @@ class _Walker:
             return
         inner = [table for cell in filled for table in cell.iterfind(".//table") if is_data(table)]
         texts = [slot.above if slot.cell is None else _text(slot.cell, inner) for slot in row]
-        said = [number for number, text in enumerate(texts) if text]
-        if filled and said:
+        filled_columns = [number for number, text in enumerate(texts) if text]
+        if filled and filled_columns:
             self.drop_label()
-            text = " | ".join(texts[: said[-1] + 1]).strip()
+            text = " | ".join(texts[: filled_columns[-1] + 1]).strip()
             self.lines.append(Line(text, frozenset({"row"}), self.eli, self.depth + 1))
         self.depth += 1
         for table in inner:

@@ -55,13 +55,13 @@ class _Reader:
         found = []
         eli = ""
         for place, line in enumerate(self.lines):
-            own = _is_own(line, eli)
+            of_act = _names_article_of_act(line, eli)
             eli = eli if line.deleted else line.eli
-            found.append(not line.deleted and self._take(place, line, own))
+            found.append(not line.deleted and self._take(place, line, of_act))
         return found
 
-    def _take(self, place: int, line: Line, own: bool | None) -> bool:
-        if self.open and (own or self._ends_before(self.open, line)):
+    def _take(self, place: int, line: Line, of_act: bool | None) -> bool:
+        if self.open and (of_act or self._ends_before(self.open, line)):
             self.open = None
         if self.open:
             if _closes(line.text, self.open.mark):
@@ -71,9 +71,9 @@ class _Reader:
         if opening:
             mark, names_part = opening
             end = self._end_of(place, mark, line.depth)
-            closed = end is not None and not self._holds_own(place, end)
+            closed = end is not None and not self._holds_article_of_act(place, end)
             self.open = _Open(mark, line.depth, closed) if closed or names_part else None
-        is_quoted = own is False or (own is None and line.text[:1] in OPENING and bool(opening))
+        is_quoted = of_act is False or (of_act is None and line.text[:1] in OPENING and bool(opening))
         if not is_quoted:
             self.last = 0 if self._is_annex(line) else max(self.last, self._number(line))
         return is_quoted
@@ -101,11 +101,11 @@ class _Reader:
                 return None
         return None
 
-    def _holds_own(self, place: int, end: int) -> bool:
+    def _holds_article_of_act(self, place: int, end: int) -> bool:
         """Tell whether the act's numbering goes on between two lines, and not where it did below them."""
         within = {self._number(line) for line in self.lines[place + 1 : end + 1]}
-        own, below = self.last + 1, self.next[end + 1]
-        return own in within and below != own and (below > own or own + 1 in within)
+        of_act, below = self.last + 1, self.next[end + 1]
+        return of_act in within and below != of_act and (below > of_act or of_act + 1 in within)
 
     def _is_annex(self, line: Line) -> bool:
         return not line.depth and bool(words.annex(line.text)) and (not self.marked or bool(line.classes))
@@ -121,7 +121,7 @@ class _Reader:
         return words.leading(number or "")
 
 
-def _is_own(line: Line, before: str) -> bool | None:
+def _names_article_of_act(line: Line, before: str) -> bool | None:
     """Tell by markup alone whether a line names an article of the act itself; None where it does not say.
 
     before: the `eli` of the line before, for the title stands first in the element of its article

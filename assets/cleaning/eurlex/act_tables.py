@@ -45,8 +45,8 @@ class _Span:
 
 def is_data(table: Element) -> bool:
     """Tell whether a table's markup says that it holds data; others number the paragraphs of a list."""
-    said = (table.get("class") or "").split()
-    return bool({"table", "oj-table"} & set(said)) or table.get("border", "0") not in ("0", "")
+    class_names = (table.get("class") or "").split()
+    return bool({"table", "oj-table"} & set(class_names)) or table.get("border", "0") not in ("0", "")
 
 
 def has_spans(table: Element) -> bool:
@@ -101,8 +101,8 @@ def _row(cells: list[Element], spans: dict[int, _Span]) -> tuple[Row, dict[int, 
         width = min(_number(cell, "colspan"), max(MOST_COLUMNS - len(row), 1))
         height = _rows_of(cell)
         if height > 1:
-            said = " ".join(text_of(cell).split())
-            texts = [said if len(said) <= REPEATED else "", *[""] * (width - 1)]
+            cell_text = " ".join(text_of(cell).split())
+            texts = [cell_text if len(cell_text) <= REPEATED else "", *[""] * (width - 1)]
             below.update({len(row) + at: _Span(height - 1, text) for at, text in enumerate(texts)})
         row += [Slot(cell), *[Slot(None)] * (width - 1)]
     _reach(row, spans, below)

@@ -13,7 +13,7 @@ _DIVISION_WORDS = {
     "section": "section abschnitt sezione sección secção afdeling",
     "subsection": "subsection sub-section unterabschnitt sous-section sottosezione subsección",
 }
-_KIND_OF = {word: kind for kind, said in _DIVISION_WORDS.items() for word in said.split()}
+_KIND_OF = {word: kind for kind, names in _DIVISION_WORDS.items() for word in names.split()}
 _NUMBER = r"(?:[IVXLC]+[a-z]?|\d{1,3}[a-z]?|[A-Z])"
 _DIVISION = re.compile(
     rf"(?P<word>{'|'.join(sorted(_KIND_OF, key=len, reverse=True))})\s+(?P<number>{_NUMBER})(?![\w(])"

@@ -23,38 +23,42 @@ def check_package(body: bytes, suffix: str) -> None:
         raise Unusable(f"{KINDS[suffix].name}: {reason}")
 
 
-def with_facts(outline: Outline, said: Any, first: str | None, **metadata: Any) -> Draft:
+def with_facts(outline: Outline, properties: Any, first: str | None, **metadata: Any) -> Draft:
     """Return the draft of an Office file.
 
     The date is the one that its head writes out, or else the day on which the file says it was created.
 
     Args:
         outline: its text.
-        said: the core properties of the file.
+        properties: the core properties of the file.
         first: what stands as its title in the text.
         metadata: what else is known of it.
     """
     text = outline.closed().text
     if not text:
         raise Unusable("no text in the file")
-    own = tidy(str(said.title or ""))
-    title = own if is_title(own) else first or text.split("\n", 1)[0]
-    created, changed = _time(said.created), _time(said.modified)
+    file_title = tidy(str(properties.title or ""))
+    title = file_title if is_title(file_title) else first or text.split("\n", 1)[0]
+    created, changed = _time(properties.created), _time(properties.modified)
     written = written_date(title) or written_date(text[:_HEAD])
     known = {
         "date_source": "text" if written else "file" if created else "none",
         "created": created,
         "modified": changed,
-        "description": tidy(str(getattr(said, "subject", None) or "")) or None,
+        "description": tidy(str(getattr(properties, "subject", None) or "")) or None,
         **metadata,
     }
     return Draft(
         text=text,
         title=title[:_HEAD],
         published_at=written or (created[:10] if created else None),
-        language=_language(getattr(said, "language", None)),
-        authors=names_in(tidy(str(getattr(said, "author", None) or getattr(said, "creator", None) or ""))),
-        keywords=tuple(word.strip() for word in re.split("[,;]", str(said.keywords or "")) if word.strip()),
+        language=_language(getattr(properties, "language", None)),
+        authors=names_in(
+            tidy(str(getattr(properties, "author", None) or getattr(properties, "creator", None) or ""))
+        ),
+        keywords=tuple(
+            word.strip() for word in re.split("[,;]", str(properties.keywords or "")) if word.strip()
+        ),
         sections=tuple(outline.sections),
         metadata={name: value for name, value in known.items() if value is not None},
         repaired=True,
@@ -67,6 +71,6 @@ def _time(value: object) -> str | None:
     return value.isoformat()
 
 
-def _language(said: object) -> str | None:
-    found = re.match(r"([a-z]{2})(?:[-_]|$)", str(said or "").lower())
+def _language(code: object) -> str | None:
+    found = re.match(r"([a-z]{2})(?:[-_]|$)", str(code or "").lower())
     return found[1] if found else None

@@ -45,13 +45,13 @@ def blocks_of(parent: Element, depth: int = 0) -> Iterator[Block]:
 
 
 def _paragraph(element: Element) -> Block:
-    said = element.find(f"{W}pPr")
+    properties = element.find(f"{W}pPr")
     style = level = None
     is_item = False
-    if said is not None:
-        style = _value(said.find(f"{W}pStyle"))
-        level = _value(said.find(f"{W}outlineLvl"))
-        is_item = said.find(f"{W}numPr") is not None
+    if properties is not None:
+        style = _value(properties.find(f"{W}pStyle"))
+        level = _value(properties.find(f"{W}outlineLvl"))
+        is_item = properties.find(f"{W}numPr") is not None
     text = "".join(_pieces(element)).strip()
     notes = tuple(
         (kind, str(node.get(f"{W}id")))

@@ -101,7 +101,7 @@ def _published(title: str, text: str, created: str | None) -> str | None:
 
 
 def _metadata(pdf: PdfText, starts: list[int]) -> dict[str, object]:
-    said = {"pdf_pages": len(pdf.pages), "page_starts": starts, "pdf_created": pdf.created}
+    metadata = {"pdf_pages": len(pdf.pages), "page_starts": starts, "pdf_created": pdf.created}
     if pdf.scanned:
-        said["scanned_pages"] = list(pdf.scanned)
-    return {name: value for name, value in said.items() if value is not None}
+        metadata["scanned_pages"] = list(pdf.scanned)
+    return {name: value for name, value in metadata.items() if value is not None}
