@@ -114,7 +114,7 @@ class Embeddings(Stage):
         """Check that every chunk fits; name the chunking, its chunker and the model where one does not."""
         _, chunking, name = self.build_plan.indexes[key]
         known = self.build_plan.chunkings.get(chunking)
-        cutter = f"the chunking `{chunking}`" + (f" (chunker `{known.kind}`)" if known else "")
+        cutter = f"the chunking `{chunking}`" + (f" (chunker `{known.chunker.kind}`)" if known else "")
         model = f"the embedder `{name}` ({recipe.model})"
         if not found.counted:
             message = f"the tokens of {cutter} are not counted for {model}: its api names no tokenizer"

@@ -1,13 +1,13 @@
-"""Parts that a study names by their kind: their base class, their registries, and the fields that hold them.
+"""Parts that a study names by their kind: their base class, and the fields that hold them.
 
 A study writes a part as `{kind: {its parameters}}`; in memory it is an instance of the kind's class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Union
 
 from pydantic import (
     BeforeValidator,
@@ -17,60 +17,33 @@ from pydantic import (
     SerializationInfo,
     Tag,
     TypeAdapter,
+    ValidationError,
     create_model,
 )
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from warehouse.identity import digest
 from warehouse.recipe import Recipe
+from warehouse.registry import BrokenPartError, Registry
 
 
 class Part(Recipe):
     """A part of a study that is chosen by its kind; its fields are its parameters.
 
     kind: the name that study files use
+    package: the other package that it is of, with its version; None: it is our own
     """
 
     kind: ClassVar[str]
+    package: ClassVar[str | None] = None
+
+    def all_versions(self) -> list[str]:
+        """Return the versions of its code, and the package that it is of where it is not our own."""
+        return [*self.versions(), *([self.package] if self.package else [])]
 
     def identity(self) -> str:
         """Digest of the kind, its parameters (defaults written out) and the versions of its code."""
-        return digest([self.kind, self.meaning(), self.versions()])
-
-
-Kind = TypeVar("Kind", bound=Part)
-
-
-class Registry(Mapping[str, type[Kind]], Generic[Kind]):
-    """The kinds of one sort of part, by their names, in the order in which they were added.
-
-    sort: what they are, as in `retriever`
-    base: the class that each of them derives from
-    """
-
-    def __init__(self, sort: str, base: type[Kind]) -> None:
-        self.sort = sort
-        self.base = base
-        self._kinds: dict[str, type[Kind]] = {}
-
-    def add(self, *kinds: type[Kind]) -> None:
-        """Add kinds under the names that they carry.
-
-        Raises:
-            ValueError: another kind has that name.
-        """
-        for kind in kinds:
-            if self._kinds.setdefault(kind.kind, kind) is not kind:
-                raise ValueError(f"there are two kinds of {self.sort} with the name `{kind.kind}`")
-
-    def __getitem__(self, name: str) -> type[Kind]:
-        return self._kinds[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kinds)
-
-    def __len__(self) -> int:
-        return len(self._kinds)
+        return digest([self.kind, self.meaning(), self.all_versions()])
 
 
 class OneOf:
@@ -78,23 +51,37 @@ class OneOf:
 
     To mypy, the value is what the annotation says. To pydantic, it is a union whose discriminator is the one
     key of `{kind: {its parameters}}`; an instance passes as it is, and is written back as such a mapping. The
-    registries may be filled after the field's class was made: the union is built at its first use.
+    registries may be filled after the field's class was made: the union is built at its first use, and what
+    another package adds joins it when it is first named.
     """
 
     def __init__(
-        self, *registries: Registry[Any], shorthand: Callable[[object], object] | None = None
+        self,
+        *registries: Registry[Any],
+        shorthand: Callable[[object], object] | None = None,
+        beside: tuple[str, ...] = (),
     ) -> None:
         """Of two kinds with one name, that of the later registry counts.
 
         shorthand: writes out other ways to write a part, such as a list; returns all else as it is
+        beside: keys that a study writes beside the kind, which are fields of what holds the part
         """
         self._registries = registries
         self._shorthand = shorthand
+        self.beside = beside
+        self._foreign: dict[str, type[Part]] = {}
 
     @property
-    def kinds(self) -> dict[str, type[Part]]:
-        """The kinds that the field may hold, by their names."""
-        return {name: kind for registry in self._registries for name, kind in registry.items()}
+    def names(self) -> list[str]:
+        """The names of the kinds that the field may hold."""
+        return list(dict.fromkeys(name for registry in self._registries for name in registry))
+
+    def kind(self, name: str) -> type[Part] | None:
+        """Return the kind of that name; None where there is none that can be used."""
+        try:
+            return self._find(name)
+        except BrokenPartError:
+            return None
 
     def read(self, given: object) -> Any:
         """Return the part that a study wrote.
@@ -106,27 +93,49 @@ class OneOf:
         if isinstance(given, tuple(registry.base for registry in self._registries)):
             return given
         written = self._shorthand(given) if self._shorthand else given
-        kinds = self.kinds
-        named = _named(written)
-        if not isinstance(written, dict) or len(named) != 1 or not kinds.keys() >= written.keys():
+        kinds = self._named(written)
+        named = [name for name in kinds if isinstance(written, dict) and written[name] is not None]
+        if not isinstance(written, dict) or len(named) != 1 or len(kinds) != len(written):
             raise self._refusal(written, kinds)
-        return self._union.validate_python(named)
+        return self._union.validate_python({named[0]: written[named[0]]})
+
+    def _named(self, written: object) -> dict[str, type[Part]]:
+        """Return the kinds that a mapping names; those of other packages join the union."""
+        kinds = {}
+        for name in written if isinstance(written, dict) else ():
+            try:
+                kind = self._find(name)
+            except BrokenPartError as error:
+                raise _at(name, str(error)) from error
+            if kind is not None:
+                kinds[name] = kind
+                if kind.package is not None and name not in self._foreign:
+                    self._foreign[name] = kind
+                    self.__dict__.pop("_union", None)
+        return kinds
+
+    def _find(self, name: str) -> type[Part] | None:
+        own = [registry for registry in self._registries if name in registry.own]
+        for registry in reversed(own or self._registries):
+            if name in registry:
+                return registry[name]
+        return None
 
     @cached_property
     def _union(self) -> TypeAdapter[Any]:
+        own = {name: kind for one in self._registries for name in one.own if (kind := one[name])}
         choices = [
             Annotated[kind, BeforeValidator(partial(_parameters, name)), Tag(name)]
-            for name, kind in self.kinds.items()
+            for name, kind in {**own, **self._foreign}.items()
         ]
         union: Any = Annotated[Union[tuple(choices)], Discriminator(_kind_of)]  # noqa: UP007
         return TypeAdapter(union)
 
-    def _refusal(self, written: object, kinds: Mapping[str, type[Part]]) -> ValueError:
+    def _refusal(self, written: object, kinds: dict[str, type[Part]]) -> ValueError:
         """Return what is wrong with a value that does not name one kind; raises where its parts are wrong."""
-        named = [name for name in kinds if isinstance(written, dict) and name in written]
-        fields: dict[str, Any] = {name: (kinds[name] | None, None) for name in named}
+        fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
         create_model("Kinds", __config__=ConfigDict(extra="forbid"), **fields).model_validate(written)
-        return ValueError(f"give exactly one of {', '.join(kinds)}")
+        return ValueError(f"give exactly one of {', '.join(self.names)}")
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Let pydantic read a field by `read`, and write it as `{kind: {its parameters}}`."""
@@ -163,14 +172,15 @@ def _nested(part: Part, info: SerializationInfo) -> dict[str, dict[str, Any]]:
     }
 
 
-def _named(written: object) -> dict[str, object]:
-    """Return what is given a value: a kind without one (`bm25:` and nothing after it) is not named."""
-    return {k: v for k, v in written.items() if v is not None} if isinstance(written, dict) else {}
-
-
 def _kind_of(written: dict[str, object]) -> str:
     return next(iter(written))
 
 
 def _parameters(name: str, written: dict[str, object]) -> object:
     return written[name]
+
+
+def _at(name: str, reason: str) -> ValidationError:
+    """Return an error that stands at the name of a kind."""
+    kind = PydanticCustomError("broken_part", "{reason}", {"reason": reason})
+    return ValidationError.from_exception_data("Part", [InitErrorDetails(type=kind, loc=(name,), input={})])

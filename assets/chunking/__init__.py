@@ -11,16 +11,18 @@ from assets.chunking.sentence_window import SentenceWindow
 from assets.chunking.sentences import Sentences
 from assets.chunking.structure import Structure
 from assets.chunking.tokens import TokenWindows
+from warehouse.registry import Registry
 
-CHUNKERS: dict[str, type[Chunker]] = {
-    "tokens": TokenWindows,
-    "recursive": Recursive,
-    "sentences": Sentences,
-    "structure": Structure,
-    "semantic": Semantic,
-    "document": WholeDocument,
-    "sentence_window": SentenceWindow,
-    "parent": Parent,
-}
+CHUNKERS: Registry[Chunker] = Registry("chunkers", Chunker)
+CHUNKERS.add(
+    TokenWindows,
+    Recursive,
+    Sentences,
+    Structure,
+    Semantic,
+    WholeDocument,
+    SentenceWindow,
+    Parent,
+)
 
 __all__ = ["CHUNKERS", "Chunker", "Material", "Section", "Span", "Tools"]

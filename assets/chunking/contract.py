@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.embedding.tokenizer import Tokenizer
-from warehouse.recipe import Recipe
+from warehouse.parts import Part
 
 
 class Section(NamedTuple):
@@ -59,7 +59,7 @@ class Span(NamedTuple):
     context: tuple[int, int] | None = None
 
 
-class Chunker(Recipe):
+class Chunker(Part):
     """A way to cut a text into chunks.
 
     The contract: offsets are exact; the union of the spans covers the text, white space aside; no span is

@@ -10,6 +10,7 @@ from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
 class WholeDocument(Chunker):
     """One chunk a document. Long ones need an embedder that truncates or averages windows, and says so."""
 
+    kind: ClassVar[str] = "document"
     code_version: ClassVar[str] = "1"
 
     def split(self, material: Material, tools: Tools) -> list[Span]:

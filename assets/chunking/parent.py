@@ -19,6 +19,7 @@ class Parent(Chunker):
     parent_size: most tokens in a parent; it is delivered, never embedded
     """
 
+    kind: ClassVar[str] = "parent"
     code_version: ClassVar[str] = "1"
 
     size: Annotated[int, Field(ge=8, le=8192)] = 128

@@ -36,6 +36,7 @@ class Recursive(Chunker):
         or between characters; with tokens, a separator inside a word splits nothing.
     """
 
+    kind: ClassVar[str] = "recursive"
     code_version: ClassVar[str] = "1"
 
     unit: Literal["characters", "tokens"] = "characters"

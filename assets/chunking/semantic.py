@@ -46,6 +46,7 @@ class Semantic(Chunker):
         between sentences, and a longer sentence as `recursive` does
     """
 
+    kind: ClassVar[str] = "semantic"
     code_version: ClassVar[str] = "2"
 
     model: str = Field("all-MiniLM-L6-v2", alias="embedding_model")

@@ -20,6 +20,7 @@ class SentenceWindow(Chunker):
         `recursive` does, and each of its parts counts as a sentence
     """
 
+    kind: ClassVar[str] = "sentence_window"
     code_version: ClassVar[str] = "2"
 
     neighbours: Annotated[int, Field(ge=0, le=100)] = 3

@@ -25,6 +25,7 @@ class Sentences(Chunker):
     where chunks overlap, the parts are of half the size, so that they can be shared.
     """
 
+    kind: ClassVar[str] = "sentences"
     code_version: ClassVar[str] = "2"
 
     size: Annotated[int, Field(ge=8, le=8192)] = 256

@@ -29,6 +29,7 @@ class Structure(Chunker):
     A document without sections is cut as `recursive` does.
     """
 
+    kind: ClassVar[str] = "structure"
     code_version: ClassVar[str] = "1"
 
     limit: Annotated[int, Field(ge=16, le=8192)] = 256

@@ -25,6 +25,7 @@ class TokenWindows(Chunker):
     tokens when it is embedded alone. A word that no window can hold is cut; its pieces share nothing.
     """
 
+    kind: ClassVar[str] = "tokens"
     code_version: ClassVar[str] = "2"
 
     size: Annotated[int, Field(ge=8, le=8192)]

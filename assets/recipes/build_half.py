@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Annotated, Any, Self
 
-from pydantic import Field, create_model, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from assets.chunking import CHUNKERS, Chunker
 from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
@@ -14,50 +14,20 @@ from assets.enriching.by_model import Enrichment
 from assets.indexing.recipe import IndexRecipe
 from warehouse.identity import digest
 from warehouse.inference import weights
+from warehouse.parts import OneOf
 from warehouse.recipe import Strict
 from warehouse.source import Source
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]*$", max_length=60)]
 
 
-class OneKind(Strict):
-    """A recipe written as `{kind: {its parameters}}`: exactly one of the fields is set."""
-
-    @model_validator(mode="after")
-    def _has_one_kind(self) -> Self:
-        kinds = [name for name in self._kinds() if getattr(self, name) is not None]
-        if len(kinds) != 1:
-            raise ValueError(f"give exactly one of {', '.join(self._kinds())}")
-        return self
-
-    @classmethod
-    def _kinds(cls) -> list[str]:
-        return list(cls.model_fields)
-
-    @property
-    def kind(self) -> str:
-        """The name that is set."""
-        return next(name for name in self._kinds() if getattr(self, name) is not None)
-
-    @property
-    def recipe(self) -> Any:
-        """The typed parameters of that kind."""
-        return getattr(self, self.kind)
-
-    def identity(self) -> str:
-        """Digest of the kind, its parameters (defaults written out) and the version of its code."""
-        return digest([self.kind, self.recipe.meaning(), self.recipe.versions()])
+BESIDE = ("tokenizer", "enrich")
 
 
-def one_of(name: str, kinds: dict[str, Any], base: type[OneKind] = OneKind) -> type[OneKind]:
-    """Make the type of a recipe from the registry of its kinds."""
-    fields: dict[str, Any] = {kind: (model | None, None) for kind, model in kinds.items()}
-    return create_model(name, __base__=base, __module__=__name__, **fields)
-
-
-class _Chunking(OneKind):
+class Chunking(Strict):
     """How documents are cut into chunks.
 
+    chunker: what cuts them; a study writes its `{kind: {its parameters}}` beside the other keys
     tokenizer: the embedding model whose tokens are counted: a name of the model registry, a folder (`./path`)
         or `owner/name@commit` of the hub; all-MiniLM-L6-v2 unless said otherwise
     enrich: what a language model is asked about its chunks and documents; nothing unless said
@@ -65,10 +35,20 @@ class _Chunking(OneKind):
 
     tokenizer: str = "all-MiniLM-L6-v2"
     enrich: Enrichment | None = None
+    chunker: Annotated[Chunker, OneOf(CHUNKERS, beside=BESIDE)]
 
+    @model_validator(mode="before")
     @classmethod
-    def _kinds(cls) -> list[str]:
-        return [name for name in cls.model_fields if name not in {"tokenizer", "enrich"}]
+    def _takes_the_chunker_by_its_kind(cls, written: Any) -> Any:
+        if not isinstance(written, dict) or isinstance(written.get("chunker"), Chunker):
+            return written
+        beside = {name: written[name] for name in BESIDE if name in written}
+        return {**beside, "chunker": {name: one for name, one in written.items() if name not in BESIDE}}
+
+    @model_serializer(mode="wrap")
+    def _with_the_chunker_by_its_kind(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written = handler(self)
+        return {**written.pop("chunker"), **written}
 
     @field_validator("tokenizer")
     @classmethod
@@ -79,15 +59,10 @@ class _Chunking(OneKind):
             raise ValueError(f"{error}; for a tokenizer, the commit is written owner/name@commit") from error
         return name
 
-    @property
-    def chunker(self) -> Chunker:
-        """The chunker that does it."""
-        return self.recipe
-
     def identity(self) -> str:
         """Digest of the chunker, its parameters, code version, and the files of the models that it uses."""
         used = [self.tokenizer, *([self.chunker.embedding_model] if self.chunker.embedding_model else [])]
-        return digest([super().identity(), *(weights.identity(*weights_of(name)) for name in used)])
+        return digest([self.chunker.identity(), *(weights.identity(*weights_of(name)) for name in used)])
 
 
 def weights_of(name: str) -> tuple[str, str | None]:
@@ -100,9 +75,6 @@ def weights_of(name: str) -> tuple[str, str | None]:
         return name, None
     model, _, revision = name.partition("@")
     return model, revision or None
-
-
-Chunking: Any = one_of("Chunking", CHUNKERS, _Chunking)
 
 
 class Corpus(Strict):

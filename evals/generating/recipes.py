@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from warehouse.inference.chat_model import ChatModel
-from warehouse.parts import OneOf, Part, Registry
+from warehouse.parts import OneOf, Part
+from warehouse.registry import Registry
 
 
 class Generator(Part):
@@ -19,7 +20,7 @@ class Generator(Part):
     passages: Annotated[int, Field(ge=1, le=100)] = 5
 
 
-GENERATORS: Registry[Generator] = Registry("generator", Generator)
+GENERATORS: Registry[Generator] = Registry("generators", Generator)
 AnyGenerator = Annotated[Generator, OneOf(GENERATORS)]
 """A generator as a study writes it: `{kind: {its parameters}}`."""
 

@@ -239,7 +239,7 @@ def _meta(artifact: Artifact | None) -> dict[str, Any]:
 
 def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
     found = []
-    for name, recipe in study.chunkings.items():
+    for name, chunking in study.chunkings.items():
         meta = _meta(store.current("chunks", f"{study.corpus.name}.{name}"))
         long = [
             _meta(store.current("embeddings", f"{study.corpus.name}.{name}.{e}")).get("too_long", 0)
@@ -249,7 +249,7 @@ def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
             found.append(
                 ChunkingFacts(
                     name=name,
-                    recipe=_yaml({recipe.kind: recipe.recipe.model_dump(mode="json")}),
+                    recipe=_yaml(as_written(chunking.chunker)),
                     chunks=meta["chunks"],
                     mean_tokens=meta["tokens_mean"],
                     median_tokens=meta["tokens_median"],

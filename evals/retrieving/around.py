@@ -22,7 +22,7 @@ class Around(Retriever):
 
     def versions(self) -> list[str]:
         """Return its own version and those of the retriever."""
-        return [self.code_version, *self.of.versions()]
+        return [self.code_version, *self.of.all_versions()]
 
     @property
     def needs_vector(self) -> bool:

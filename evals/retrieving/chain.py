@@ -83,7 +83,7 @@ class Chain(Retriever):
 
     def versions(self) -> list[str]:
         """Return its own version and those of its steps."""
-        return [self.code_version, *(version for link in self.steps for version in link.versions())]
+        return [self.code_version, *(version for link in self.steps for version in link.all_versions())]
 
     @property
     def needs_vector(self) -> bool:

@@ -142,7 +142,7 @@ class CrossEncoded(_Reading, Around):
 
     def versions(self) -> list[str]:
         """Return its code version, the digest of its weights and the versions of the retriever."""
-        return [self.code_version, self.weights(), *self.of.versions()]
+        return [self.code_version, self.weights(), *self.of.all_versions()]
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         """Rank with the retriever, then by the cross-encoder."""

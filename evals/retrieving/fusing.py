@@ -98,7 +98,7 @@ class Fuse(Retriever):
 
     def versions(self) -> list[str]:
         """Return its own version and those of its arms."""
-        return [self.code_version, *(version for arm in self.of for version in arm.versions())]
+        return [self.code_version, *(version for arm in self.of for version in arm.all_versions())]
 
     @property
     def needs_vector(self) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from evals.retrieving.contract import QueryTransform, Retriever, Step
-from warehouse.parts import OneOf, Registry
+from warehouse.parts import OneOf
+from warehouse.registry import Registry
 
-RETRIEVERS: Registry[Retriever] = Registry("retriever", Retriever)
-STEPS: Registry[Step] = Registry("step", Step)
-QUERY_TRANSFORMS: Registry[QueryTransform] = Registry("query transform", QueryTransform)
+RETRIEVERS: Registry[Retriever] = Registry("retrievers", Retriever)
+STEPS: Registry[Step] = Registry("steps", Step)
+QUERY_TRANSFORMS: Registry[QueryTransform] = Registry("query_transforms", QueryTransform)
 
 
 def list_as_chain(written: object) -> object:

@@ -160,11 +160,11 @@ def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> I
             continue
         chunking = study.chunkings[name]
         recipe: Any = chunking.enrich
-        window = window_of(chunking.recipe)
+        window = window_of(chunking.chunker)
         longest = max(window, recipe.max_characters / DENSEST if recipe.summary else 0)
         written = max(SUMMARY_TOKENS if recipe.summary else 0, 100 + 80 * recipe.questions)
         per_call = (Span(1, PROMPT_TOKENS + longest), Span(1, written))
-        calls, why = corpus.bounded(plan.calls, chunking.recipe)
+        calls, why = corpus.bounded(plan.calls, chunking.chunker)
         if plan.calls is None and recipe.summary and calls.most is not None:
             calls = Span(calls.least, calls.most * 2)
         least = max(0.0, calls.least - cached[plan.model])
@@ -195,7 +195,7 @@ def _embedding(study: Study, found: Plan, corpus: _Corpus) -> Iterator[Estimate]
         recipe = study.embedders[embedder]
         if recipe.api is None:
             continue
-        cutter = study.chunkings[chunking].recipe
+        cutter = study.chunkings[chunking].chunker
         n, why = corpus.bounded(texts, cutter)
         per_text = (Span(1, min(window_of(cutter) + PROMPT_TOKENS, recipe.max_tokens)), Span(0, 0))
         yield _estimate(f"texts of {key}", recipe.model, n, per_text, why, embeds=True)

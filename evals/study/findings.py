@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from warehouse.marked_yaml import MarkedYaml, Place
@@ -61,9 +62,13 @@ def as_written(place: Place) -> Place:
     ('retrievers', 'all', 'powerset', 0)
     >>> as_written(("retrievers", "all", "powerset", "k"))
     ('retrievers', 'all', 'k')
+    >>> as_written(("chunkings", "small", "chunker", "tokens", "size"))
+    ('chunkings', 'small', 'tokens', 'size')
     """
     found: list[str | int] = []
     for number, part in enumerate(place):
+        if part == "chunker" and number == 2 and place[0] == "chunkings":
+            continue
         before, after = place[number - 1 : number], place[number + 1 : number + 2]
         is_chain = (part == "chain" and after == ("steps",)) or (part == "steps" and before == ("chain",))
         is_list = part == "of" and before == ("powerset",)
@@ -175,26 +180,38 @@ def _keys_at(model: Any, place: Place) -> list[str]:
             return []
     choice = one_of(model)
     if choice is not None:
-        return list(choice.kinds)
+        return [*choice.beside, *choice.names]
     found = _model(model)
     fields = found.model_fields if found else {}
     # A field of type Path is set by the reader, and is no key of the file.
-    return [field.alias or name for name, field in fields.items() if field.annotation is not Path]
+    keys: list[str] = []
+    for name, field in fields.items():
+        held = one_of(_typed(field))
+        if held and held.beside:  # its kinds stand among the keys of what holds it
+            return [*held.beside, *held.names]
+        if field.annotation is not Path:
+            keys.append(field.alias or name)
+    return keys
 
 
 def _step(annotation: Any, part: str | int) -> Any:
     choice = one_of(annotation)
     if choice is not None:
-        return choice.kinds.get(str(part))
+        return choice.kind(str(part))
     model = _model(annotation)
     if model is not None:
         named = {field.alias or name: field for name, field in model.model_fields.items()}
         field = named.get(str(part))
-        return Annotated[(field.annotation, field, *field.metadata)] if field else None
+        return _typed(field) if field else None
     arguments = getattr(_unwrapped(annotation), "__args__", ())
     if not arguments:
         return None
     return arguments[0] if isinstance(part, int) else arguments[-1]
+
+
+def _typed(field: FieldInfo) -> Any:
+    """Return the type of a field with all that it is annotated with."""
+    return Annotated[(field.annotation, field, *field.metadata)]
 
 
 def _unwrapped(annotation: Any) -> Any:

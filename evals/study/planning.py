@@ -216,6 +216,7 @@ def _date_calls(source: str, done: set[Need], home: Home) -> int | None:
 
 def _enrich_plan(study: Study, key: str, done: set[Need], home: Home) -> EnrichPlan:
     recipe = study.chunkings[key.partition(".")[2]].enrich
+    assert recipe is not None  # noqa: S101 -- only such chunkings have a key of this stage
     if Need("enrichments", key) in done:
         return EnrichPlan(key, recipe.model, 0)
     if Need("chunks", key) not in done:
@@ -239,7 +240,7 @@ def _passage_tokens(study: Study, chunking: str, done: set[Need], home: Home) ->
     """Return about how many tokens are delivered for one chunk of a chunking."""
     need = Need("chunks", f"{study.corpus.name}.{chunking}")
     if need not in done:
-        return round(window_of(study.chunkings[chunking].recipe) * MEAN_PASSAGE)
+        return round(window_of(study.chunkings[chunking].chunker) * MEAN_PASSAGE)
     columns = ["n_tokens", "characters", "context_start", "context_end"]
     means = read_parquet(_file(need, home), columns).select(pl.all().mean())
     tokens, characters, begin, end = means.row(0)

@@ -32,7 +32,8 @@ from evals.understanding.hyde import Hyde
 from evals.understanding.keywords import Keywords
 from evals.understanding.multi_query import MultiQuery
 from evals.understanding.time_frame import TimeFrame
-from warehouse.parts import OneOf, Registry
+from warehouse.parts import OneOf
+from warehouse.registry import Registry
 
 RETRIEVERS.add(
     Bm25,
@@ -76,7 +77,7 @@ GENERATORS.add(
     Llm,
 )
 
-POWERSETS: Registry[Powerset] = Registry("powerset", Powerset)
+POWERSETS: Registry[Powerset] = Registry("powersets", Powerset)
 POWERSETS.add(Powerset)
 
 

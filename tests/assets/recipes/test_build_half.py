@@ -40,7 +40,7 @@ def half(**changes: Any) -> BuildHalf:
 
 def test_a_build_half_is_read() -> None:
     found = half()
-    assert found.chunkings["t16"].kind == "tokens"
+    assert found.chunkings["t16"].chunker.kind == "tokens"
     assert found.chunkings["t16"].chunker.size == 16
     assert found.chunkings["whole"].chunker.split is not None
     assert found.embedders["minilm"].max_tokens == 256
@@ -132,7 +132,7 @@ defaults: {parent: {}, tokenizer: all-mpnet-base-v2}
 
 def test_every_chunking_can_be_written() -> None:
     chunkings = half(chunkings=yaml.safe_load(EVERY_CHUNKING)).chunkings
-    assert {one.kind for one in chunkings.values()} == set(CHUNKERS)
+    assert {one.chunker.kind for one in chunkings.values()} == set(CHUNKERS)
     assert len({one.identity() for one in chunkings.values()}) == len(chunkings)
     assert chunkings["articles"].chunker == Structure(limit=256, prefix_heading=True)
     assert chunkings["topics"].chunker.embedding_model == "all-mpnet-base-v2"

@@ -1,0 +1,168 @@
+"""Registries: the kinds of one sort of part by their names, our own and those of other installed packages.
+
+Another package adds a kind by an entry point whose group is `rag_assay.` and the group of the registry, as in
+
+    [project.entry-points."rag_assay.retrievers"]
+    by_colour = "acme_parts.by_colour:ByColour"
+
+It is imported when it is first asked for by its name, so that a package that nobody names costs nothing and
+breaks nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from warehouse.errors import InputError
+
+PREFIX = "rag_assay."
+
+Kind = TypeVar("Kind")
+
+
+class BrokenPartError(InputError):
+    """A part of another package cannot be used; the message names the package and says why."""
+
+
+class Registry(Mapping[str, type[Kind]], Generic[Kind]):
+    """The kinds of one sort of part, by the names that studies use: our own first, in the order of adding.
+
+    A name that is our own is never another package's: studies mean by it what they always have.
+
+    group: what they are together, as in `retrievers`
+    base: the class that each of them derives from; as `module:class` where it is imported only when needed
+    called: the attribute in which a kind carries its name
+    """
+
+    def __init__(self, group: str, base: type[Kind] | str, called: str = "kind") -> None:
+        self.group = group
+        self._base = base
+        self._called = called
+        self._own: dict[str, type[Kind] | str] = {}
+        self._added: dict[str, type[Kind]] = {}
+
+    @property
+    def sort(self) -> str:
+        """What one of them is, as in `query transform`."""
+        return self.group.removesuffix("s").replace("_", " ")
+
+    @property
+    def base(self) -> type[Kind]:
+        """The class that each kind derives from."""
+        return _imported(self._base) if isinstance(self._base, str) else self._base
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of our own kinds."""
+        return tuple(self._own)
+
+    def add(self, *kinds: type[Kind]) -> None:
+        """Add kinds of our own, under the names that they carry."""
+        for kind in kinds:
+            self._add(getattr(kind, self._called), kind)
+
+    def add_places(self, **places: str) -> None:
+        """Add kinds of our own by their names, each as `module:class`, imported when it is first needed."""
+        for name, place in places.items():
+            self._add(name, place)
+
+    def _add(self, name: str, kind: type[Kind] | str) -> None:
+        if self._own.setdefault(name, kind) is not kind:
+            raise ValueError(f"there are two kinds of {self.sort} with the name `{name}`")
+
+    def __getitem__(self, name: str) -> type[Kind]:
+        """Return the kind of a name.
+
+        Raises:
+            KeyError: there is none.
+            BrokenPartError: another package has one that cannot be used.
+        """
+        own = self._own.get(name)
+        if own is not None:
+            return _imported(own) if isinstance(own, str) else own
+        if name not in self._added:
+            self._added[name] = self._loaded(name)
+        return self._added[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or any(name == entry.name for entry in self.entries())
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._own
+        yield from sorted({entry.name for entry in self.entries()} - self._own.keys())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def entries(self) -> tuple[EntryPoint, ...]:
+        """Return what other packages add, whether or not it can be used, without importing it."""
+        return _entries(self.group)
+
+    def broken(self, entry: EntryPoint) -> str | None:
+        """Say why an entry point of another package cannot be used; None where it can be."""
+        if entry.name in self._own:
+            reason = f"`{entry.name}` is a {self.sort} of rag-assay itself; give it another name"
+            return f"{_who(self.sort, entry)} cannot be used: {reason}"
+        try:
+            self[entry.name]
+        except BrokenPartError as error:
+            return str(error)
+        return None
+
+    def _loaded(self, name: str) -> type[Kind]:
+        entries = [entry for entry in self.entries() if entry.name == name]
+        if not entries:
+            raise KeyError(name)
+        if len(entries) > 1:
+            packages = " and ".join(sorted(package_of(entry) for entry in entries))
+            raise BrokenPartError(
+                f"the {self.sort} `{name}` comes from {packages}; only one may be installed"
+            )
+        (entry,) = entries
+        try:
+            kind = entry.load()
+        except (Exception, SystemExit) as error:
+            raise BrokenPartError(
+                f"{_who(self.sort, entry)} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
+        wrong = self._wrong(kind, name)
+        if wrong:
+            raise BrokenPartError(f"{_who(self.sort, entry)} cannot be used: {wrong}")
+        kind.package = package_of(entry)
+        found: type[Kind] = kind
+        return found
+
+    def _wrong(self, kind: Any, name: str) -> str | None:
+        """Say in what an object does not keep to the base class."""
+        base = self.base
+        if not isinstance(kind, type) or not issubclass(kind, base):
+            return f"it is no class derived from {base.__module__}.{base.__qualname__}"
+        called = getattr(kind, self._called, None)
+        if called != name:
+            return f"its class says `{self._called} = {called!r}`, which must be the entry point's name"
+        missing = sorted(getattr(kind, "__abstractmethods__", ()))
+        return f"it lacks {', '.join(missing)}" if inspect.isabstract(kind) else None
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Return the distribution that an entry point is of, with its version."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+
+
+def _who(sort: str, entry: EntryPoint) -> str:
+    return f"the {sort} `{entry.name}` of the package {package_of(entry)} ({entry.value})"
+
+
+@cache
+def _entries(group: str) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=PREFIX + group))
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
