@@ -37,6 +37,7 @@ class Pages(Stage):
         "not_cut": "No limit cut off what the source holds more.",
     }
     crawls = True
+    in_place = True
     by_source = True
 
     def __init__(self, build: Build) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +12,15 @@ import polars as pl
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.measuring import get_metric
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES, bootstrap
-from evals.measuring.comparison import UNCOMPARED, Valued, answered, compared, leader_of, with_ranks
+from evals.measuring.comparison import (
+    UNCOMPARED,
+    Valued,
+    answered,
+    compared,
+    leader_of,
+    primary_of,
+    with_ranks,
+)
 from evals.measuring.contract import Metric
 from evals.rankings import read_questions
 from evals.study.cells import NO_GENERATOR, Cell
@@ -143,16 +151,6 @@ def board_rows(study: Study, scores: dict[Cell, pl.DataFrame], share: Answered) 
             with_rank = [({**row, "rank": ranks[row["cell"]]}, values) for row, values in valued[metric.name]]
             rows += compared(with_rank, leader, able, study.seed)
     return rows
-
-
-def primary_of(metrics: Sequence[str], measured: Iterable[str]) -> str:
-    """Return the metric that ranks the cells: the first of a study's that applies to any question of it.
-
-    >>> primary_of(["evidence_coverage@5", "ndcg@10"], ["ndcg@10", "recall@10"])
-    'ndcg@10'
-    """
-    found = set(measured)
-    return next((name for name in metrics if name in found), metrics[0])
 
 
 def _uneven(rows: list[dict[str, Any]]) -> list[str]:

@@ -8,36 +8,27 @@ from __future__ import annotations
 import io
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands import looking, models
-from orchestration.settings import Settings, prepare
+from orchestration.commands import looking, models, reporting
+from orchestration.commands.finding import home_of, prepared_home, study_of
+from orchestration.settings import Settings
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
-from warehouse.paths import Home, home
+from warehouse.paths import Home
 
 if TYPE_CHECKING:
-    from evals.reporting.data import ReportData
     from evals.study.study import Study
-    from orchestration.driver import RunReport
+    from orchestration.run_report import RunReport
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class ReportFormat(StrEnum):
-    """What `assay report` writes."""
-
-    HTML = "html"
-    JSON = "json"
-    TREC = "trec"
 
 
 def _version(wanted: bool) -> None:
@@ -58,20 +49,6 @@ def assay(
 
     Exit codes: 0 done, 1 some cells failed, 2 wrong input, 130 stopped by Ctrl-C.
     """
-
-
-def _home() -> Home:
-    prepare(Settings())
-    return home()
-
-
-def _home_of(study: Study) -> Home:
-    """Return the home, unless the study's names stand for another study's things there."""
-    from evals.study.run_studies import refuse_taken
-
-    where = _home()
-    refuse_taken(study, where)
-    return where
 
 
 @app.command()
@@ -122,14 +99,12 @@ def run(study: StudyArgument) -> int:
     """Bring a study up to date, write its report, show its leaderboard."""
     from evals.study.run_studies import note
 
-    found = _study(study)
-    where = _home_of(found)
+    found = study_of(study)
+    where = home_of(found)
     _look_ahead(found)
     note(found, where)
     report = _walk(found, where)
-    if not any(
-        stage.stage == "leaderboard" and not (stage.failed or stage.left_out) for stage in report.stages
-    ):
+    if not report.is_there("leaderboard"):
         return FAILED
     _show(found, where, report)
     return DONE if report.ok else FAILED
@@ -145,52 +120,11 @@ def plan(study: StudyArgument) -> None:
     from orchestration.definitions import stages_of
     from orchestration.terminal.showing_plan import show_plan
 
-    found = _study(study)
-    where = _home()
+    found = study_of(study)
+    where = prepared_home()
     stages = stages_of(Grid([found]))
     planned = make_plan(found, stages, where)
     show_plan(planned, estimates(found, planned, stages, where))
-
-
-@app.command()
-@plainly
-def report(
-    study: StudyArgument,
-    format: Annotated[  # noqa: A002 -- the option's name
-        ReportFormat,
-        typer.Option(
-            "--format",
-            help="html: the report; json: leaderboard rows to standard output; trec: a run file a ranking.",
-        ),
-    ] = ReportFormat.HTML,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File (html) or folder (trec) to write to.")
-    ] = None,
-) -> None:
-    """Write the report of a study that was run, or print its leaderboard."""
-    from evals.reporting.exports import json_rows, trec_runs
-    from evals.reporting.rows import report_data
-
-    found = _study(study)
-    where = _home_of(found)
-    if format is ReportFormat.JSON:
-        print(json_rows(found, where))
-    elif format is ReportFormat.TREC:
-        runs = trec_runs(found, where, output or where.reports / f"{found.study}-trec")
-        for path in runs.written:
-            print(path)
-        say(f"What is relevant stands in {runs.qrels}.")
-        if runs.differing:
-            said = "; ".join(runs.differing[:10]) + ("; …" if len(runs.differing) > 10 else "")
-            say(
-                f"trec_eval counts {len(runs.differing)} questions otherwise, for which any one document "
-                f"of several suffices: {said}."
-            )
-        if runs.missing:
-            said = "; ".join(runs.missing)
-            say(f"not written, for these rankings have not been run: {said}. Run `assay run {study}` first.")
-    else:
-        print(_write_report(report_data(found, where), output or where.report(found.study)))
 
 
 @app.command()
@@ -203,12 +137,12 @@ def crawl(
     ] = None,
 ) -> int:
     """Crawl one source again and clean what changed."""
-    found = _study(study) if study else _study_with(source)
+    found = study_of(study) if study else _study_with(source)
     if source not in found.corpus.sources:
         from assets.recipes.build_half import unknown
 
         raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
-    result = _walk(found, _home_of(found), only=("pages", "documents"), again=True, keys=(source,))
+    result = _walk(found, home_of(found), only=("pages", "documents"), again=True, keys=(source,))
     return DONE if result.ok else FAILED
 
 
@@ -220,7 +154,7 @@ def rebuild() -> None:
     from warehouse.leftovers import marked
     from warehouse.tables import rebuild as make_again
 
-    where = _home()
+    where = prepared_home()
     with alone(where, lambda text, _done, _of: say(text)), marked(where):
         counts = make_again(where, say=say)
     for table, count in counts.items():
@@ -228,18 +162,12 @@ def rebuild() -> None:
     print(where.database)
 
 
-def _study(name: str) -> Study:
-    from evals.study.known_studies import find_known
-
-    return find_known(name, Home(Settings().place()))
-
-
 def _study_with(source: str) -> Study:
     from assets.recipes.build_half import unknown
     from evals.study.run_studies import noted
     from evals.study.study_file import read_book
 
-    studies = list(read_book(also=noted(_home())).studies.values())
+    studies = list(read_book(also=noted(prepared_home())).studies.values())
     for study in studies:
         if source in study.corpus.sources:
             return study
@@ -276,43 +204,20 @@ def _walk(
     return result
 
 
-def _write_report(data: ReportData, path: Path) -> Path:
-    from evals.reporting.page import render_html
-    from warehouse.parquet import replacing
-
-    with replacing(path) as temporary:
-        temporary.write_text(render_html(data), encoding="utf-8")
-    return path
-
-
-def _is_newer(path: Path, study: Study, where: Home) -> bool:
-    """Say whether a report was written after its leaderboard was made and its study file was saved last.
-
-    A run that was killed in between has left an older one.
-    """
-    from warehouse.artifacts import ArtifactStore
-
-    made = ArtifactStore(where).pointed_at("leaderboard", study.study)
-    if made is None or not path.exists():
-        return False
-    return path.stat().st_mtime > max(made, study.path.stat().st_mtime)
-
-
 def _show(study: Study, where: Home, result: RunReport) -> None:
     from evals.reporting.rows import report_data
-    from orchestration.terminal.showing import failure_notes, show_leaderboard
+    from orchestration.run_report import failure_notes
+    from orchestration.terminal.showing import show_leaderboard
 
-    path = where.report(study.study)
-    nothing_new = result.ok and result.unchanged and _is_newer(path, study, where)
-    data = report_data(study, where, failure_notes(result), with_hits=not nothing_new)
-    if not nothing_new:
-        _write_report(data, path)
-    say(f"Report:     {path}   (assay open {study.study})")
+    if result.is_there("report"):
+        say(f"Report:     {where.report(study.study)}   (assay open {study.study})")
     say("Dagster UI: make dev   (then open http://127.0.0.1:3000)\n")
-    show_leaderboard(data)  # last, for its last line is the answer
+    # Last, for its last line is the answer.
+    show_leaderboard(report_data(study, where, failure_notes(result.stages), with_hits=False))
 
 
 app.add_typer(looking.app)
+app.add_typer(reporting.app)
 app.add_typer(models.app, name="models")
 
 

@@ -18,6 +18,7 @@ from evals.answers import Answers
 from evals.leaderboard import Leaderboard
 from evals.questions import Questions
 from evals.rankings import Rankings
+from evals.report import Report
 from evals.scores import Scores
 from evals.study.grid import Grid
 from evals.study.run_studies import noted
@@ -43,6 +44,7 @@ def stages_of(grid: Grid) -> dict[str, Stage]:
         Answers(grid),
         Scores(grid),
         Leaderboard(grid),
+        Report(grid),
     ]
     return {stage.name: stage for stage in stages}
 

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import dagster as dg
@@ -21,6 +20,7 @@ from orchestration.definitions import stages_of
 from orchestration.event_log import opened_instance, plain_failures, shared_engines
 from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
+from orchestration.run_report import RunReport, StageReport, failure_notes
 from orchestration.terminal.telling import told
 from warehouse.errors import LockedError
 from warehouse.inference.budget import Budgets
@@ -29,50 +29,6 @@ from warehouse.paths import Home
 
 PID_TAG = "assay/pid"
 log = logging.getLogger(__name__)
-
-
-@dataclass
-class StageReport:
-    """What happened to one stage.
-
-    built: keys computed now; reused: stale for Dagster only, or found among older artifacts
-    failed: key -> why; left_out: key -> which failed key it needs
-    told: sentences on what was computed
-    """
-
-    stage: str
-    keys: int
-    fresh: int = 0
-    built: int = 0
-    reused: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
-    build_seconds: float = 0.0
-    seconds: float = 0.0
-
-
-@dataclass
-class RunReport:
-    """What happened in one walk, stage by stage."""
-
-    stages: list[StageReport] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def ok(self) -> bool:
-        """Whether every key of every stage is there and whole."""
-        return not any(stage.failed or stage.left_out for stage in self.stages)
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether nothing was computed, and no key means another artifact than before."""
-        return not any(stage.built or stage.reused for stage in self.stages)
-
-    @property
-    def built(self) -> int:
-        """How many keys were computed."""
-        return sum(stage.built for stage in self.stages)
 
 
 class Watch(Protocol):
@@ -119,6 +75,7 @@ class Driver:
         """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again."""
         begin = time.perf_counter()
         report = RunReport()
+        self._reports, self._gone = {}, {}
         self.options.budgets = Budgets()  # a budget is what one run may spend
         self.options.sound = set()  # what is damaged between two runs is found by the second
         with (
@@ -160,6 +117,7 @@ class Driver:
         store = Work(self.home).store
         if stage.tolerates_gaps:
             stage.without = frozenset(Need(*gone) for gone in self._gone)
+            stage.failures = failure_notes(self._reports.values())
         for key in keys:
             root = next((self._gone[need] for need in stage.needs(key) if need in self._gone), None)
             if root is None and stage.without and not stage.needs(key):

@@ -26,7 +26,7 @@ from rich.table import Column
 from rich.text import Text
 
 from evals.reporting.display import plain
-from orchestration.driver import StageReport
+from orchestration.run_report import StageReport
 from orchestration.terminal.showing import stage_lines
 from orchestration.terminal.speaking import console, text
 

@@ -34,12 +34,16 @@ class Home:
 
     @property
     def reports(self) -> Path:
-        """The HTML reports, one file a study."""
+        """The reports: for each study an HTML file, and its leaderboard as JSON."""
         return self.root / "reports"
 
     def report(self, study: str) -> Path:
         """The HTML report of a study."""
         return self.reports / f"{study}.html"
+
+    def report_rows(self, study: str) -> Path:
+        """The leaderboard of a study as JSON, written with its report."""
+        return self.reports / f"{study}.json"
 
     @property
     def crawls(self) -> Path:

@@ -143,11 +143,13 @@ class Stage(ABC):
     checks: ClassVar[dict[str, str]] = {}
     by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
     crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
+    in_place: ClassVar[bool] = False  # writes to one place a key, outside of its artifacts' folders
     resumes: ClassVar[bool] = False  # goes on with what a killed build has left in its folder
 
-    # What a stage that goes on with gaps must do without in this walk: the driver sets it.
+    # What a stage that goes on with gaps must do without in this walk, and why: the driver sets it.
     tolerates_gaps: ClassVar[bool] = False
     without: frozenset[Need] = frozenset()
+    failures: tuple[str, ...] = ()
 
     @abstractmethod
     def keys(self) -> list[str]:

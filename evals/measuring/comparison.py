@@ -118,3 +118,13 @@ def compared(valued: Valued, leader: str | None, ranked: set[str], seed: int) ->
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
+
+
+def primary_of(metrics: Sequence[str], measured: Iterable[str]) -> str:
+    """Return the metric that ranks the cells: the first of a study's that applies to any question of it.
+
+    >>> primary_of(["evidence_coverage@5", "ndcg@10"], ["ndcg@10", "recall@10"])
+    'ndcg@10'
+    """
+    found = set(measured)
+    return next((name for name in metrics if name in found), metrics[0])

@@ -1,8 +1,7 @@
-"""What a study's results are exported as: TREC run and qrels files, and the leaderboard as JSON."""
+"""What a study's rankings are exported as: TREC run and qrels files."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from evals.gold.evidence import gold_of
 from evals.measuring.contract import Gold
 from evals.rankings import Rankings
-from evals.reporting.rows import leaderboard_rows
 from evals.reporting.trec import counts_alike, qrels_lines, run_lines
 from evals.study.grid import Grid
 from evals.study.since_run import is_of_now
@@ -113,33 +111,3 @@ def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -
         name: replace(gold, documents={doc.removeprefix(prefix): n for doc, n in gold.documents.items()})
         for name, gold in found.items()
     }
-
-
-def json_rows(study: Study, home: Home) -> str:
-    """Return the leaderboard as JSON, a list of objects."""
-    columns = [
-        "subset",
-        "cell",
-        "cell_id",
-        "chunking",
-        "embedder",
-        "retriever",
-        "generator",
-        "metric",
-        "value",
-        "n",
-        "coverage",
-        "low",
-        "high",
-        "worst",
-        "best",
-        "rank",
-        "leader",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "p",
-        "tied",
-        "answered",
-    ]
-    return json.dumps(leaderboard_rows(study, home).select(columns).to_dicts(), indent=1)

@@ -7,32 +7,29 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import yaml
 
 from evals.generating.recipes import Llm
-from evals.leaderboard import primary_of
 from evals.measuring import get_metric, significance
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
-from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from evals.measuring.comparison import primary_of
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
 from evals.study.grid import Grid
 from evals.study.since_run import refuse_changed
 from evals.study.study import Study
-from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.inference import models, weights
 from warehouse.parquet import read_parquet
-from warehouse.parts import as_written
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema, Status
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
 
-STATUSES = frozenset(Status)
-_UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
 SHOWN_RANKS = 3  # cells whose hits the report can show
 LIBRARIES = (
     "dagster",
@@ -101,6 +98,7 @@ def report_data(
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
     primary = primary_of(study.metrics, board["metric"])
+    facts = study_facts(study, store)
     return ReportData(
         study=study.study,
         description=study.description,
@@ -112,11 +110,11 @@ def report_data(
         scores=scores,
         answers=answers,
         hits=hits,
-        corpus=tuple(_source_facts(store, name) for name in study.corpus.sources),
-        chunkings=tuple(_chunking_facts(study, store)),
-        recipes=_recipes(study, grid, store),
+        corpus=facts.corpus,
+        chunkings=facts.chunkings,
+        recipes=facts.recipes,
         versions=_versions(study),
-        notes=(*_not_applied(study, primary), *_not_compared(board), *_warnings(study, grid, store), *notes),
+        notes=(*_not_applied(study, primary), *_not_compared(board), *facts.warnings, *notes),
         interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
         f"({RESAMPLES:,} resamples, seed {study.seed})",
         comparison=f"studentised paired bootstrap over the questions ({significance.RESAMPLES:,} resamples, "
@@ -222,74 +220,6 @@ def _metric_info(name: str) -> MetricInfo:
     )
 
 
-def _source_facts(store: ArtifactStore, source: str) -> SourceFacts:
-    pages, documents = _meta(store.current("pages", source)), _meta(store.current("documents", source))
-    return SourceFacts(
-        source=source,
-        pages=pages.get("pages", 0),
-        documents=documents.get("documents", 0),
-        dropped=documents.get("dropped_by_reason", {}),
-        failed=pages.get("failed", {}),
-    )
-
-
-def _meta(artifact: Artifact | None) -> dict[str, Any]:
-    return artifact.meta if artifact else {}
-
-
-def _chunking_facts(study: Study, store: ArtifactStore) -> list[ChunkingFacts]:
-    found = []
-    for name, chunking in study.chunkings.items():
-        meta = _meta(store.current("chunks", f"{study.corpus.name}.{name}"))
-        long = [
-            _meta(store.current("embeddings", f"{study.corpus.name}.{name}.{e}")).get("too_long", 0)
-            for e in study.embedders
-        ]
-        if meta:
-            found.append(
-                ChunkingFacts(
-                    name=name,
-                    recipe=_yaml(as_written(chunking.chunker)),
-                    chunks=meta["chunks"],
-                    mean_tokens=meta["tokens_mean"],
-                    median_tokens=meta["tokens_median"],
-                    max_tokens=meta["tokens_max"],
-                    too_long=max(long, default=0),
-                )
-            )
-    return found
-
-
-def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
-    recipes = {
-        name: _yaml(recipe.model_dump(mode="json", exclude_defaults=True))
-        for name, recipe in study.embedders.items()
-    }
-    for name, part in {**study.retrievers, **study.generators}.items():
-        recipes[name] = _yaml(as_written(part, exclude_none=True))
-    for ranking, cell in grid.rankings.items():
-        meta = _meta(store.current("rankings", ranking))
-        for tuned in meta.get("tuned", ()):
-            told = _tuned(tuned, meta.get("train_questions_left_out", 0))
-            recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {told}"
-    return recipes
-
-
-def _tuned(chosen: dict[str, Any], left_out: int) -> str:
-    """Say what was chosen on train questions (`evals.retrieving.tuning.Chosen`)."""
-    weights = " : ".join(f"{weight:.3f}" for weight in chosen["weights"])
-    arms = " : ".join(chosen["arms"])
-    return (
-        f"weights {weights} ({arms}) were chosen on {chosen['questions']} train questions, "
-        f"by {chosen['metric']} {chosen['value']:.4f} there"
-        + (f"; {left_out} that are test questions, too, were left out" if left_out else "")
-    )
-
-
-def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=None).strip()
-
-
 def _versions(study: Study) -> dict[str, str]:
     found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
     local = {r.model: weights.identity(r.model, r.commit) for r in study.embedders.values() if r.api is None}
@@ -313,55 +243,3 @@ def _not_compared(board: pl.DataFrame) -> list[str]:
     return [
         "an earlier version of rag-assay made this leaderboard: run the study again to tell its cells apart"
     ]
-
-
-def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
-    """Say which checks of what the study was built from failed."""
-    keys = {
-        "pages": list(study.corpus.sources),
-        "documents": list(study.corpus.sources),
-        "chunks": study.chunk_sets(),
-        "embeddings": study.indexes(),
-        "indexes": study.indexes(),
-        "questions": grid.set_keys(study.study),
-    }
-    found = []
-    for stage, names in keys.items():
-        for name in names:
-            checks = _meta(store.current(stage, name)).get("checks", ())
-            found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
-    rankings = {key: _meta(store.current("rankings", key)) for key in study.rankings()}
-    return [*found, *_stood_in(rankings), *_busy(rankings), *_unusable(study, store)]
-
-
-def _unusable(study: Study, store: ArtifactStore) -> list[str]:
-    """Say which cells have answers that no further run will mend: empty or cut ones."""
-    found = []
-    for cell in study.cells():
-        meta = _meta(store.current("answers", cell.key))
-        counts = {status: n for status, n in meta.get("by_status", {}).items() if status in _UNUSABLE}
-        if counts:
-            listed = ", ".join(f"{n} {_UNUSABLE[status]}" for status, n in counts.items())
-            found.append(f"answers of {cell.key}: {listed}, of {meta.get('questions')}")
-    return found
-
-
-def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:
-    """Say for which rankings rules stood in for a model that was to understand the question."""
-    found = []
-    for key, meta in rankings.items():
-        counts = {
-            said: n for said, n in meta.get("understanding", {}).items() if said.split(": ")[1] in STATUSES
-        }
-        if counts:
-            listed = ", ".join(f"{said} ({n})" for said, n in counts.items())
-            found.append(f"rankings of {key}: rules stood in where a model's output was of no use: {listed}")
-    return found
-
-
-def _busy(rankings: dict[str, dict[str, Any]]) -> list[str]:
-    """Say how many rankings have latencies that were measured on a busy machine: one note for all."""
-    checks = [check for meta in rankings.values() for check in meta.get("checks", ())]
-    busy = sum(check["name"] == "quiet_machine" and not check["passed"] for check in checks)
-    told = "are too high: other work held the processors meanwhile"
-    return [f"the latencies of {busy} of {len(rankings)} rankings {told}"] if busy else []

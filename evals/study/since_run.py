@@ -11,6 +11,7 @@ from assets.engine.stage import Need, Stage
 from assets.pages import Pages
 from evals.answers import Answers
 from evals.leaderboard import Leaderboard
+from evals.questions import Questions
 from evals.rankings import Rankings
 from evals.scores import Scores
 from evals.study.cells import NO_GENERATOR
@@ -126,6 +127,11 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
     strange = sorted(cells.keys() ^ set(board["cell"]))
     if strange:
         return [f"the cell {name}" for name in strange]
+    questions = Questions(grid)
+    files = [key for key in grid.set_keys(study.study) if grid.sets[key].beir is None]
+    edited = [key for key in files if not is_by_recipe_of_now(questions, key, store)]
+    if edited:
+        return [f"the question set {key}" for key in edited]
     run = [cells[key] for key in _run_cells(board)]
     stages: dict[Stage, list[str]] = {
         Chunks(grid.build): [grid.index_key(cell).rpartition(".")[0] for cell in run],

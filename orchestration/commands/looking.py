@@ -7,17 +7,11 @@ from typing import Annotated
 
 import typer
 
-from orchestration.settings import Settings
+from orchestration.commands.finding import home_to_look_at
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 from warehouse.errors import InputError
-from warehouse.paths import Home
 
 app = typer.Typer()
-
-
-def _home() -> Home:
-    """Return the home without making it: looking changes nothing."""
-    return Home(Settings().home.expanduser().absolute())
 
 
 @app.command("list")
@@ -27,7 +21,7 @@ def list_studies() -> None:
     from evals.study.known_studies import known_studies
     from orchestration.terminal.showing import show_studies
 
-    show_studies(known_studies(_home()))
+    show_studies(known_studies(home_to_look_at()))
 
 
 @app.command("open")
@@ -36,7 +30,7 @@ def open_report(study: StudyArgument) -> None:
     """Open the report of a study in the browser; where there is none, its path is all that is printed."""
     from evals.study.known_studies import find_known
 
-    where = _home()
+    where = home_to_look_at()
     found = find_known(study, where)
     path = where.report(found.study)
     if not path.is_file():
@@ -64,7 +58,7 @@ def show(
     from evals.study.known_studies import find_known
     from orchestration.terminal.showing_question import show_question
 
-    where = _home()
+    where = home_to_look_at()
     if not where.root.is_dir():
         raise InputError(f"nothing was run in {where.root} yet; run `assay run {study}` first")
     show_question(question_rows(find_known(study, where), question, where))

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from orchestration.settings import Settings, prepare
+from orchestration.commands.finding import prepared_home
 from orchestration.terminal.speaking import DONE, FAILED, plainly, say
-from warehouse.paths import Home, home
 
 app = typer.Typer(
     no_args_is_help=True, help="Model weights: list them, fetch them, check them against their SHA-256."
 )
-
-
-def _home() -> Home:
-    prepare(Settings())
-    return home()
 
 
 @app.command("list")
@@ -24,7 +18,7 @@ def models_list() -> None:
     """List the registered models, their licence, size, and whether they are here."""
     from orchestration.terminal.showing import show_models
 
-    show_models(_home())
+    show_models(prepared_home())
 
 
 @app.command("fetch")
@@ -33,7 +27,7 @@ def models_fetch(name: str) -> None:
     """Fetch a model's files and check them; they are kept under `ASSAY_HOME/models`."""
     from warehouse.inference import models
 
-    print(models.fetch(name, _home(), say))
+    print(models.fetch(name, prepared_home(), say))
 
 
 @app.command("verify")
@@ -42,7 +36,7 @@ def models_verify(name: str) -> int:
     """Hash every file of a model again and compare."""
     from warehouse.inference import models
 
-    found = models.verify(name, _home())
+    found = models.verify(name, prepared_home())
     for item in found:
         print(f"{'ok   ' if item.found == item.expected else 'WRONG'} {item.path} {item.found or 'missing'}")
     return DONE if all(item.found == item.expected for item in found) else FAILED

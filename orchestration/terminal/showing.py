@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -13,12 +12,11 @@ from evals.reporting.data import ReportData
 from evals.reporting.display import MISSING, listed, several
 from evals.reporting.terminal import ROWS, leaderboard_table
 from evals.study.known_studies import KnownStudy
-from orchestration.driver import RunReport, StageReport
+from orchestration.run_report import REASONS, RunReport, StageReport, by_reason
 from orchestration.terminal.speaking import console, text, width
 from warehouse.inference import models
 from warehouse.paths import Home
 
-FAILURES = 5  # reasons of a stage that are shown
 ABOVE = 6  # lines of a terminal that are left to what stands around a leaderboard
 LEAST = 5  # cells that are shown however low the terminal is
 
@@ -66,49 +64,19 @@ def failure_lines(stage: StageReport) -> list[str]:
     lines = []
     for what, reasons in (("failed", stage.failed), ("left out", stage.left_out)):
         grouped = by_reason(reasons)
-        for reason, keys in list(grouped.items())[:FAILURES]:
+        for reason, keys in list(grouped.items())[:REASONS]:
             lines.append(f"  {what}, {len(keys)} of {stage.keys}: {reason} ({listed(keys)})")
-        rest = len(grouped) - FAILURES
+        rest = len(grouped) - REASONS
         if rest > 0:
-            left = sum(len(keys) for keys in list(grouped.values())[FAILURES:])
+            left = sum(len(keys) for keys in list(grouped.values())[REASONS:])
             lines.append(f"  {what}, {left} of {stage.keys}: for {several(rest, 'other reason')}")
     return lines
-
-
-def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return reason -> the keys that it was given for, the most frequent first; a key's own name is left out.
-
-    >>> by_reason({"a": "no key", "b": "chunks of b: gone", "c": "chunks of c: gone"})
-    {'chunks of …: gone': ['b', 'c'], 'no key': ['a']}
-    """
-    grouped: dict[str, list[str]] = {}
-    for key, reason in reasons.items():
-        unnamed = re.sub(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", "…", reason)
-        grouped.setdefault(unnamed, []).append(key)
-    # A key that stays alone keeps its name in its reason.
-    named = {reasons[keys[0]] if len(keys) == 1 else reason: keys for reason, keys in grouped.items()}
-    return dict(sorted(named.items(), key=lambda item: -len(item[1])))
 
 
 def show_end(report: RunReport) -> None:
     """Print to stderr how long a walk took."""
     idle = "; nothing was to be done" if report.ok and report.unchanged else ""
     console(stderr=True).print(text(f"{report.seconds:.1f} s in all{idle}\n"))
-
-
-def failure_notes(report: RunReport) -> tuple[str, ...]:
-    """Return a sentence for each reason for which something failed in a stage, for the report."""
-    notes = []
-    for stage in report.stages:
-        for reason, keys in list(by_reason(stage.failed).items())[:FAILURES]:
-            notes.append(
-                f"{len(keys)} of {stage.keys} {stage.stage} failed, first {keys[0]}: {reason.splitlines()[0]}"
-            )
-        if stage.left_out:
-            notes.append(
-                f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
-            )
-    return tuple(notes)
 
 
 def show_models(home: Home) -> None:

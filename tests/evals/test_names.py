@@ -153,6 +153,19 @@ def test_a_report_of_another_file_than_was_run_says_so(town: Town) -> None:
     assert not town.built
 
 
+def test_a_report_of_questions_that_were_edited_since_says_so(town: Town) -> None:
+    town.run(PLAIN, "home")
+    path = town.folder / "ferry.questions.yaml"
+    asked = path.read_text()
+    path.write_text(asked.replace("When does the ferry leave", "At what hour does the ferry leave"))
+    bench = town.bench_of(PLAIN, "home")
+    for show in (report_data, leaderboard_rows):
+        with pytest.raises(InputError, match=r"^the question set ferries\.ferry .*no longer.*`assay run"):
+            show(bench.study, bench.home)
+    path.write_text(asked)
+    assert report_data(bench.study, bench.home).questions.height
+
+
 def test_a_report_whose_documents_another_study_read_anew_says_so(town: Town) -> None:
     town.run(PLAIN, "home")
     town.run({**PLAIN, "study": "tiny2"}, "home", "tiny2.yaml", docs={**TEXTS, "ferry": "It sails at six."})

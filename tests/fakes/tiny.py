@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from assets.engine.building import build_keys
+from assets.engine.definition import sync_all
 from assets.engine.stage import Outcome, Stage, Work
 from evals.study.grid import Grid
 from evals.study.study import Study
@@ -70,6 +71,9 @@ TEXTS = {
     "heat": "The harbour office is heated by a pump that draws warmth from the sea water.",
     "history": "The quay was rebuilt in 1987 after a storm. The old crane stands there to this day.",
 }
+
+
+WITHOUT = {"pages", "documents", "report"}  # what stands in for the crawl, and what reads the database
 
 
 def write_study(
@@ -145,8 +149,8 @@ class Bench:
         self.store.commit(Artifact("documents", source, documents, content, meta=built_from))
 
     def build(self, *names: str) -> dict[str, list[Outcome]]:
-        """Bring these stages (all after the documents, unless named) up to date, in their order."""
-        wanted: Sequence[str] = names or [n for n in self.stages if n not in {"pages", "documents"}]
+        """Bring these stages up to date, in their order; unless named, those from chunks to leaderboard."""
+        wanted: Sequence[str] = names or [n for n in self.stages if n not in WITHOUT]
         found: dict[str, list[Outcome]] = {}
         work = Work(self.home)
         try:
@@ -156,6 +160,12 @@ class Bench:
         finally:
             work.close()
         return found
+
+    def write_report(self) -> Outcome:
+        """Bring the rows of all stages into the database, and then the report up to date."""
+        sync_all({name: stage.keys() for name, stage in self.stages.items()}, Work(self.home))
+        (outcome,) = self.build("report")["report"]
+        return outcome
 
     def artifact(self, stage: str, key: str) -> Artifact:
         """Return what a key means now."""

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.reporting.exports import json_rows
+from evals.reporting.files import json_rows
 from evals.reporting.page import render_html
-from evals.reporting.rows import report_data
+from evals.reporting.rows import leaderboard_rows, report_data
 from evals.study.study import Study
 from evals.study.study_file import BUNDLED, read_study
 from orchestration.driver import Driver
@@ -43,7 +43,7 @@ def test_slice_from_crawl_to_report(assay_home: Home) -> None:
     study = slice_of_demo()
     report = Driver(study, assay_home).run()
     assert report.ok, report
-    rows = json.loads(json_rows(study, assay_home))
+    rows = json.loads(json_rows(leaderboard_rows(study, assay_home)))
     assert {row["retriever"] for row in rows} == {"bm25", "hybrid"}
     by_cell = {row["retriever"]: row for row in rows if row["metric"] == "ndcg@10"}
     assert by_cell["bm25"]["n"] == by_cell["hybrid"]["n"] == 28, "32 questions, of which 4 have no answer"

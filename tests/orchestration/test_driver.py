@@ -16,7 +16,8 @@ import pytest
 from evals.reporting.rows import report_data
 from evals.study.study import Study
 from evals.study.study_file import read_study
-from orchestration.driver import Driver, RunReport
+from orchestration.driver import Driver
+from orchestration.run_report import RunReport
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from warehouse.connection import connect
 from warehouse.errors import InputError
@@ -50,6 +51,7 @@ def test_second_walk_computes_nothing(assay_home: Home, study_path: Path) -> Non
         "answers": 2,
         "scores": 2,
         "leaderboard": 1,
+        "report": 1,
     }
     with dg.DagsterInstance.get() as instance:
         assert {run.status for run in instance.get_runs()} == {dg.DagsterRunStatus.SUCCESS}
@@ -69,6 +71,7 @@ def test_new_retriever_builds_only_what_hangs_on_it(
         "answers": 1,
         "scores": 1,
         "leaderboard": 1,
+        "report": 1,
     }
 
 
@@ -91,7 +94,7 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(
     back = Driver(study, assay_home).run()
     assert back.ok
     # The text of before is a new version of its document; what is made of it was made of it before.
-    assert set(built(back)) <= {"pages", "documents"}
+    assert set(built(back)) <= {"pages", "documents", "report"}, "a report has one place"
     assert rows(assay_home, "SELECT min(value) FROM current_scores WHERE metric = 'evidence_coverage@5'") == [
         (1.0,)
     ]
@@ -129,7 +132,7 @@ def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
         second = Driver(study, assay_home).run()
         assert second.ok
         assert len(server.requests) == 4, "only the failed question is asked again"
-        assert built(second) == {"answers": 1, "scores": 1, "leaderboard": 1}
+        assert built(second) == {"answers": 1, "scores": 1, "leaderboard": 1, "report": 1}
 
 
 def test_failed_source_leaves_the_rest_out_with_the_root_cause(assay_home: Home, study_path: Path) -> None:
@@ -142,7 +145,8 @@ def test_failed_source_leaves_the_rest_out_with_the_root_cause(assay_home: Home,
     assert stages["documents"].built == 1, "a document of one word is a recorded drop, not an error"
     assert "no text to cut" in stages["chunks"].failed["town.t16"]
     assert stages["answers"].left_out["town.t16.minilm.words.quote"] == "chunks of town.t16 failed"
-    assert stages["leaderboard"].built == 0
+    assert stages["leaderboard"].built == stages["report"].built == 0
+    assert not report.is_there("report")
 
 
 def test_empty_source_is_a_sentence(assay_home: Home, study_path: Path) -> None:
@@ -210,7 +214,7 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, stud
         assert len(started) == 1
     report = Driver(read_study(study_path), assay_home).run()
     assert report.ok
-    assert built(report) == {"answers": 1, "scores": 2, "leaderboard": 1}, (
+    assert built(report) == {"answers": 1, "scores": 2, "leaderboard": 1, "report": 1}, (
         "the first answer cell was committed"
     )
     with dg.DagsterInstance.get() as instance:

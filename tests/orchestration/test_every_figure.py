@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from evals.measuring.rouge import rouge_tokens
-from evals.reporting.exports import json_rows
+from evals.reporting.files import json_rows
 from evals.reporting.page import render_html
-from evals.reporting.rows import report_data
+from evals.reporting.rows import leaderboard_rows, report_data
 from evals.study.study_file import read_study
 from orchestration.driver import Driver
 from tests.fakes.recount import Recount
@@ -83,7 +83,9 @@ def test_every_figure_is_that_of_the_cell_that_it_stands_beside(
         report = Driver(read, assay_home).run()
         assert report.ok, report
         recount = Recount(assay_home.root, study(order), rouge_tokens, cosines)
-        found = compared(recount, json_rows(read, assay_home), render_html(report_data(read, assay_home)))
+        found = compared(
+            recount, json_rows(leaderboard_rows(read, assay_home)), render_html(report_data(read, assay_home))
+        )
         assert not found.wrong
         assert found.n.total() > 1000, found.n
         assert set(found.n) == {
@@ -105,6 +107,6 @@ def test_a_figure_beside_another_name_is_found(
             mine = getattr(one, part)
             setattr(one, part, getattr(other, part))
             setattr(other, part, mine)
-    rows, html = json_rows(read, assay_home), render_html(report_data(read, assay_home))
+    rows, html = json_rows(leaderboard_rows(read, assay_home)), render_html(report_data(read, assay_home))
     parts = {line.split(":")[0] for line in compared(recount, rows, html).wrong}
     assert {"leaderboard rows", "leaderboard", "costs", "matrix", "lost"} <= parts

@@ -67,6 +67,7 @@ def test_before_a_run(bench: Bench) -> None:
         "answers": (3, 0, 3, 3),
         "scores": (3, 0, 3, 3),
         "leaderboard": (1, 0, 1, 1),
+        "report": (1, 0, 1, 1),
     }
     assert found.texts_to_embed == {INDEX: None}
     (calls,) = found.calls
@@ -85,6 +86,8 @@ def test_after_cutting_the_texts_are_counted(bench: Bench) -> None:
 
 def test_after_a_run_nothing_is_to_do(bench: Bench) -> None:
     bench.build()
+    assert stages(planned(bench))["report"] == (1, 0, 1, 0)
+    bench.write_report()
     found = planned(bench)
     assert all((s.done, s.to_do, s.unknown) == (s.keys, 0, 0) for s in found.stages)
     assert found.texts_to_embed == {INDEX: 0}

@@ -16,8 +16,8 @@ from evals.reporting.question_rows import QuestionRows
 from evals.study.costing import Estimate, Span
 from evals.study.known_studies import KnownStudy
 from evals.study.planning import CallPlan, Plan, StagePlan
-from orchestration.driver import StageReport
 from orchestration.progress import Bars
+from orchestration.run_report import StageReport, by_reason
 from orchestration.terminal import showing, showing_plan, showing_question, speaking
 
 HOSTILE = [
@@ -125,8 +125,8 @@ def test_equal_reasons_are_said_once_with_their_count() -> None:
 
 
 def test_a_key_that_is_a_word_of_its_reason_is_no_part_of_other_words() -> None:
-    assert showing.by_reason({"a": "a cannot"}) == {"a cannot": ["a"]}
-    assert showing.by_reason({"a": "a bad gate", "b": "b bad gate"}) == {"… bad gate": ["a", "b"]}
+    assert by_reason({"a": "a cannot"}) == {"a cannot": ["a"]}
+    assert by_reason({"a": "a bad gate", "b": "b bad gate"}) == {"… bad gate": ["a", "b"]}
 
 
 def test_equal_sentences_are_said_once_with_their_count(capfd: pytest.CaptureFixture[str]) -> None:

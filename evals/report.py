@@ -1,0 +1,81 @@
+"""report: the results of a study as a page and as rows, one partition a study."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from assets.engine.stage import Built, Need, Stage, Work
+from evals.reporting.files import write_report
+from evals.reporting.headline import headline
+from evals.reporting.rows import report_data
+from evals.reporting.study_facts import study_facts
+from evals.study.grid import Grid
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.identity import digest, sha256_file
+from warehouse.paths import Home
+
+
+class Report(Stage):
+    """Writes the report of a study where people look for it."""
+
+    name = "report"
+    group = "grid"
+    description = (
+        "The report of a study: one HTML file that needs nothing else, and its leaderboard as JSON, both in "
+        "the folder `reports`. Written anew where the leaderboard, the corpus, a recipe or a warning is "
+        "another one than it shows, and where a file is gone or was changed."
+    )
+    code_version = "1"
+    upstream = ("leaderboard",)
+    in_place = True
+    tolerates_gaps = True
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def keys(self) -> list[str]:
+        """Return the names of the studies."""
+        return sorted(self.grid.studies)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return the leaderboard of the study, whose identity covers what its cells are made of."""
+        return [Need("leaderboard", key)]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digest of what the study says of itself."""
+        study = self.grid.studies[key]
+        return {f"report.{key}": digest([study.description, study.seed])}
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return also which leaderboard it is: what is shown of its cells is not in its content."""
+        return [*super().regarded(artifact), artifact.identity]
+
+    def identity(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of all that the report shows: facts of the corpus, warnings and failures too."""
+        leaderboard = super().identity(key, store)
+        facts = study_facts(self.grid.studies[key], store)
+        return digest([leaderboard, asdict(facts), list(self.failures)])
+
+    def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
+        """Return the artifact of a key, unless its files are not what was written then."""
+        artifact = super().fresh(key, store)
+        return artifact if artifact and artifact.meta["sha256"] == _sums(key, store.home) else None
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Write the report of one study to its place; the artifact's own folder stays empty."""
+        data = report_data(self.grid.studies[key], work.home, self.failures)
+        page, rows = write_report(data, work.home)
+        meta = {
+            "path": str(page),
+            "rows": str(rows),
+            "headline": headline(data),
+            "sha256": _sums(key, work.home),
+        }
+        return Built(self.identity(key, work.store), meta)
+
+
+def _sums(key: str, home: Home) -> list[str | None]:
+    """Return the SHA-256 of a report's files, None for one that is not there."""
+    paths = (home.report(key), home.report_rows(key))
+    return [sha256_file(path) if path.is_file() else None for path in paths]

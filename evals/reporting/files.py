@@ -1,0 +1,61 @@
+"""The files that a report is written to: the page, and the leaderboard's rows beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+from evals.reporting.data import ReportData
+from evals.reporting.page import render_html
+from warehouse.parquet import replacing
+from warehouse.paths import Home
+
+COLUMNS = (
+    "subset",
+    "cell",
+    "cell_id",
+    "chunking",
+    "embedder",
+    "retriever",
+    "generator",
+    "metric",
+    "value",
+    "n",
+    "coverage",
+    "low",
+    "high",
+    "worst",
+    "best",
+    "rank",
+    "leader",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p",
+    "tied",
+    "answered",
+)
+
+
+def json_rows(board: pl.DataFrame) -> str:
+    """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects."""
+    return json.dumps(board.select(COLUMNS).to_dicts(), indent=1)
+
+
+def write_html(data: ReportData, path: Path) -> Path:
+    """Write the HTML report to a file, at once or not at all; return its path."""
+    return _written(render_html(data), path)
+
+
+def write_report(data: ReportData, home: Home) -> list[Path]:
+    """Write the report of a study and its leaderboard as JSON to their place in a home; return the paths."""
+    page = write_html(data, home.report(data.study))
+    return [page, _written(json_rows(data.leaderboard) + "\n", home.report_rows(data.study))]
+
+
+def _written(text: str, path: Path) -> Path:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path

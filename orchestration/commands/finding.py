@@ -1,0 +1,38 @@
+"""What every command begins with: its home, and the study that it was given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orchestration.settings import Settings, prepare
+from warehouse.paths import Home, home
+
+if TYPE_CHECKING:
+    from evals.study.study import Study
+
+
+def home_to_look_at() -> Home:
+    """Return the home without making it: looking changes nothing."""
+    return Home(Settings().place())
+
+
+def prepared_home() -> Home:
+    """Return the home, made where it is not there, for a command that writes."""
+    prepare(Settings())
+    return home()
+
+
+def home_of(study: Study) -> Home:
+    """Return the prepared home, unless the study's names stand for another study's things there."""
+    from evals.study.run_studies import refuse_taken
+
+    where = prepared_home()
+    refuse_taken(study, where)
+    return where
+
+
+def study_of(name: str) -> Study:
+    """Return the study of a name or path, as a person may say it."""
+    from evals.study.known_studies import find_known
+
+    return find_known(name, home_to_look_at())

@@ -1,0 +1,101 @@
+"""`assay report`: a study's results as a page, as rows, or as run files."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.commands.finding import home_of, study_of
+from orchestration.terminal.speaking import StudyArgument, plainly, say
+from warehouse.errors import AssayError
+from warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from evals.study.study import Study
+
+app = typer.Typer()
+FEW = 10  # questions that are named
+
+
+class ReportFormat(StrEnum):
+    """What `assay report` writes."""
+
+    HTML = "html"
+    JSON = "json"
+    TREC = "trec"
+
+
+@app.command()
+@plainly
+def report(
+    study: StudyArgument,
+    format: Annotated[  # noqa: A002 -- the option's name
+        ReportFormat,
+        typer.Option(
+            "--format",
+            help="html: the report; json: leaderboard rows to standard output; trec: a run file a ranking.",
+        ),
+    ] = ReportFormat.HTML,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File (html) or folder (trec) to write to.")
+    ] = None,
+) -> None:
+    """Write the report of a study that was run, or print its leaderboard."""
+    found = study_of(study)
+    where = home_of(found)
+    if format is ReportFormat.JSON:
+        from evals.reporting.files import json_rows
+        from evals.reporting.rows import leaderboard_rows
+
+        print(json_rows(leaderboard_rows(found, where)))
+    elif format is ReportFormat.TREC:
+        _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
+    else:
+        print(_write_page(found, where, output))
+
+
+def _write_runs(found: Study, where: Home, folder: Path, name: str) -> None:
+    """Write run files and qrels, and say what trec_eval counts otherwise and what is missing."""
+    from evals.reporting.exports import trec_runs
+
+    runs = trec_runs(found, where, folder)
+    for path in runs.written:
+        print(path)
+    say(f"What is relevant stands in {runs.qrels}.")
+    if runs.differing:
+        named = "; ".join(runs.differing[:FEW]) + ("; …" if len(runs.differing) > FEW else "")
+        say(
+            f"trec_eval counts {len(runs.differing)} questions otherwise, for which any one document "
+            f"of several suffices: {named}."
+        )
+    if runs.missing:
+        named = "; ".join(runs.missing)
+        say(f"not written, for these rankings have not been run: {named}. Run `assay run {name}` first.")
+
+
+def _write_page(found: Study, where: Home, output: Path | None) -> Path:
+    """Bring the report up to date in its place, as a run does, or write it to another file; return its path.
+
+    Raises:
+        AssayError: it cannot be written, or its study has not been run as it is now.
+    """
+    from evals.reporting.files import write_html
+    from evals.reporting.rows import leaderboard_rows, report_data
+
+    if output:
+        return write_html(report_data(found, where), output)
+    from assets.engine.building import build_key
+    from assets.engine.stage import Work
+    from evals.report import Report
+    from evals.study.grid import Grid
+    from warehouse.leftovers import marked
+
+    leaderboard_rows(found, where)  # what is not as it was run is refused as wrong input
+    with marked(where):
+        outcome = build_key(Report(Grid([found])), found.study, Work(where))
+    if outcome.error:
+        raise AssayError(outcome.error)
+    return where.report(found.study)

@@ -1,0 +1,87 @@
+"""What happened in one walk over the stages of a study."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+REASONS = 5  # why a stage failed: so many are shown
+
+
+@dataclass
+class StageReport:
+    """What happened to one stage.
+
+    built: keys computed now; reused: stale for Dagster only, or found among older artifacts
+    failed: key -> why; left_out: key -> which failed key it needs
+    told: sentences on what was computed
+    """
+
+    stage: str
+    keys: int
+    fresh: int = 0
+    built: int = 0
+    reused: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    build_seconds: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass
+class RunReport:
+    """What happened in one walk, stage by stage."""
+
+    stages: list[StageReport] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether every key of every stage is there and whole."""
+        return not any(stage.failed or stage.left_out for stage in self.stages)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether nothing was computed, and no key means another artifact than before."""
+        return not any(stage.built or stage.reused for stage in self.stages)
+
+    def is_there(self, name: str) -> bool:
+        """Whether every key of a stage was walked, and is there."""
+        return any(one.stage == name and not (one.failed or one.left_out) for one in self.stages)
+
+    @property
+    def built(self) -> int:
+        """How many keys were computed."""
+        return sum(stage.built for stage in self.stages)
+
+
+def failure_notes(stages: Iterable[StageReport]) -> tuple[str, ...]:
+    """Return a sentence for each reason for which something failed in a stage, for the report."""
+    notes = []
+    for stage in stages:
+        for reason, keys in list(by_reason(stage.failed).items())[:REASONS]:
+            notes.append(
+                f"{len(keys)} of {stage.keys} {stage.stage} failed, first {keys[0]}: {reason.splitlines()[0]}"
+            )
+        if stage.left_out:
+            notes.append(
+                f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
+            )
+    return tuple(notes)
+
+
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return reason -> the keys that it was given for, the most frequent first; a key's own name is left out.
+
+    >>> by_reason({"a": "no key", "b": "chunks of b: gone", "c": "chunks of c: gone"})
+    {'chunks of …: gone': ['b', 'c'], 'no key': ['a']}
+    """
+    grouped: dict[str, list[str]] = {}
+    for key, reason in reasons.items():
+        unnamed = re.sub(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", "…", reason)
+        grouped.setdefault(unnamed, []).append(key)
+    # A key that stays alone keeps its name in its reason.
+    named = {reasons[keys[0]] if len(keys) == 1 else reason: keys for reason, keys in grouped.items()}
+    return dict(sorted(named.items(), key=lambda item: -len(item[1])))
