@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from assets.chunking import Tools
-from assets.chunking.run import Earlier, chunk_batches
+from assets.chunking.document_chunks import Earlier, chunk_batches
 from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe

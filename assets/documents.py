@@ -15,7 +15,7 @@ import polars as pl
 from assets.cleaning.batches import Batch, Cleaning, Known
 from assets.cleaning.dating import Dating, identity_of
 from assets.cleaning.language import detector
-from assets.cleaning.run import CODE_VERSION, DAMAGED
+from assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from assets.cleaning.versions import carried_on, changes
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.merging import Build

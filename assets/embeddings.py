@@ -18,7 +18,7 @@ from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.windows import first_windows
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.enriching.similarity import similarities, tags_text
-from assets.indexing.rows import QUESTIONS
+from assets.indexing.index_rows import QUESTIONS
 from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.indexing.approximate import RECALL
 from assets.indexing.index_facts import IndexFacts
-from assets.indexing.recipe import IndexRecipe
-from assets.indexing.rows import QUESTIONS, StoredRows
-from assets.indexing.table import build as build_table
-from assets.indexing.table import open_table
+from assets.indexing.index_recipe import IndexRecipe
+from assets.indexing.index_rows import QUESTIONS, StoredRows
+from assets.indexing.index_table import build as build_table
+from assets.indexing.index_table import open_table
 from assets.indexing.upsert import link_or_copy
 from assets.recipes.merging import Build
 from warehouse.errors import AssayError

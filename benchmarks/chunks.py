@@ -26,7 +26,7 @@ import numpy.typing as npt
 import polars as pl
 
 from assets.chunking import CHUNKERS, Chunker, Material, Tools
-from assets.chunking.run import chunk_documents, material_of
+from assets.chunking.document_chunks import chunk_documents, material_of
 from assets.chunking.tokens import TokenWindows
 from assets.chunks import tokenizer_of
 from assets.cleaning.eurlex.cleaner import clean_eurlex

@@ -13,15 +13,15 @@ from typing import Any
 import polars as pl
 
 from assets.chunking.contract import Tools
-from assets.chunking.run import chunk_documents
+from assets.chunking.document_chunks import chunk_documents
 from assets.cleaning.article import clean_article
 from assets.cleaning.draft import Unusable
 from assets.cleaning.plain import clean_beir
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.tokenizer import load_tokenizer
-from assets.indexing import table
+from assets.indexing import index_table
 from assets.indexing.index_facts import read_facts
-from assets.indexing.rows import HeldRows
+from assets.indexing.index_rows import HeldRows
 from assets.recipes.build_half import Chunking
 from crawlers.reading import beir
 from evals.gold.evidence import gold_of
@@ -116,7 +116,7 @@ def opened(collection: Collection, embedder: CachedEmbedder, home: Home) -> Quer
     except CorruptFileError:
         texts = (collection.chunks["prefix"] + collection.chunks["text"]).to_list()
         print(f"embedding {len(texts)} chunks of {collection.name} by {recipe.model} ...", flush=True)
-        table.build(place, HeldRows(collection.chunks, embedder.passages(texts).vectors))
+        index_table.build(place, HeldRows(collection.chunks, embedder.passages(texts).vectors))
     vectors = embedder.queries([question.text for question in collection.questions]).vectors
     queries = [Query(q.text, vector) for q, vector in zip(collection.questions, vectors, strict=True)]
     return Queries(collection, OpenIndex(place), queries)

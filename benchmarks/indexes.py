@@ -29,9 +29,9 @@ from assets.engine.stage import Work
 from assets.indexes import Indexes
 from assets.indexing.approximate import nearest
 from assets.indexing.index_facts import read_facts
+from assets.indexing.index_rows import StoredRows
+from assets.indexing.index_table import open_table
 from assets.indexing.lexical import lexical_of, open_lexical, write_lexical
-from assets.indexing.rows import StoredRows
-from assets.indexing.table import open_table
 from assets.recipes.build_half import Corpus
 from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact

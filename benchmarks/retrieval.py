@@ -87,9 +87,9 @@ def documents_of(folder: Path, most: int | None) -> pl.DataFrame:
 def prepare(data: Path, place: Path, most: int | None, *, by_chance: bool) -> None:
     """Build the indexes that are not there yet."""
     from assets.chunking.contract import Tools
-    from assets.chunking.run import chunk_documents
-    from assets.indexing import table
-    from assets.indexing.rows import HeldRows
+    from assets.chunking.document_chunks import chunk_documents
+    from assets.indexing import index_table
+    from assets.indexing.index_rows import HeldRows
     from assets.recipes.build_half import Chunking
 
     documents = documents_of(data, most)
@@ -105,7 +105,7 @@ def prepare(data: Path, place: Path, most: int | None, *, by_chance: bool) -> No
         else:
             vectors = embedder(home()).passages((chunks["prefix"] + chunks["text"]).to_list()).vectors
         (place / name).mkdir(parents=True, exist_ok=True)
-        table.build(place / name, HeldRows(chunks, vectors))
+        index_table.build(place / name, HeldRows(chunks, vectors))
         (place / name / "whole").touch()
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from assets.cleaning.plain import clean_beir
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
-from assets.indexing import table
+from assets.indexing import index_table
 from assets.indexing.index_facts import read_facts
-from assets.indexing.rows import HeldRows
+from assets.indexing.index_rows import HeldRows
 from crawlers.reading import beir
 from evals.gold.question_files import read_beir
 from evals.measuring.contract import Gold
@@ -102,7 +102,7 @@ def _build(folder: Path, place: Path, embedder: CachedEmbedder) -> None:
         }
         for url, draft in drafts.items()
     ]
-    table.build(place, HeldRows(frame(rows, CHUNKS), vectors))
+    index_table.build(place, HeldRows(frame(rows, CHUNKS), vectors))
 
 
 def _questions(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assets.cleaning.dating import Dating
-from assets.cleaning.run import Cleaned, clean_page, doc_id, page_key
+from assets.cleaning.page_cleaner import Cleaned, clean_page, doc_id, page_key
 from assets.engine.stage import Progress
 from warehouse.errors import CorruptFileError
 from warehouse.pages import media_type

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from assets.cleaning.run import Cleaned, version_of
+from assets.cleaning.page_cleaner import Cleaned, version_of
 from warehouse.identity import digest
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.structured import Structured, response_format_of, schema_only

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from assets.embedding.embedder import Matrix
 from assets.indexing.index_facts import Search
-from assets.indexing.recipe import IndexRecipe
-from assets.indexing.rows import Rows
+from assets.indexing.index_recipe import IndexRecipe
+from assets.indexing.index_rows import Rows
 
 if TYPE_CHECKING:
     from lancedb.table import Table

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from assets.indexing.recipe import Kind
+from assets.indexing.index_recipe import Kind
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import replacing
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from assets.indexing.index_facts import IndexFacts
-from assets.indexing.rows import Rows
+from assets.indexing.index_rows import Rows
 
 if TYPE_CHECKING:
     from lancedb.table import Table

@@ -11,7 +11,7 @@ from assets.chunking import CHUNKERS, Chunker
 from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
 from assets.embedding.embedder import EmbedderRecipe
 from assets.enriching.by_model import Enrichment
-from assets.indexing.recipe import IndexRecipe
+from assets.indexing.index_recipe import IndexRecipe
 from warehouse.identity import digest
 from warehouse.inference import weights
 from warehouse.parts import OneOf

@@ -23,8 +23,8 @@ from crawlers.links import Bounds, clean_url, kind_by_name
 from crawlers.packed import TRUNCATED, ends_early
 from crawlers.reasons import reason_of, too_large
 from crawlers.settings import source_settings
-from crawlers.spiders.answers import facts_of, parts_of
 from crawlers.spiders.discovery import feeds_of, folder_of, within
+from crawlers.spiders.responses import facts_of, parts_of
 from crawlers.store import PageStore
 from warehouse.pages import decode, media_type
 from warehouse.source import Source

@@ -22,8 +22,8 @@ from crawlers.markup import (
     text_of,
 )
 from crawlers.plain_pages import reads_as_text
-from crawlers.spiders.answers import facts_of
 from crawlers.spiders.base import Output, SiteSpider
+from crawlers.spiders.responses import facts_of
 from warehouse.iso_dates import first_iso
 
 NEXT = "//link[@rel='next']/@href | //a[contains(concat(' ', @rel, ' '), ' next ')]/@href"

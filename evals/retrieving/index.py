@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from assets.indexing import table as tables
+from assets.indexing import index_table
 from assets.indexing.approximate import nearest
 from assets.indexing.index_facts import IndexFacts, read_facts
+from assets.indexing.index_rows import COLUMNS, QUESTIONS
 from assets.indexing.lexical import Lexical, lexical_of, open_lexical
 from assets.indexing.publication_days import moment
-from assets.indexing.rows import COLUMNS, QUESTIONS
 from evals.retrieving.analyzer import Analyzer, reworded, with_titles
 from evals.retrieving.chunk_spans import ChunkSpans
 from evals.retrieving.terms import Terms
@@ -35,7 +35,7 @@ class OpenIndex:
     Whatever is not asked for is not read: a search by words leaves the vectors on disk.
 
     Args:
-        folder: the index's folder (`assets.indexing.table.build` wrote it).
+        folder: the index's folder (`assets.indexing.index_table.build` wrote it).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,11 +51,11 @@ class OpenIndex:
     @cached_property
     def table(self) -> Table:
         """The LanceDB table, at its finished version."""
-        return tables.open_table(self.folder)
+        return index_table.open_table(self.folder)
 
     @cached_property
     def chunks(self) -> pl.DataFrame:
-        """The columns of `assets.indexing.rows.COLUMNS`, and published_on (a date); sorted by chunk_id."""
+        """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id."""
         found = self.table.search().select([*COLUMNS, "published_on"]).to_arrow()
         rows = pl.from_arrow(found)
         assert isinstance(rows, pl.DataFrame)  # noqa: S101 -- a table, not a column

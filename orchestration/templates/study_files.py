@@ -187,7 +187,7 @@ def _free(key: str, taken: dict[str, str]) -> str:
 
 def _spider(url: str, host: str) -> tuple[str, str]:
     """Return the spider that fits a site, and why, in one line."""
-    from crawlers.looking import spider_for
+    from crawlers.spider_choice import spider_for
 
     if host == "eur-lex.europa.eu" or host.endswith(".eur-lex.europa.eu"):
         return "eurlex", f"{host} is EUR-Lex"

@@ -9,10 +9,10 @@ import pyarrow.parquet
 import pytest
 
 from assets import chunks as chunks_stage
-from assets.chunking import Material, Section, Span, Tools, run
+from assets.chunking import Material, Section, Span, Tools, document_chunks
 from assets.chunking.document import WholeDocument
+from assets.chunking.document_chunks import Earlier, chunk_batches, chunk_documents, chunk_id
 from assets.chunking.parent import Parent
-from assets.chunking.run import Earlier, chunk_batches, chunk_documents, chunk_id
 from assets.chunking.sections import Outline
 from assets.chunking.structure import Structure
 from assets.chunking.tokens import TokenWindows
@@ -115,12 +115,12 @@ def test_documents_are_cut_some_at_a_time(tokenizer: Tokenizer, monkeypatch: pyt
     documents = frame([document(f"d{n:02}", f"Number {n}. {TEXT}" * (n % 4)) for n in range(20)], DOCUMENTS)
     chunker = TokenWindows(size=8, overlap=2)
     whole = chunk_documents(documents.reverse(), chunker, Tools(tokenizer))
-    monkeypatch.setattr(run, "BATCH_CHARACTERS", 500)
+    monkeypatch.setattr(document_chunks, "BATCH_CHARACTERS", 500)
     parts = list(chunk_batches(documents, chunker, Tools(tokenizer)))
     assert len(parts) > 5
     assert pl.concat(parts).equals(whole)
-    monkeypatch.setattr(run, "BATCH_CHARACTERS", 10**9)
-    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 7)
+    monkeypatch.setattr(document_chunks, "BATCH_CHARACTERS", 10**9)
+    monkeypatch.setattr(document_chunks, "BATCH_DOCUMENTS", 7)
     cut = [part["doc_id"].n_unique() for part in chunk_batches(documents, chunker, Tools(tokenizer))]
     assert cut == [5, 5, 5], "of 7, 7 and 6 documents; each fourth one is blank"
 
@@ -195,7 +195,7 @@ def test_batches_are_row_groups_and_change_nothing(
         return outcome.artifact, work.store.folder("chunks", outcome.artifact.identity) / "chunks.parquet"
 
     whole, whole_file = one("a")
-    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(document_chunks, "BATCH_DOCUMENTS", 2)
     parts, parts_file = one("b")
     assert (parts.data_version, parts.meta) == (whole.data_version, whole.meta)
     assert read_parquet(parts_file).equals(read_parquet(whole_file))
@@ -225,7 +225,7 @@ def test_only_documents_that_changed_are_cut_again(
         return whole(self, material, tools)
 
     monkeypatch.setattr(TokenWindows, "split", counting)
-    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(document_chunks, "BATCH_DOCUMENTS", 2)
     outcome = built(work, chunking, *after, version="w")
     assert sorted(cut) == ["A new one.", f"Another number. {TEXT}"]
     fresh = Work(Home(tmp_path / "fresh"))
@@ -278,7 +278,7 @@ def test_the_recipe_of_a_corpus_counts_only_where_it_leaves_copies_out() -> None
 def test_of_earlier_chunks_only_those_near_a_batch_are_read(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr(document_chunks, "BATCH_DOCUMENTS", 4)
     documents = frame([document(f"d{n:02}", f"Number {n}. {TEXT}") for n in range(40)], DOCUMENTS)
     chunker, path = TokenWindows(size=8, overlap=2), tmp_path / "chunks.parquet"
     whole = list(chunk_batches(documents, chunker, Tools(tokenizer)))

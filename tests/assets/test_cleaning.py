@@ -12,7 +12,7 @@ import ftfy
 import polars as pl
 import pytest
 
-from assets.cleaning import run
+from assets.cleaning import page_cleaner
 from assets.cleaning.batches import Cleaning, Known
 from assets.cleaning.html import clean_html
 from assets.cleaning.unicode import repaired
@@ -167,7 +167,7 @@ def test_a_page_that_breaks_the_parser_is_a_drop_and_the_others_go_on(
             raise error
         return sound(body, content_type, url, *more)
 
-    monkeypatch.setattr(run, "clean_html", breaks)
+    monkeypatch.setattr(page_cleaner, "clean_html", breaks)
     html = article(f"<article><p>{STORY}</p></article>")
     found, dropped = cleaned(home, page(home, "bad", html), page(home, "good", html))
     assert set(found) == {"good"}

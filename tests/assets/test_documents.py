@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.cleaning import batches, run
+from assets.cleaning import batches, page_cleaner
 from assets.cleaning.batches import Cleaning, Known
 from assets.documents import Documents
 from assets.engine.building import build_key
@@ -82,11 +82,11 @@ def town(tmp_path: Path) -> Town:
 def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The URLs of the pages that were cleaned, in their order."""
     urls: list[str] = []
-    sound = run.clean_page
+    sound = page_cleaner.clean_page
 
     def counting(
         source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None
-    ) -> run.Cleaned:
+    ) -> page_cleaner.Cleaned:
         urls.append(page["url"])
         return sound(source, page, home, language, date_by)
 
@@ -127,7 +127,7 @@ def test_other_code_cleans_all_again(town: Town, cleaned: list[str], monkeypatch
     town.crawl(TEXTS, MONDAY)
     town.build()
     cleaned.clear()
-    monkeypatch.setattr(run, "CODE_VERSION", "next")
+    monkeypatch.setattr(page_cleaner, "CODE_VERSION", "next")
     monkeypatch.setattr(Documents, "code_version", "next")
     town.build()
     assert len(cleaned) == 21
@@ -194,7 +194,7 @@ def test_what_the_system_was_short_of_once_is_tried_again(
 ) -> None:
     page = "<html><body><article>" + "".join(f"<p>{STORY.format(n)}</p>" for n in range(9)) + "</article>"
     town.crawl({"a": page, "b": page.replace("harbour", "airport")}, MONDAY, kind)
-    sound = getattr(run, cleaner)
+    sound = getattr(page_cleaner, cleaner)
 
     def short_of_it(body: bytes, *rest: Any) -> Any:
         if b"airport" in body:
@@ -202,7 +202,7 @@ def test_what_the_system_was_short_of_once_is_tried_again(
         return sound(body, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, cleaner, short_of_it)
+        patch.setattr(page_cleaner, cleaner, short_of_it)
         passing = build_key(town.stage, "town", town.work)
     assert passing.error == f"1 x cannot be read now: {words} (b); the next run tries again"
     assert town.meta()["dropped"] == 0

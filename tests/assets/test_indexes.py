@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from assets.engine.building import build_key, checks_of
 from assets.engine.stage import Outcome, Work
 from assets.indexes import Indexes
-from assets.indexing import table as tables
-from assets.indexing.recipe import IndexRecipe
-from assets.indexing.table import open_table
+from assets.indexing import index_table
+from assets.indexing.index_recipe import IndexRecipe
+from assets.indexing.index_table import open_table
 from assets.recipes.build_half import Corpus
 from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
@@ -132,14 +132,14 @@ def test_what_is_killed_while_it_is_made_again_stays_as_it_was(
     work = Work(Home(tmp_path))
     give(work, ["one", "two", "three"])
     built(stage(), work)
-    real = getattr(tables, step)
+    real = getattr(index_table, step)
 
     def stop(*given: Any) -> None:
         real(*given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(tables, step, stop)
+        patch.setattr(index_table, step, stop)
         with pytest.raises(KeyboardInterrupt):
             build_key(stage(), KEY, work, again=True)
     left = work.store.current("indexes", KEY)

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from assets.indexing.index_facts import FACTS, read_facts
+from assets.indexing.index_rows import HeldRows
+from assets.indexing.index_table import TABLE, build, open_table
 from assets.indexing.lexical import open_lexical
-from assets.indexing.rows import HeldRows
-from assets.indexing.table import TABLE, build, open_table
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS
@@ -114,11 +114,12 @@ def test_torn_facts_are_named(tmp_path: Path, content: str) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from assets.indexing import table
-from assets.indexing.rows import HeldRows
+from assets.indexing import index_table
+from assets.indexing.index_rows import HeldRows
 from tests.assets.test_indexing import TEXTS, VECTORS, chunks
-table.write_lexical = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-table.build(Path(sys.argv[1]), HeldRows(chunks(*TEXTS, "of the killed build"), VECTORS.repeat(2, 0)[:4]))
+index_table.write_lexical = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+rows = HeldRows(chunks(*TEXTS, "of the killed build"), VECTORS.repeat(2, 0)[:4])
+index_table.build(Path(sys.argv[1]), rows)
 """
 
 

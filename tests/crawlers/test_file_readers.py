@@ -14,7 +14,7 @@ import polars as pl
 import pypdfium2 as pdfium
 import pytest
 
-from assets.cleaning.run import clean_page
+from assets.cleaning.page_cleaner import clean_page
 from crawlers.crawl import crawl
 from crawlers.reading import READERS
 from crawlers.reading.jsonl import values

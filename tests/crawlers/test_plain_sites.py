@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from crawlers.looking import spider_for
+from crawlers.spider_choice import spider_for
 from crawlers.spiders.news import NewsSpider
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from assets.indexing import table
+from assets.indexing import index_table
+from assets.indexing.index_recipe import IndexRecipe
+from assets.indexing.index_rows import HeldRows
 from assets.indexing.lexical import plain_tokens
-from assets.indexing.recipe import IndexRecipe
-from assets.indexing.rows import HeldRows
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
 from warehouse.parquet import frame
@@ -65,5 +65,5 @@ def build_index(
     folder.mkdir(parents=True, exist_ok=True)
     found = [vector_of(text) for text in texts] if vectors is None else list(vectors)
     matrix = np.array(found, np.float32).reshape(len(texts), -1 if texts else DIMENSIONS)
-    table.build(folder, HeldRows(frame(rows, CHUNKS), matrix), recipe=recipe)
+    index_table.build(folder, HeldRows(frame(rows, CHUNKS), matrix), recipe=recipe)
     return OpenIndex(folder)

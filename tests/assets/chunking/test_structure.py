@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from assets.chunking import Material, Section, Span, Tools
+from assets.chunking.document_chunks import chunk_documents
 from assets.chunking.recursive import recursive_spans
-from assets.chunking.run import chunk_documents
 from assets.chunking.sections import Outline
 from assets.chunking.structure import Structure, heading_prefix
 from assets.embedding.tokenizer import Tokenizer, load_tokenizer

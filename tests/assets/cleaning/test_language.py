@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assets.cleaning.language import detect, detector, language_of
-from assets.cleaning.run import clean_page
+from assets.cleaning.page_cleaner import clean_page
 from warehouse.pages import write_body
 from warehouse.paths import Home
 

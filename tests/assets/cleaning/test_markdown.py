@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.markdown import clean_markdown
-from assets.cleaning.run import clean_page
+from assets.cleaning.page_cleaner import clean_page
 from warehouse.pages import write_body
 from warehouse.paths import Home
 

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from assets.indexing import table as tables
+from assets.indexing import index_table
 from assets.indexing.approximate import RECALL, nearest, sample
 from assets.indexing.index_facts import IndexFacts, Search, read_facts
-from assets.indexing.recipe import IndexRecipe
-from assets.indexing.rows import HeldRows
-from assets.indexing.table import build, open_table
+from assets.indexing.index_recipe import IndexRecipe
+from assets.indexing.index_rows import HeldRows
+from assets.indexing.index_table import build, open_table
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS
 
@@ -105,7 +105,7 @@ def test_an_upsert_adds_to_the_vector_index(
     recipe: IndexRecipe, scanned: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """New rows are found whether they are in the index already or compared beside it."""
-    monkeypatch.setattr(tables, "MAX_SCANNED", scanned)
+    monkeypatch.setattr(index_table, "MAX_SCANNED", scanned)
     parts = [rows(0), rows(100), rows(200), rows(300)]  # each lacks 100 and adds 100 of 1,200
     made = upserted(tmp_path, recipe, *parts)
     assert [facts.made for facts in made] == ["whole", "upsert", "upsert", "upsert"]

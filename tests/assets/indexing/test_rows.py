@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.indexing import rows as module
-from assets.indexing.rows import HeldRows, StoredRows
+from assets.indexing import index_rows as module
+from assets.indexing.index_rows import HeldRows, StoredRows
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS

@@ -14,10 +14,10 @@ import pytest
 
 from assets.indexing import upsert as module
 from assets.indexing.index_facts import FACTS, IndexFacts, read_facts
+from assets.indexing.index_recipe import IndexRecipe
+from assets.indexing.index_rows import HeldRows
+from assets.indexing.index_table import build, open_table
 from assets.indexing.lexical import open_lexical
-from assets.indexing.recipe import IndexRecipe
-from assets.indexing.rows import HeldRows
-from assets.indexing.table import build, open_table
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS
@@ -237,15 +237,15 @@ def test_a_damaged_previous_index_is_no_start(damage: str, tmp_path: Path) -> No
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from assets.indexing import table
-from assets.indexing.rows import HeldRows
+from assets.indexing import index_table
+from assets.indexing.index_rows import HeldRows
 from tests.assets.indexing.test_upsert import edited
-real = getattr(table, sys.argv[3])
+real = getattr(index_table, sys.argv[3])
 def stop(*given):
     real(*given)
     os.kill(os.getpid(), signal.SIGKILL)
-setattr(table, sys.argv[3], stop)
-table.build(Path(sys.argv[2]), HeldRows(*edited()), tag="two", previous=Path(sys.argv[1]))
+setattr(index_table, sys.argv[3], stop)
+index_table.build(Path(sys.argv[2]), HeldRows(*edited()), tag="two", previous=Path(sys.argv[1]))
 """
 
 

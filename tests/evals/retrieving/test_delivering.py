@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.chunking import Tools
-from assets.chunking.run import chunk_documents
+from assets.chunking.document_chunks import chunk_documents
 from assets.embedding.tokenizer import load_tokenizer
-from assets.indexing import table
-from assets.indexing.rows import HeldRows
+from assets.indexing import index_table
+from assets.indexing.index_rows import HeldRows
 from assets.recipes.build_half import Chunking
 from evals.retrieving.contract import Ranking, RetrievalContext
 from evals.retrieving.delivering import Deduplicate, Neighbours, TokenBudget, delivered, passages
@@ -161,7 +161,7 @@ def test_neighbours_are_the_text_of_the_document_once(
         ]
         chunks = chunk_documents(frame(rows, DOCUMENTS), chunker, Tools(tokenizer))
         folder = tmp_path_factory.mktemp("index")
-        table.build(folder, HeldRows(chunks, np.ones((len(chunks), 2), np.float32)))
+        index_table.build(folder, HeldRows(chunks, np.ones((len(chunks), 2), np.float32)))
         index = OpenIndex(folder)
         found = np.array(data.draw(st.lists(st.sampled_from(range(len(index))), min_size=1, unique=True)))
         given_ = Ranking(found, np.arange(len(found), 0, -1).astype(np.float64))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.indexing.recipe import IndexRecipe
+from assets.indexing.index_recipe import IndexRecipe
 from evals.retrieving.contract import RetrievalContext
 from evals.retrieving.index import OpenIndex
 from evals.study.registry import read_retriever

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.indexing.recipe import IndexRecipe
+from assets.indexing.index_recipe import IndexRecipe
 from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
 from tests.fakes.indexing import build_index, query

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from assets.indexing.approximate import RECALL, create_vector_index, tuned
 from assets.indexing.index_facts import FACTS, IndexFacts, Search, read_facts, write_facts
+from assets.indexing.index_recipe import IndexRecipe
+from assets.indexing.index_rows import Rows, schema_digest, schema_of
 from assets.indexing.lexical import lexical_of, write_lexical
-from assets.indexing.recipe import IndexRecipe
-from assets.indexing.rows import Rows, schema_digest, schema_of
 from assets.indexing.upsert import Changes, clone, compare, upsert
 from warehouse.errors import CorruptFileError
 
