@@ -1,1 +1,1 @@
-"""Scrapy crawlers and file readers: they fetch pages and know nothing of what becomes of them."""
+"""Scrapy spiders and file readers: they fetch pages and know nothing of later stages."""

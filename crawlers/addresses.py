@@ -1,4 +1,4 @@
-"""Which addresses a crawl connects to: public ones, unless its source says `allow_private`.
+"""Limits connections to public IP addresses, unless a source sets `allow_private`.
 
 The check stands where a name becomes an address, and the connection is made to the very address that was
 checked. So it holds for redirects and robots.txt too, for hosts that are written as a number

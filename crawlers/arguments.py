@@ -1,4 +1,4 @@
-"""What `scrapy crawl NAME -a NAME=VALUE` says of a source: its fields, as a study file writes them."""
+"""Reads the arguments of `scrapy crawl NAME -a NAME=VALUE` as the fields of a source."""
 
 from __future__ import annotations
 

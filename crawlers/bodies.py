@@ -1,4 +1,4 @@
-"""Where the bodies of one crawl go: a file each, or, of files that are read, the small ones together."""
+"""Stores the bodies of a crawl: one file each, or small ones together in packs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One crawl of one source in this process: with a spider, or with a reader."""
+"""Runs one crawl of one source in this process, by a spider or a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside a crawl: bodies of no use are not downloaded, bytes are counted, Crawl-delay is kept to."""
+"""Scrapy extensions: refuse useless bodies early, count bytes, keep Crawl-delay."""
 
 from __future__ import annotations
 

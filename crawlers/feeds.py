@@ -1,4 +1,4 @@
-"""The addresses that sitemaps, RSS and Atom feeds list, the newest first."""
+"""Addresses listed by sitemaps, RSS and Atom feeds, newest first."""
 
 from __future__ import annotations
 

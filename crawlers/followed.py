@@ -1,4 +1,4 @@
-"""Pages that are followed and not stored: kept with their validators, so that the next crawl gets a 304."""
+"""Validators of pages that are followed but not stored, so that the next crawl gets a 304 for them."""
 
 from __future__ import annotations
 

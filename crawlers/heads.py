@@ -1,4 +1,4 @@
-"""A limit for the head of an answer; Scrapy's limits are about bodies, and a head may go on for ever too."""
+"""Limits the size of HTTP response headers; Scrapy limits bodies only."""
 
 from __future__ import annotations
 

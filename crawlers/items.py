@@ -1,4 +1,4 @@
-"""What a spider or reader hands over: one page, fetched or failed."""
+"""The item of spiders and readers: one page, fetched or failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal of a crawl: a line a page, and the record of a crawl that left one behind."""
+"""The journal of a crawl, one line a page, and the record of an unfinished crawl."""
 
 from __future__ import annotations
 

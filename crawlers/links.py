@@ -1,4 +1,4 @@
-"""Links: what of a page's addresses can be asked for, and why the others are not."""
+"""Decides which links of a page are followed, with a reason for each that is not."""
 
 from __future__ import annotations
 

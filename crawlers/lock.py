@@ -1,4 +1,4 @@
-"""One crawl of a source at a time."""
+"""A lock that lets one crawl of a source run at a time."""
 
 from __future__ import annotations
 

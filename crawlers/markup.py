@@ -1,4 +1,4 @@
-"""What a page says of itself: JSON-LD, OpenGraph, meta tags."""
+"""Reads JSON-LD, OpenGraph and meta tags of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between spiders and the network: conditional requests, early refusals, politeness."""
+"""Downloader middlewares: conditional requests, redirects within bounds, back-off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sample sites in the place of real ones: requests for their hosts are answered on loopback."""
+"""Sends requests for the sample sites' hosts to the server on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packed bodies that end early: Scrapy takes what of them can be unpacked, and half a page is no page."""
+"""Refuses compressed bodies that end early, of which Scrapy would take the first part."""
 
 from __future__ import annotations
 

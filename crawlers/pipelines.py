@@ -1,4 +1,4 @@
-"""Where the pages of a spider go: into the page store, with a word about progress now and then."""
+"""Stores the pages of a spider and reports progress."""
 
 from __future__ import annotations
 

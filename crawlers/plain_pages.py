@@ -1,4 +1,4 @@
-"""Pages that do not say what they are: told by their text whether they are one, or a list of others."""
+"""Tells by its text whether a page without metadata is an article or a list of links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a request brought no page, in the words of the crawl's row."""
+"""Why a request brought no page: the reasons that the manifest of a crawl holds."""
 
 from __future__ import annotations
 

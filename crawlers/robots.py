@@ -1,4 +1,4 @@
-"""robots.txt as RFC 9309 has it: where it cannot be read, nothing is asked for."""
+"""robots.txt by RFC 9309: a site whose robots.txt cannot be read is not crawled."""
 
 from __future__ import annotations
 

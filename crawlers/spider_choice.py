@@ -1,4 +1,4 @@
-"""Which spider fits a site: told by its page, and by a few pages that it leads to."""
+"""Chooses the spider for a site by its first page and a few pages linked there."""
 
 from __future__ import annotations
 

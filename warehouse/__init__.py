@@ -1,1 +1,1 @@
-"""Paths, files, SQL, caches and model weights: where things lie, and nothing of retrieval."""
+"""Paths, files, SQL, caches and models: where things are stored. It knows nothing of retrieval."""

@@ -1,4 +1,4 @@
-"""Artifacts: what a stage stored for one partition key, found by what went into it.
+"""The artifact store: what a stage stored for one partition key, found by the digest of its inputs.
 
 `<home>/<stage>/<identity>/artifact.json` is the record of one result: which folder beside it holds the files,
 their sizes and checksums, and a seal over the record itself. It is written last and at once, so a result is

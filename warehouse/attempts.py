@@ -1,4 +1,4 @@
-"""A folder of one's own for each attempt to build an artifact, and turns between those that build the same.
+"""A private folder for each attempt to build an artifact, and a lock for builds of the same one.
 
 Who builds waits until nobody else builds the same, so that nothing is computed or paid twice; where the file
 system knows no locks, two may build at once, each in its own folder, and the first to commit wins. What a

@@ -1,4 +1,4 @@
-"""Cron expressions: when something is done again."""
+"""Cron expressions: when a schedule is due next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that people hand over: read only as far as they may go, and only where they are files."""
+"""Reads files that users name, within size limits."""
 
 from __future__ import annotations
 

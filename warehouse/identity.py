@@ -1,4 +1,4 @@
-"""What makes two things the same: content digests, never names."""
+"""Content digests: two things are the same if their digests are, whatever their names."""
 
 from __future__ import annotations
 

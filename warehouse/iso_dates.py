@@ -1,4 +1,4 @@
-"""Dates as pages and files write them, in ISO 8601."""
+"""Reads dates of pages and files as ISO 8601."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON-LD as pages write it: read leniently, unfolded, its values as strings."""
+"""Reads JSON-LD leniently: unfolded, values as strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What killed processes have left in a home: temporary files, and folders of builds that nobody goes on with.
+"""Removes what killed processes left in a home: temporary files and folders of abandoned builds.
 
 Each process that works on a home marks itself by a locked file in `<home>/working`. A mark whose lock is free
 is one of a killed process; only then is the home looked through, so that a start costs nothing else.

@@ -1,4 +1,4 @@
-"""A child process that ends with its parent, however that one ends.
+"""Ends a child process when its parent ends, however that happens.
 
 A parent that is killed cannot tell its child, which would go on, and hold its locks, until its work is done.
 So the child inherits one end of a pipe whose other end only the parent holds: the system closes that whatever

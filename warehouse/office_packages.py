@@ -1,4 +1,4 @@
-"""Office and EPUB files, ZIP archives of XML: which of them can be used, and why the others cannot."""
+"""Checks Office and EPUB files (ZIP archives of XML) and says why one cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs: files of many small bodies, each found by its SHA-256.
+"""Packs: files that hold many small bodies, each found by its SHA-256.
 
 A passage of a data set has a few hundred bytes, and a file of its own takes a block of the disk. A pack is a
 row of blocks; a block is a head, the SHA-256 and length of each of its bodies, and these, packed together.

@@ -1,4 +1,4 @@
-"""Stored pages: bodies by their SHA-256, one manifest a source, and how a body is read as text."""
+"""Stored pages: bodies by their SHA-256, a manifest for each source, and decoding to text."""
 
 from __future__ import annotations
 

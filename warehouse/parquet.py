@@ -1,4 +1,4 @@
-"""Parquet files that are whole or absent, and readable or named in an error."""
+"""Writes Parquet files atomically; a file that cannot be read is a named error."""
 
 from __future__ import annotations
 

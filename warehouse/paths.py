@@ -1,4 +1,4 @@
-"""Where everything lies: one folder, `ASSAY_HOME` (default `./var`)."""
+"""Paths of everything that is stored, all below `ASSAY_HOME` (default `./var`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDF files: which of them can be used, and why the others cannot."""
+"""Checks PDF files and says why one cannot be used."""
 
 from __future__ import annotations
 

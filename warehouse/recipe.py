@@ -1,4 +1,4 @@
-"""The two bases of everything that a study file may say."""
+"""The base classes of everything in a study file: strict models, and recipes with a code version."""
 
 from __future__ import annotations
 

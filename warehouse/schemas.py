@@ -1,4 +1,4 @@
-"""The shapes of what is stored: one dict of column -> polars type a table, and the typed outcomes."""
+"""The schemas of stored tables (column -> polars type), and the statuses of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments of the vector cache: Parquet files of hashes, vectors and tokens, written whole, never changed.
+"""Segments of the vector cache: immutable Parquet files of hashes, vectors and token counts.
 
 Each page has a checksum, so that a bit that flips on the disk is found and is no vector.
 """

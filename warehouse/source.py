@@ -1,4 +1,4 @@
-"""A source: where documents come from, as the study file says it and the crawlers read it."""
+"""A source as a study file defines it: where documents come from, and limits of its crawl."""
 
 from __future__ import annotations
 

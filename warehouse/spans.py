@@ -1,4 +1,4 @@
-"""Places in the text of documents."""
+"""Spans of characters in the text of documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows on their way into DuckDB: from the Parquet files of artifacts, replaced as a whole or not at all."""
+"""Loads rows of artifacts from Parquet into DuckDB, each artifact as a whole or not at all."""
 
 from __future__ import annotations
 

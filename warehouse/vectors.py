@@ -1,4 +1,4 @@
-"""A content-addressed cache of vectors: a text is embedded once per embedder revision, whoever asks.
+"""The vector cache: a text is embedded once for each embedder revision.
 
 One folder an embedder revision, holding Parquet segments that are written whole and never changed, so that
 any number of processes may add and read at once, and a kill loses at most the segment being written. Which

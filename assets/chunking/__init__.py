@@ -1,4 +1,4 @@
-"""Chunkers: one file each. A chunker is its own recipe: its fields are what a study file says of it."""
+"""Chunkers: one file each. A chunker is a recipe: its fields are the parameters in a study file."""
 
 from __future__ import annotations
 

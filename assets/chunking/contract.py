@@ -1,4 +1,4 @@
-"""What every chunker keeps to; `tests/contracts/test_chunkers.py` holds each one to it."""
+"""The contract of a chunker; `tests/contracts/test_chunkers.py` checks every implementation."""
 
 from __future__ import annotations
 

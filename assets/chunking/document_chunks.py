@@ -1,4 +1,4 @@
-"""Documents in, chunks out."""
+"""Cuts documents into chunks, batch by batch; unchanged documents keep the chunks of an earlier build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs the pieces of a text, in their order, into windows that are as long as a limit lets them be."""
+"""Packs consecutive pieces of a text into windows up to a length limit."""
 
 from __future__ import annotations
 

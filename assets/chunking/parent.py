@@ -1,4 +1,4 @@
-"""Small chunks are searched, and the larger one that holds them is delivered."""
+"""Parent chunking: small chunks are searched, the larger section around them is delivered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures spans of a text in the embedder's tokens, without tokenising each of them."""
+"""Counts the embedder's tokens in any span of a text without tokenising it again."""
 
 from __future__ import annotations
 

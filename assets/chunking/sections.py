@@ -1,4 +1,4 @@
-"""Which headings stand above which part of a text."""
+"""The headings above each part of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the sentences of a text, German or English."""
+"""Splits German and English text into sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single sentences are searched, and delivered with their neighbours."""
+"""Sentence-window chunking: single sentences are searched and delivered with their neighbours."""
 
 from __future__ import annotations
 

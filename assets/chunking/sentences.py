@@ -1,4 +1,4 @@
-"""Whole sentences, as many as fit into a budget of tokens."""
+"""Sentence chunking: as many whole sentences as fit into a token limit."""
 
 from __future__ import annotations
 

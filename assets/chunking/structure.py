@@ -1,4 +1,4 @@
-"""The document's own sections: articles of an act, parts under a heading."""
+"""Structure chunking: a chunk is a section of the document, such as an article of an act."""
 
 from __future__ import annotations
 

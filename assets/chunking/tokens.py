@@ -1,4 +1,4 @@
-"""Windows of n tokens with an overlap of m, measured by the embedder's own tokenizer."""
+"""Token chunking: windows of n tokens that overlap by m, counted by the embedder's tokenizer."""
 
 from __future__ import annotations
 

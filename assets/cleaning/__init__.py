@@ -1,1 +1,1 @@
-"""From pages to documents: one file a kind of page."""
+"""Turns pages into documents: one file for each kind of page."""

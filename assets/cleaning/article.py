@@ -1,4 +1,4 @@
-"""News and blog articles: main text by trafilatura, facts by what the page says of itself."""
+"""News and blog articles: main text by trafilatura, title, date and authors by the page's metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages in, documents and drops out: batch by batch, on several cores, and only what is not known yet."""
+"""Cleans the pages of a source in batches, in several processes; pages cleaned before are reused."""
 
 from __future__ import annotations
 

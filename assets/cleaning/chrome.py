@@ -1,4 +1,4 @@
-"""Pages that show hardly more than what stands around their content."""
+"""Refuses pages that hold little more than menus, banners and footers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of code in a page: their lines, blank lines and indentation, whatever reads the page around them."""
+"""Keeps lines, blank lines and indentation of code blocks through any text extractor."""
 
 from __future__ import annotations
 

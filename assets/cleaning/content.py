@@ -1,4 +1,4 @@
-"""Pages whose text a source names by a CSS selector: that element's text, its headings as sections."""
+"""Pages whose main element a source names by a CSS selector (`content`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates by a language model: the last resort, for documents that nothing else gives a date."""
+"""Asks a language model for the date of documents that have none (`date_by`)."""
 
 from __future__ import annotations
 

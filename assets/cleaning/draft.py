@@ -1,4 +1,4 @@
-"""What a cleaner hands back for one page."""
+"""The result of a cleaner: a draft of a document, or the reason why there is none."""
 
 from __future__ import annotations
 

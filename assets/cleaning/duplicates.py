@@ -1,4 +1,4 @@
-"""Copies among documents: exact ones by their text, near ones by MinHash, verified by exact Jaccard.
+"""Finds exact duplicates by their text and near duplicates by MinHash, verified by exact Jaccard similarity.
 
 Broder, On the resemblance and containment of documents, 1997 (shingles, MinHash); Leskovec, Rajaraman and
 Ullman, Mining of Massive Datasets, 3.4 (banding): two documents of similarity s share one of b bands of r

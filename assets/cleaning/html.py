@@ -1,4 +1,4 @@
-"""HTML pages: each by the cleaner of its family."""
+"""Chooses the cleaner of an HTML page."""
 
 from __future__ import annotations
 

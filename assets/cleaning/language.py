@@ -1,4 +1,4 @@
-"""The language of a text whose source and page say nothing of it, by py3langid."""
+"""Detects the language of a text by py3langid, where neither source nor page names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that stands in no paragraph: `<ol>…</ol> and this, <b>loose</b>, below it`."""
+"""Puts text outside of any paragraph into one: `<ol>…</ol> and this, <b>loose</b>, below it`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paragraphs and headings put together: one text, its sections with exact offsets."""
+"""Joins paragraphs and headings to one text with sections at exact offsets."""
 
 from __future__ import annotations
 

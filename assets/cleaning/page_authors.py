@@ -1,4 +1,4 @@
-"""Who wrote a page: persons before the organisation or the site that stands in their place."""
+"""The authors of an article: persons rather than the organisation or site."""
 
 from __future__ import annotations
 

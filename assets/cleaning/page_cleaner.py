@@ -1,4 +1,4 @@
-"""One page in, one document or one drop out."""
+"""Cleans one page: the result is a document, or a drop with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an article's page says of itself: JSON-LD, OpenGraph, meta tags."""
+"""Metadata of an article from its page: JSON-LD, OpenGraph, meta tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page calls its article, without the name of the site around it."""
+"""The title of an article without the name of its site."""
 
 from __future__ import annotations
 

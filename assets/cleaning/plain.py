@@ -1,4 +1,4 @@
-"""Files that are text already: plain text, BEIR passages."""
+"""Plain text files and BEIR passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs write into a file by themselves, and is nobody's title or name."""
+"""Titles and author names that programs write by default, such as "untitled"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One form for all text: repaired charsets, NFC, nothing that no reader sees."""
+"""Normalises text: repairs wrongly decoded characters, composes to NFC, removes invisible characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of documents over time: their versions with the times they held, and what a build changed."""
+"""Versions of documents with the times they were current, and the changes of a build by section."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From texts to vectors."""
+"""Embeds texts: models, servers, tokenizers and the cached embedder."""

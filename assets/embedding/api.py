@@ -1,4 +1,4 @@
-"""Embeddings from a server, asked through LiteLLM."""
+"""Embeddings from a server through LiteLLM."""
 
 from __future__ import annotations
 

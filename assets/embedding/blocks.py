@@ -1,4 +1,4 @@
-"""Chunks as they are embedded: read in blocks of bounded size, and looked through once before."""
+"""Reads chunks for embedding in blocks of bounded memory, after one pass that counts them."""
 
 from __future__ import annotations
 

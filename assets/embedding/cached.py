@@ -1,4 +1,4 @@
-"""Embedding through the vector cache: only texts that no one has embedded yet cost anything."""
+"""Embeds through the vector cache: each distinct text is computed once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an embedder is: its recipe, as a study file says it, and what a loaded one does."""
+"""The recipe of an embedder, and the protocol of a loaded one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentence-transformers models, loaded from a folder and computed on whatever device there is."""
+"""Embedding by sentence-transformers models in a local folder, on CPU or GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registered BERT embedder for a handful of texts, in numpy alone.
+"""Embeds a few texts with a registered BERT model in numpy, without importing torch.
 
 Importing sentence-transformers takes some five seconds, and torch another one: most of what a study costs
 when one document has changed. This computes what it computes (BERT, Devlin et al. 2019, arXiv:1810.04805;

@@ -1,4 +1,4 @@
-"""Texts that are longer than a model reads: found, cut, or embedded window by window."""
+"""Texts longer than a model reads: detected, cut, or embedded window by window."""
 
 from __future__ import annotations
 

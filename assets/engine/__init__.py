@@ -1,1 +1,1 @@
-"""What turns a stage into stored artifacts and Dagster assets."""
+"""The engine: turns stages into stored artifacts and Dagster assets."""

@@ -1,4 +1,4 @@
-"""Brings one key of a stage up to date: adopts what was built before, or builds, checks and commits it."""
+"""Brings one partition key of a stage up to date: reuses a stored artifact, or builds and commits one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m crawlers` as a child process under Dagster Pipes: it reports its crawl and never outlives us."""
+"""Runs `python -m crawlers` as a child process under Dagster Pipes and reads its report."""
 
 from __future__ import annotations
 

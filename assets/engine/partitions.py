@@ -1,4 +1,4 @@
-"""Partitions of the stages and how they map onto each other, derived from the recipes."""
+"""Dagster partitions of the stages and their mappings, from the recipes."""
 
 from __future__ import annotations
 

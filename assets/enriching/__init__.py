@@ -1,1 +1,1 @@
-"""What is known of a chunk beside its text."""
+"""Metadata and model-written texts for chunks."""

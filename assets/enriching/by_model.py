@@ -1,4 +1,4 @@
-"""What a language model adds to documents and chunks: a summary, and questions that a chunk answers."""
+"""Summaries of documents, and questions that a chunk answers, by a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of a chunk that follow from its document and its place in it; they cost no model."""
+"""Metadata of a chunk from its document and its place in it; no model is used."""
 
 from __future__ import annotations
 

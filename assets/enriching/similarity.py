@@ -1,4 +1,4 @@
-"""How similar chunks are to the title and to the tags of their document."""
+"""Cosine similarity of chunks to the title and the tags of their document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approximate search by vectors: the index of the vector column, and search parameters that find enough."""
+"""Approximate nearest-neighbour indexes, and search parameters that reach the wanted recall."""
 
 from __future__ import annotations
 

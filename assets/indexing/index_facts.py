@@ -1,4 +1,4 @@
-"""What readers and the next build must know of an index: a small JSON file beside its table."""
+"""Facts of an index in a JSON file beside its table, for readers and for the next build."""
 
 from __future__ import annotations
 

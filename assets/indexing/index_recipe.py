@@ -1,4 +1,4 @@
-"""How an index is searched: exactly, or by an approximate index above a size."""
+"""The recipe of an index: exact search, or an approximate index from a number of chunks on."""
 
 from __future__ import annotations
 

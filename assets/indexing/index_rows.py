@@ -1,4 +1,4 @@
-"""The rows of an index, streamed: chunks and vectors from Parquet to Arrow batches in the table's schema."""
+"""Streams the rows of an index from Parquet to Arrow batches in the table's schema."""
 
 from __future__ import annotations
 

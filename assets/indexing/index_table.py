@@ -1,4 +1,4 @@
-"""One index: a LanceDB table (vectors, full text, columns for filters) and a lexical index beside it.
+"""Builds an index: a LanceDB table (vectors, full text, filter columns) and a lexical index beside it.
 
 The folder of an index is named by its identity, so a finished table is never changed: another corpus version
 is another folder, which begins as a clone of the one before where few rows differ. A table carries a tag that

@@ -1,4 +1,4 @@
-"""The lexical index: which words stand how often in which chunk, on disk as arrays that are memory-mapped."""
+"""The lexical index: postings of words in chunks, stored as memory-mapped arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates of documents made comparable: ISO 8601, as precise as a page says it, read as its first moment."""
+"""Publication dates as comparable times; a date without a day counts from its first moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new index from the previous one: files are linked, and only rows that differ are written."""
+"""Builds an index from the previous one: links its files and writes only changed rows."""
 
 from __future__ import annotations
 

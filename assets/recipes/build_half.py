@@ -1,4 +1,4 @@
-"""The build half of a study file: sources, corpus, chunkings and embedders, typed, with their identities."""
+"""The build half of a study file, typed: sources, corpus, chunkings, embedders, and their digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several studies build together: their recipes by name, which mean the same in all of them."""
+"""Merges the build halves of several studies; one name must mean the same recipe in all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers: files instead of sites, one kind a file. A reader yields pages and knows no Scrapy."""
+"""Readers: local files instead of sites. A reader yields pages and knows no Scrapy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers of files have in common: which files there are, and why one cannot be read."""
+"""Helpers of all readers: list a folder's files, open them, say why one cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passages, as files hold them: text with what is known of it. They are stored as BEIR's are."""
+"""Makes pages of passages (a text with its title, id, URL and date), stored as BEIR's are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDF files: those that hold text, as they are; each other one with the reason why it cannot be used."""
+"""Reader of PDF files; each file without text is a failed page with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sheets of a workbook, row by row."""
+"""Reads the sheets of a workbook row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables, CSV, Parquet and the sheets of a workbook: a passage a row, streamed."""
+"""Reader of CSV, Parquet and workbooks: a passage a row, streamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text and Markdown: a document a file, or a passage a line."""
+"""Reader of plain text and Markdown: a document a file, or a passage a line."""
 
 from __future__ import annotations
 

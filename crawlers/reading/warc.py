@@ -1,4 +1,4 @@
-"""WARC files, as archiving crawlers write them: the responses in them (ISO 28500, WARC/1.0 and 1.1)."""
+"""Reader of WARC files of web archives: the responses in them (ISO 28500, WARC/1.0 and 1.1)."""
 
 from __future__ import annotations
 

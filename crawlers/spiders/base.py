@@ -1,4 +1,4 @@
-"""What all spiders do alike: ask, follow, decode, and turn whatever goes wrong into a page with a reason."""
+"""The base of all spiders: requests, following links, decoding, failed pages with reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of pages that a site names and no link leads to: sitemaps in robots.txt, feeds in a page's head."""
+"""Finds sitemaps in robots.txt and feeds in a page's head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a response says of itself: for a response made of it, and for the page store."""
+"""Metadata of HTTP responses, for copies of a response and for the page store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any site: all of its pages that the source allows are stored, with what they say of themselves."""
+"""Any site: stores all pages that the source allows, with their metadata."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Every way to a model: weights, local servers, the gateway, budgets, the embedding API."""
+"""Access to models: weights, local servers, the gateway, budgets, the embedding API."""

@@ -1,4 +1,4 @@
-"""A budget that holds while many threads spend from it."""
+"""A budget in US dollars that many threads may spend from at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of LLM calls: one JSON file a call, whole or absent, found by what was asked of which model."""
+"""The cache of language-model calls: one JSON file a call, named by the digest of model and request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed call to a model's server means: its status, whether to try again, whether to ask at all."""
+"""Classifies failed calls: the status, whether a retry may help, whether the model can be asked at all."""
 
 from __future__ import annotations
 

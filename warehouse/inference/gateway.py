@@ -1,4 +1,4 @@
-"""The one door to every language model: typed outcomes, a cache, retries and a budget."""
+"""The gateway through which every language model is called: typed replies, cache, retries, budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on what a model's server may send: bytes in all, and seconds in all."""
+"""Limits the bytes and seconds of a model server's response."""
 
 from __future__ import annotations
 

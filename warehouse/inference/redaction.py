@@ -1,4 +1,4 @@
-"""What may be shown and stored of texts that come from outside: no secrets, one line, letters that encode."""
+"""Makes texts from outside safe to show and store: secrets removed, one line, encodable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to a language model and what came of them, as typed replies and as rows of the cache of calls."""
+"""Requests to language models and their replies, typed, and as rows of the call cache."""
 
 from __future__ import annotations
 

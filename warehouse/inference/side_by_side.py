@@ -1,4 +1,4 @@
-"""The one place where calls to servers run side by side: answers in order, an interrupt heard at once."""
+"""Runs calls to servers side by side: results in order, and an interrupt is handled at once."""
 
 from __future__ import annotations
 

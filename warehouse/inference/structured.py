@@ -1,4 +1,4 @@
-"""Answers as JSON: the pydantic class that reads an answer gives the schema that a server decodes by."""
+"""JSON replies: the JSON schema for the server comes from the pydantic class that reads the reply."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""SQL that brings an older database up to date: named files, applied once, in order, never edited."""
+"""SQL migrations of the database: named files, applied once in order, never edited."""

@@ -1,4 +1,4 @@
-"""What is known of an act besides its text: CELEX number, title, dates, form, language."""
+"""Metadata of an act: CELEX number, title, dates, form, language, authors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The act of a page as lines: what a reader sees, each with what its markup says of it."""
+"""Reads the page of an act as lines, each with its markup classes."""
 
 from __future__ import annotations
 

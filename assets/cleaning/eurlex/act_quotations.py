@@ -1,4 +1,4 @@
-"""What an act only quotes: the articles, chapters and annexes that it inserts into other acts."""
+"""Tells apart an act's text from what it quotes: articles and annexes inserted into other acts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as grids: each cell in its column, whatever spans rows or columns before it."""
+"""Reads HTML tables as grids, with cells that span rows or columns."""
 
 from __future__ import annotations
 

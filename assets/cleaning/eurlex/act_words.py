@@ -1,4 +1,4 @@
-"""The words by which acts name their parts, in the languages that are read without the help of markup."""
+"""The words by which acts name their parts, by language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a page of EUR-Lex to a draft: is it an act, is it only a notice, and what the act holds."""
+"""Cleans a page of EUR-Lex: recognises acts and notices, and makes a draft of an act."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an Office file says of itself: title, authors, dates, keywords."""
+"""Title, authors, dates and keywords from an Office file's properties."""
 
 from __future__ import annotations
 

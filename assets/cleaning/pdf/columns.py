@@ -1,4 +1,4 @@
-"""Lines in reading order: columns are told by the gutter between them."""
+"""Puts the lines of a PDF page into reading order; gutters part its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running headers and footers: lines that come again at the edge of page after page."""
+"""Finds running headers and footers: lines repeated at the edge of many pages."""
 
 from __future__ import annotations
 

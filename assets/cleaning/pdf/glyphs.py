@@ -1,4 +1,4 @@
-"""What stands on the pages of a PDF: stretches of text with their places, sizes and weights."""
+"""Text pieces of a PDF with their places, font sizes and weights."""
 
 from __future__ import annotations
 

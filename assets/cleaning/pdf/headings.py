@@ -1,4 +1,4 @@
-"""Headings and their levels: by the size and weight of their letters, and by their numbers."""
+"""Headings of a PDF and their levels, by font size, weight and numbering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines joined to paragraphs: words that a line's end cut are whole again."""
+"""Joins lines to paragraphs and words hyphenated at a line's end."""
 
 from __future__ import annotations
 
