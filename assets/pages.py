@@ -19,7 +19,7 @@ from warehouse.identity import digest, sha256_file
 from warehouse.pages import NOT_BEGUN, PASSING, is_whole, manifest_digest, manifest_file, read_manifest
 from warehouse.paths import Home
 
-_WITHOUT_EFFECT = {"schedule", "delay", "contact", "language", "date_by"}  # on what is stored
+WITHOUT_EFFECT = {"schedule", "delay", "contact", "language", "date_by"}  # on what is stored
 
 
 class Pages(Stage):
@@ -54,8 +54,12 @@ class Pages(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of where the pages come from; when and how politely does not change them."""
         source = self.sources[key]
-        spec = source.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
-        return {f"source.{key}": digest([spec, fingerprint(Path(source.path)) if source.path else None])}
+        spec = source.model_dump(mode="json", exclude=WITHOUT_EFFECT)
+        return {
+            f"source.{key}": digest(
+                [spec, fingerprint(Path(source.path)) if source.path else None, *source.versions()]
+            )
+        }
 
     def is_of_now(self, key: str, artifact: Artifact) -> bool:
         """Say whether a study means by a source what was crawled, whatever became of its files since then.
@@ -68,7 +72,9 @@ class Pages(Stage):
         return moved and artifact.meta.get("source") in {None, self._recipe(key)}
 
     def _recipe(self, key: str) -> str:
-        return digest(self.sources[key].model_dump(mode="json", exclude={*_WITHOUT_EFFECT, "path"}))
+        source = self.sources[key]
+        spec = source.model_dump(mode="json", exclude={*WITHOUT_EFFECT, "path"})
+        return digest([spec, *source.versions()] if source.versions() else spec)
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key, unless its pages are not (or not whole) what they were then.

@@ -16,24 +16,14 @@ from warehouse.errors import AssayError
 from warehouse.pages import NOT_BEGUN
 from warehouse.paths import Home
 from warehouse.source import Source
+from warehouse.source_kinds import SPIDERS
 
 if TYPE_CHECKING:
-    from scrapy import Spider
     from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
-
-
-def spiders() -> dict[str, type[Spider]]:
-    """Return the spiders by their names."""
-    from crawlers.spiders.blog import BlogSpider
-    from crawlers.spiders.eurlex import EurlexSpider
-    from crawlers.spiders.news import NewsSpider
-    from crawlers.spiders.site import AnySiteSpider
-
-    return {kind.name: kind for kind in (EurlexSpider, NewsSpider, BlogSpider, AnySiteSpider)}
 
 
 def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: float = 30) -> Row:
@@ -83,7 +73,7 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
         _warnings_to_stderr()
         if getproxies().keys() & {"http", "https"} and not (source.allow_private or source.mirror):
             logger.warning("The proxy of the environment is not used: only `allow_private: true` allows it.")
-        crawler = process.create_crawler(spiders()[source.spider or ""])
+        crawler = process.create_crawler(SPIDERS[source.spider or ""])
         process.crawl(crawler, source=source, store=store, progress=progress)
         process.start()
         spider = crawler.spider

@@ -59,7 +59,7 @@ class Scores(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the metrics; what is sampled shows in the answers."""
         study = self.grid.studies[self.grid.cells[key].study]
-        metrics = [[name, *get_metric(name).versions()] for name in study.metrics]
+        metrics = [[name, *get_metric(name).all_versions()] for name in study.metrics]
         return {f"metrics.{study.study}": digest(metrics)}
 
     def regarded(self, artifact: Artifact) -> list[str]:

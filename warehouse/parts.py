@@ -17,13 +17,12 @@ from pydantic import (
     SerializationInfo,
     Tag,
     TypeAdapter,
-    ValidationError,
     create_model,
 )
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
 
 from warehouse.identity import digest
-from warehouse.recipe import Recipe
+from warehouse.recipe import Recipe, error_at
 from warehouse.registry import BrokenPartError, Registry
 
 
@@ -106,7 +105,7 @@ class OneOf:
             try:
                 kind = self._find(name)
             except BrokenPartError as error:
-                raise _at(name, str(error)) from error
+                raise error_at((name,), str(error)) from error
             if kind is not None:
                 kinds[name] = kind
                 if kind.package is not None and name not in self._foreign:
@@ -178,9 +177,3 @@ def _kind_of(written: dict[str, object]) -> str:
 
 def _parameters(name: str, written: dict[str, object]) -> object:
     return written[name]
-
-
-def _at(name: str, reason: str) -> ValidationError:
-    """Return an error that stands at the name of a kind."""
-    kind = PydanticCustomError("broken_part", "{reason}", {"reason": reason})
-    return ValidationError.from_exception_data("Part", [InitErrorDetails(type=kind, loc=(name,), input={})])

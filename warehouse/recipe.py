@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, SerializationInfo, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializationInfo,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 
 class Strict(BaseModel):
@@ -50,6 +57,12 @@ _IDENTITY = "identity"  # the serialization context in which a recipe is written
 def in_identity(info: SerializationInfo) -> bool:
     """Whether a recipe is being written for an identity, and not to be stored or shown."""
     return info.context == _IDENTITY
+
+
+def error_at(place: tuple[str | int, ...], reason: str) -> ValidationError:
+    """Return an error for a validator to raise that stands at a place within what it validates."""
+    kind = PydanticCustomError("at_place", "{reason}", {"reason": reason})
+    return ValidationError.from_exception_data("Part", [InitErrorDetails(type=kind, loc=place, input={})])
 
 
 class Recipe(Strict):

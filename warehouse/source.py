@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, create_model, field_validator, model_validator
 
 from warehouse.cron import is_cron
 from warehouse.eurlex_celex import EURLEX, act_url
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
-from warehouse.recipe import Strict
-
-SpiderName = Literal["eurlex", "news", "blog", "site"]
-ReaderName = Literal[
-    "beir", "docx", "epub", "folder", "html", "jsonl", "pdf", "pptx", "rst", "table", "text", "warc", "xlsx"
-]
-SPIDERS: tuple[str, ...] = get_args(SpiderName)
-READERS: tuple[str, ...] = get_args(ReaderName)
+from warehouse.recipe import Strict, error_at
+from warehouse.registry import BrokenPartError
+from warehouse.source_kinds import READERS, SPIDERS
 
 Column = Literal["text", "title", "url", "id", "date"]
 
 # What of a source makes it another one, `start` and `path` aside.
 _ORIGIN = {
-    *("spider", "reader", "mirror", "content", "pdf", "lines", "columns"),
+    *("spider", "reader", "options", "mirror", "content", "pdf", "lines", "columns"),
     *("text_column", "title_column", "url_column", "id_column", "date_column"),
 }
 
+_OF_SPIDERS = ("domains", "allow", "deny", "allow_private")
+
 # What only some sources know, by the spiders and readers that do.
 _BELONGS: dict[str, tuple[str, ...]] = {
-    "domains": SPIDERS,
-    "allow": SPIDERS,
-    "deny": SPIDERS,
-    "allow_private": SPIDERS,
     "content": ("site",),
     "pdf": ("eurlex",),
     "lines": ("text",),
@@ -49,6 +42,10 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 
 
 UNLIMITED = 2**53 - 1  # what no folder holds, and every JSON parser reads as it is
+
+
+def _is_empty(value: dict[str, Any]) -> bool:
+    return not value  # and changes no identity
 
 
 class Limits(Strict):
@@ -78,6 +75,7 @@ class DateBy(ChatModel):
 class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
+    options: parameters of a spider or reader that has some of its own (`assay parts` lists them)
     start: URLs; for the spider `eurlex` CELEX numbers too, whose acts are asked for in `language` (English
         unless said) at EUR-Lex, or at the first of `domains`
     pdf: ask for the PDF of an act too, and not only where it has no HTML; for the spider `eurlex`
@@ -97,8 +95,9 @@ class Source(Strict):
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
 
-    spider: SpiderName | None = None
-    reader: ReaderName | None = None
+    spider: str | None = None
+    reader: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict, exclude_if=_is_empty)
     start: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
@@ -141,6 +140,24 @@ class Source(Strict):
     def column(self, name: Column) -> str:
         """Return what the passages of a file call their text, title, url, id or date."""
         return str(getattr(self, f"{name}_column") or self.columns.get(name) or name)
+
+    def versions(self) -> list[str]:
+        """Return the code version and the package of a spider or reader that is not our own; else nothing."""
+        kind = self._foreign_kind()
+        return [] if kind is None else [kind.code_version, kind.package]
+
+    def _foreign_kind(self) -> Any:
+        registry, name = (SPIDERS, self.spider) if self.spider else (READERS, self.reader or "")
+        return None if name in registry.own else registry[name]
+
+    @field_validator("spider", "reader", mode="before")
+    @classmethod
+    def _is_known(cls, name: Any, info: ValidationInfo) -> Any:
+        registry = SPIDERS if info.field_name == "spider" else READERS
+        if name is None or (isinstance(name, str) and name in registry):
+            return name
+        names = [repr(one) for one in registry]
+        raise ValueError(f"must be {', '.join(names[:-1])} or {names[-1]}")
 
     @field_validator("allow", "deny")
     @classmethod
@@ -223,13 +240,27 @@ class Source(Strict):
     @model_validator(mode="after")
     def _has_what_it_knows(self) -> Self:
         kind = self.spider or self.reader
-        for name, kinds in _BELONGS.items():
+        spiders = dict.fromkeys(_OF_SPIDERS, tuple(SPIDERS))
+        for name, kinds in (*spiders.items(), *_BELONGS.items()):
             if getattr(self, name) and kind not in kinds:
                 raise ValueError(f"`{name}` is for {', '.join(kinds)} only, not for {kind}")
         for url in self.start:
             host = urlsplit(url).hostname or ""
             if not any(host == known or host.endswith(f".{known}") for known in self.hosts):
                 raise ValueError(f"the start URL {url} lies on none of the `domains`")
+        return self
+
+    @model_validator(mode="after")
+    def _has_options_of_its_kind(self) -> Self:
+        registry, name = (SPIDERS, self.spider) if self.spider else (READERS, self.reader or "")
+        if name in registry.own and not self.options:
+            return self  # which need not be imported
+        try:
+            kind = registry[name]
+        except BrokenPartError as error:
+            raise error_at(("spider" if self.spider else "reader",), str(error)) from error
+        options = kind.Options if self.spider else kind
+        create_model("Source", options=(options, ...)).model_validate({"options": self.options})
         return self
 
 

@@ -40,7 +40,7 @@ def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
         environment = {
             **os.environ,
             "ASSAY_HOME": str(work.home.root),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
             **session.get_bootstrap_env_vars(),
         }
         code = _run([sys.executable, "-m", "crawlers", name], environment, _teller(name, lines, work))

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from crawlers.items import Page
-from crawlers.reading import beir, folder, jsonl, pdf, table, text, warc
+from crawlers.reading.contract import Reader
 from warehouse.source import UNLIMITED, Source
+from warehouse.source_kinds import READERS
 
-Reader = Callable[[Source], Iterator[Page]]
 
-READERS: dict[str, Reader] = {
-    "beir": beir.read,
-    "docx": partial(folder.read_kinds, suffixes=(".docx",)),
-    "epub": partial(folder.read_kinds, suffixes=(".epub",)),
-    "folder": folder.read,
-    "html": folder.read_html,
-    "jsonl": jsonl.read,
-    "pdf": pdf.read,
-    "pptx": partial(folder.read_kinds, suffixes=(".pptx",)),
-    "rst": partial(folder.read_kinds, suffixes=(".rst",)),
-    "table": table.read,
-    "text": text.read,
-    "warc": warc.read,
-    "xlsx": partial(folder.read_kinds, suffixes=(".xlsx",)),
-}
+def pages_of(source: Source) -> Iterator[Page]:
+    """Yield the pages of a source of files, whatever its limits.
+
+    Raises:
+        InputError: its path cannot be used.
+    """
+    reader: Reader = READERS[source.reader or ""].model_validate(source.options)
+    return reader.read(source)
 
 
 @dataclass
@@ -46,7 +38,7 @@ class Reading:
     def pages(self) -> Iterator[Page]:
         """Yield the pages, failed ones too; where a limit is met and there is more, `limit` is set."""
         began = time.monotonic()
-        for page in READERS[self.source.reader or ""](self.source):
+        for page in pages_of(self.source):
             self.limit = self._limit(time.monotonic() - began)
             if self.limit:
                 return

@@ -6,8 +6,10 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from crawlers.items import Page
+from crawlers.reading.contract import Reader
 from crawlers.reading.files import failed, opened, root_of
 from crawlers.reading.passages import CONTENT_TYPE, text_of
 from warehouse.errors import InputError
@@ -18,27 +20,32 @@ from warehouse.source import Source
 NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 
 
-def read(source: Source) -> Iterator[Page]:
-    """Yield one page a passage: URL `beir:<_id>`, body the canonical JSON of title and text.
+class Beir(Reader):
+    """Passages of a BEIR folder (Thakur et al. 2021, arXiv:2104.08663): a page a line of `corpus.jsonl`."""
 
-    A line that is no passage, or repeats an id, is a failed page that names file and line.
+    kind: ClassVar[str] = "beir"
 
-    Raises:
-        InputError: the folder has no corpus, or its corpus has no passage at all.
-    """
-    path, limit = corpus_file(root_of(source)), source.limits.page_bytes
-    seen: set[str] = set()
-    for number, line in _lines(path, source):
-        if line is not None and not line.strip():
-            continue
-        place = f"{path.name}:{number}"  # no `_id` makes such a URL
-        page = _page(line, place, limit) if line is not None else _too_large(place, limit)
-        if page.url in seen:
-            page = failed(place, "repeated _id", CONTENT_TYPE)
-        seen.add(page.url)
-        yield page
-    if not seen:
-        raise InputError(f"path: {path} holds no passage.")
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a passage: URL `beir:<_id>`, body the canonical JSON of title and text.
+
+        A line that is no passage, or repeats an id, is a failed page that names file and line.
+
+        Raises:
+            InputError: the folder has no corpus, or its corpus has no passage at all.
+        """
+        path, limit = corpus_file(root_of(source)), source.limits.page_bytes
+        seen: set[str] = set()
+        for number, line in _lines(path, source):
+            if line is not None and not line.strip():
+                continue
+            place = f"{path.name}:{number}"  # no `_id` makes such a URL
+            page = _page(line, place, limit) if line is not None else _too_large(place, limit)
+            if page.url in seen:
+                page = failed(place, "repeated _id", CONTENT_TYPE)
+            seen.add(page.url)
+            yield page
+        if not seen:
+            raise InputError(f"path: {path} holds no passage.")
 
 
 def corpus_file(path: Path) -> Path:

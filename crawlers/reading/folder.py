@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
+from typing import ClassVar
 
 from crawlers.items import Page
+from crawlers.reading.contract import Reader
 from crawlers.reading.files import check_file, files_of, root_of, shown, why_unreadable
 from warehouse.errors import InputError
 from warehouse.files import is_folder, walk
@@ -26,31 +28,83 @@ TYPES = {
 _PACKAGES = {kind.media_type: kind for kind in KINDS.values()}
 
 
-def read(source: Source) -> Iterator[Page]:
-    """Yield one page a file, in the order of their names; the URL is the path within the folder, with `/`.
+class Folder(Reader):
+    """A folder of HTML, text, Markdown, RST, PDF, Office and EPUB files, with its subfolders."""
 
-    Hidden files and folders are passed over. A file of another kind, or one that cannot be read, is a failed
-    page. Symbolic links are not followed to folders, nor out of this one. A folder whose files cannot be
-    listed is a failed page too, and so is a link to a folder elsewhere.
+    kind: ClassVar[str] = "folder"
 
-    Raises:
-        InputError: the folder is missing, or holds no file.
-    """
-    root = root_of(source)
-    if not root.is_dir():
-        what = "is not a folder" if root.exists() else "does not exist"
-        raise InputError(f"path: the folder {root} {what}.")
-    empty = True
-    for path in walk(root):
-        empty = False
-        yield _page(path.relative_to(root).as_posix(), path, source)
-    if empty:
-        raise InputError(f"path: the folder {root} holds no file.")
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a file, in the order of their names; the URL is the path in the folder, with `/`.
+
+        Hidden files and folders are passed over. A file of another kind, or one that cannot be read, is a
+        failed page. Symbolic links are not followed to folders, nor out of this one. A folder whose files
+        cannot be listed is a failed page too, and so is a link to a folder elsewhere.
+
+        Raises:
+            InputError: the folder is missing, or holds no file.
+        """
+        root = root_of(source)
+        if not root.is_dir():
+            what = "is not a folder" if root.exists() else "does not exist"
+            raise InputError(f"path: the folder {root} {what}.")
+        empty = True
+        for path in walk(root):
+            empty = False
+            yield _page(path.relative_to(root).as_posix(), path, source)
+        if empty:
+            raise InputError(f"path: the folder {root} holds no file.")
 
 
-def read_html(source: Source) -> Iterator[Page]:
-    """Yield one page an HTML file, of a folder or the one file."""
-    return read_kinds(source, (".html", ".htm"))
+class FilesBySuffix(Reader):
+    """A reader of the files of some suffixes; other files are passed over."""
+
+    suffixes: ClassVar[tuple[str, ...]]
+
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a file, of a folder or the one file."""
+        return read_kinds(source, self.suffixes)
+
+
+class HtmlFiles(FilesBySuffix):
+    """HTML files: a page a file."""
+
+    kind: ClassVar[str] = "html"
+    suffixes: ClassVar[tuple[str, ...]] = (".html", ".htm")
+
+
+class DocxFiles(FilesBySuffix):
+    """Word documents: a page a file."""
+
+    kind: ClassVar[str] = "docx"
+    suffixes: ClassVar[tuple[str, ...]] = (".docx",)
+
+
+class EpubFiles(FilesBySuffix):
+    """EPUB books: a page a file."""
+
+    kind: ClassVar[str] = "epub"
+    suffixes: ClassVar[tuple[str, ...]] = (".epub",)
+
+
+class PptxFiles(FilesBySuffix):
+    """PowerPoint presentations: a page a file."""
+
+    kind: ClassVar[str] = "pptx"
+    suffixes: ClassVar[tuple[str, ...]] = (".pptx",)
+
+
+class RstFiles(FilesBySuffix):
+    """reStructuredText files: a page a file."""
+
+    kind: ClassVar[str] = "rst"
+    suffixes: ClassVar[tuple[str, ...]] = (".rst",)
+
+
+class XlsxFiles(FilesBySuffix):
+    """Excel workbooks: a page a file, with all of its sheets."""
+
+    kind: ClassVar[str] = "xlsx"
+    suffixes: ClassVar[tuple[str, ...]] = (".xlsx",)
 
 
 def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:

@@ -6,9 +6,10 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from crawlers.items import Page
+from crawlers.reading.contract import Reader
 from crawlers.reading.files import UNREADABLE, files_of, opened, unreadable
 from crawlers.reading.passages import Passages
 from warehouse.files import bounded_lines
@@ -21,25 +22,30 @@ _BETWEEN = re.compile(r"[, \t\r\n]*")
 _AFTER = frozenset(", \t\r\n]")
 
 
-def read(source: Source) -> Iterator[Page]:
-    """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file.
+class JsonLines(Reader):
+    """JSON Lines and JSON: a page a passage, which is a string or an object."""
 
-    A line that is no passage is a failed page, and so is a file that cannot be read on; the rest goes on. Of
-    a file, no more than twice `limits.page_bytes` are in memory at once.
+    kind: ClassVar[str] = "jsonl"
 
-    Raises:
-        InputError: the path is missing, or holds no such file.
-    """
-    passages = Passages(source)
-    for name, path in files_of(source, LINES + WHOLE):
-        try:
-            with opened(path, source) as file:
-                if path.name.lower().endswith(WHOLE):
-                    yield from _items(file, name, passages, source.limits.page_bytes)
-                else:
-                    yield from _lines(file, name, passages, source.limits.page_bytes)
-        except UNREADABLE as error:
-            yield unreadable(name, error)
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file.
+
+        A line that is no passage is a failed page, and so is a file that cannot be read on; the rest goes
+        on. Of a file, no more than twice `limits.page_bytes` are in memory at once.
+
+        Raises:
+            InputError: the path is missing, or holds no such file.
+        """
+        passages = Passages(source)
+        for name, path in files_of(source, LINES + WHOLE):
+            try:
+                with opened(path, source) as file:
+                    if path.name.lower().endswith(WHOLE):
+                        yield from _items(file, name, passages, source.limits.page_bytes)
+                    else:
+                        yield from _lines(file, name, passages, source.limits.page_bytes)
+            except UNREADABLE as error:
+                yield unreadable(name, error)
 
 
 def _lines(file: IO[bytes], name: str, passages: Passages, limit: int) -> Iterator[Page]:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from crawlers.items import Page
+from crawlers.reading.contract import Reader
 from crawlers.reading.folder import read_kinds
 from warehouse.pdf import why_not
 from warehouse.source import Source
 
 
-def read(source: Source) -> Iterator[Page]:
-    """Yield one page a PDF file, of a folder or the one file.
+class PdfFiles(Reader):
+    """PDF files that hold text; each other one fails with the reason why it cannot be used."""
 
-    Raises:
-        InputError: the path is missing, or holds no PDF file.
-    """
-    for page in read_kinds(source, (".pdf",)):
-        reason = why_not(page.body) if page.body is not None else None
-        if reason is None:
-            yield page
-        else:
-            yield Page(page.url, page.requested_url, content_type=page.content_type, reason=reason)
+    kind: ClassVar[str] = "pdf"
+
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a PDF file, of a folder or the one file.
+
+        Raises:
+            InputError: the path is missing, or holds no PDF file.
+        """
+        for page in read_kinds(source, (".pdf",)):
+            reason = why_not(page.body) if page.body is not None else None
+            if reason is None:
+                yield page
+            else:
+                yield Page(page.url, page.requested_url, content_type=page.content_type, reason=reason)

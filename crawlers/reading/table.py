@@ -8,9 +8,10 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from crawlers.items import Page
+from crawlers.reading.contract import Reader
 from crawlers.reading.files import UNREADABLE, as_text, failed, files_of, opened, unreadable
 from crawlers.reading.passages import Passages
 from crawlers.reading.sheets import opened_sheets, refused
@@ -24,27 +25,34 @@ ROWS = 256  # of Parquet, at once
 Cells = Mapping[str, Any]
 
 
-def read(source: Source) -> Iterator[Page]:
-    """Yield one page a row; of a workbook only where the path names it: in a folder it is a document.
+class Tables(Reader):
+    """Tables, CSV, Parquet and the sheets of a workbook: a page a row."""
 
-    A row that cannot be read is a failed page, and so is a file that lacks the text's column, or that cannot
-    be read on.
+    kind: ClassVar[str] = "table"
 
-    Raises:
-        InputError: the path is missing, or holds no such file.
-    """
-    passages = Passages(source)
-    for name, rows in _tables(source):
-        try:
-            for number, row in enumerate(rows, start=1):
-                is_broken = isinstance(row, csv.Error)
-                yield (
-                    passages.broken(name, number, str(row)) if is_broken else passages.page(name, number, row)
-                )
-        except _NoColumnError as error:
-            yield failed(name, str(error))
-        except UNREADABLE as error:
-            yield unreadable(name, error)
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a row; of a workbook only where the path names it: in a folder it is a document.
+
+        A row that cannot be read is a failed page, and so is a file that lacks the text's column, or that
+        cannot be read on.
+
+        Raises:
+            InputError: the path is missing, or holds no such file.
+        """
+        passages = Passages(source)
+        for name, rows in _tables(source):
+            try:
+                for number, row in enumerate(rows, start=1):
+                    is_broken = isinstance(row, csv.Error)
+                    yield (
+                        passages.broken(name, number, str(row))
+                        if is_broken
+                        else passages.page(name, number, row)
+                    )
+            except _NoColumnError as error:
+                yield failed(name, str(error))
+            except UNREADABLE as error:
+                yield unreadable(name, error)
 
 
 def _tables(source: Source) -> Iterator[tuple[str, Iterator[Cells | csv.Error]]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from crawlers.items import Page
+from crawlers.reading.contract import Reader
 from crawlers.reading.files import UNREADABLE, as_text, files_of, opened, unreadable
 from crawlers.reading.folder import read_kinds
 from crawlers.reading.passages import Passages
@@ -14,23 +16,28 @@ from warehouse.source import Source
 SUFFIXES = (".txt", ".md")
 
 
-def read(source: Source) -> Iterator[Page]:
-    """Yield one page a file, or with `lines` one a line that is not blank.
+class TextFiles(Reader):
+    """Plain text and Markdown: a page a file, or with `lines` one a line."""
 
-    Raises:
-        InputError: the path is missing, or holds no such file.
-    """
-    if not source.lines:
-        yield from read_kinds(source, SUFFIXES)
-        return
-    passages = Passages(source)
-    for name, path in files_of(source, SUFFIXES):
-        try:
-            with opened(path, source) as file, as_text(file) as lines:
-                for number, line in bounded_lines(lines, source.limits.page_bytes, "\n"):
-                    if line is None:
-                        yield passages.too_long(name, number)
-                    elif text := line.strip():
-                        yield passages.page(name, number, text)
-        except UNREADABLE as error:
-            yield unreadable(name, error)
+    kind: ClassVar[str] = "text"
+
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a file, or with `lines` one a line that is not blank.
+
+        Raises:
+            InputError: the path is missing, or holds no such file.
+        """
+        if not source.lines:
+            yield from read_kinds(source, SUFFIXES)
+            return
+        passages = Passages(source)
+        for name, path in files_of(source, SUFFIXES):
+            try:
+                with opened(path, source) as file, as_text(file) as lines:
+                    for number, line in bounded_lines(lines, source.limits.page_bytes, "\n"):
+                        if line is None:
+                            yield passages.too_long(name, number)
+                        elif text := line.strip():
+                            yield passages.page(name, number, text)
+            except UNREADABLE as error:
+                yield unreadable(name, error)

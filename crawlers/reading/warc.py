@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.client import HTTPException, HTTPMessage, parse_headers
 from io import BytesIO
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from crawlers.items import Page
+from crawlers.reading.contract import Reader
 from crawlers.reading.files import UNREADABLE, failed, files_of, opened, unreadable
 from warehouse.pages import decode, media_type
 from warehouse.source import Source
@@ -21,21 +22,26 @@ BLOCK = 1 << 16
 HEAD = 1 << 16  # bytes that the HTTP head may add to a page
 
 
-def read(source: Source) -> Iterator[Page]:
-    """Yield one page a `response` record of HTTP; the first one of a URL counts. Other records are left out.
+class WarcFiles(Reader):
+    """WARC files, as archiving crawlers write them: a page an answer in them."""
 
-    An answer that is no 200, no text or PDF, or too large is a failed page, and so is a file from where on it
-    cannot be read. One record is in memory at once.
+    kind: ClassVar[str] = "warc"
 
-    Raises:
-        InputError: the path is missing, or holds no WARC file.
-    """
-    for name, path in files_of(source, SUFFIXES):
-        try:
-            with opened(path, source) as file:
-                yield from _responses(file, source.limits.page_bytes)
-        except UNREADABLE as error:
-            yield unreadable(name, error)
+    def read(self, source: Source) -> Iterator[Page]:
+        """Yield one page a `response` record of HTTP; the first one of a URL counts.
+
+        Other records are left out. An answer that is no 200, no text or PDF, or too large is a failed page,
+        and so is a file from where on it cannot be read. One record is in memory at once.
+
+        Raises:
+            InputError: the path is missing, or holds no WARC file.
+        """
+        for name, path in files_of(source, SUFFIXES):
+            try:
+                with opened(path, source) as file:
+                    yield from _responses(file, source.limits.page_bytes)
+            except UNREADABLE as error:
+                yield unreadable(name, error)
 
 
 def _responses(file: IO[bytes], limit: int) -> Iterator[Page]:

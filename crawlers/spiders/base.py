@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 import scrapy
@@ -27,6 +27,7 @@ from crawlers.spiders.discovery import feeds_of, folder_of, within
 from crawlers.spiders.responses import facts_of, parts_of
 from crawlers.store import PageStore
 from warehouse.pages import decode, media_type
+from warehouse.recipe import Strict
 from warehouse.source import Source
 
 Output = Iterator[Page | Request]
@@ -51,6 +52,10 @@ class SiteSpider(scrapy.Spider):
     Depth is counted in links from a start URL; pagination does not count.
     """
 
+    name: str  # the spider's, as a source says it
+    code_version: ClassVar[str] = "1"
+    package: ClassVar[str | None] = None  # the other package that it is of, with its version
+    Options: ClassVar[type[Strict]] = Strict  # parameters of its own, which a source says as `options`
     readable = HTML  # media types that `visit` takes, lists of addresses aside
 
     def __init__(
@@ -62,6 +67,7 @@ class SiteSpider(scrapy.Spider):
     ) -> None:
         super().__init__()
         self.source = source or source_of(self.name, arguments)
+        self.options = self.Options.model_validate(self.source.options)
         self.store = store
         self.store_to_close: PageStore | None = None
         self.progress = progress or self.logger.info

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from difflib import get_close_matches
 
 from evals.measuring.abstention import Abstention
-from evals.measuring.contract import Metric
+from evals.measuring.contract import Metric, RetrievalMetric
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.coverage import EvidenceCoverage
 from evals.measuring.hit_rate import HitRate
@@ -17,23 +16,23 @@ from evals.measuring.recall import Recall
 from evals.measuring.rouge import RougeL
 from evals.measuring.semantic_similarity import SemanticSimilarity
 from warehouse.errors import InputError
+from warehouse.registry import Registry
 
-AT_K: dict[str, Callable[[int], Metric]] = {
-    "hit_rate": HitRate,
-    "mrr": Mrr,
-    "ndcg": Ndcg,
-    "recall": Recall,
-    "evidence_coverage": EvidenceCoverage,
-}
-PLAIN: dict[str, Callable[[], Metric]] = {
-    "semantic_similarity": SemanticSimilarity,
-    "rouge_l": RougeL,
-    "abstention": Abstention,
-    "retrieval_latency": RetrievalLatency,
-    "answer_latency": AnswerLatency,
-    "tokens": Tokens,
-}
-_AT = re.compile(r"^([a-z_]+)@([1-9][0-9]{0,3})$")
+METRICS: Registry[Metric] = Registry("metrics", Metric, called="stem")
+METRICS.add(
+    HitRate,
+    Mrr,
+    Ndcg,
+    Recall,
+    EvidenceCoverage,
+    SemanticSimilarity,
+    RougeL,
+    Abstention,
+    RetrievalLatency,
+    AnswerLatency,
+    Tokens,
+)
+_NAME = re.compile(r"^([a-z][a-z0-9_]*)(?:@([1-9][0-9]{0,3}))?$")
 
 
 def get_metric(name: str) -> Metric:
@@ -45,19 +44,30 @@ def get_metric(name: str) -> Metric:
     Raises:
         InputError: no such metric; lists those that there are.
     """
-    match = _AT.match(name)
-    if match and match[1] in AT_K:
-        return AT_K[match[1]](int(match[2]))
-    if name in PLAIN:
-        return PLAIN[name]()
-    raise InputError(_unknown(name))
+    match = _NAME.match(name)
+    kind = METRICS[match[1]] if match and match[1] in METRICS else None
+    if match is None or kind is None or issubclass(kind, RetrievalMetric) != (match[2] is not None):
+        raise InputError(_unknown(name))
+    return kind(int(match[2])) if issubclass(kind, RetrievalMetric) else kind()
+
+
+def has_depth(stem: str) -> bool:
+    """Say whether a metric is written with a depth, as in `ndcg@10`.
+
+    >>> has_depth("ndcg"), has_depth("rouge_l")
+    (True, False)
+    """
+    return issubclass(METRICS[stem], RetrievalMetric)
 
 
 def _unknown(name: str) -> str:
     stem = name.partition("@")[0]
-    if stem in AT_K:
+    if stem in METRICS and has_depth(stem):
         return f"the metric {stem} is written with a depth from 1 to 9999, as in {stem}@10, not {name!r}"
-    known = [f"{stem}@K" for stem in AT_K] + list(PLAIN)
-    near = get_close_matches(stem, [*AT_K, *PLAIN], n=1, cutoff=0.7)
-    hint = f"; did you mean {name.replace(stem, near[0]) if near[0] in AT_K else near[0]}?" if near else ""
-    return f"unknown metric {name!r}" + (hint or f"; known are {', '.join(known)} (K: a depth such as 10)")
+    near = get_close_matches(stem, METRICS, n=1, cutoff=0.7)
+    if near:
+        deep = near[0] in METRICS.own and has_depth(near[0])
+        return f"unknown metric {name!r}; did you mean {name.replace(stem, near[0]) if deep else near[0]}?"
+    known = [f"{one}@K" if has_depth(one) else one for one in METRICS.own]
+    others = [one for one in METRICS if one not in METRICS.own]
+    return f"unknown metric {name!r}; known are {', '.join([*known, *others])} (K: a depth such as 10)"

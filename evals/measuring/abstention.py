@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Abstention(AnswerMetric):
     """1 if an unanswerable question was refused or an answerable one was answered, else 0."""
 
-    name, title = "abstention", "Abstention"
+    stem, title = "abstention", "Abstention"
     explanation = "Share of questions that were refused exactly when the documents do not answer them."
 
     def applies(self, question: dict[str, Any]) -> bool:

@@ -97,15 +97,19 @@ class Score(NamedTuple):
 class Metric(ABC):
     """A number for each question, and its mean for each cell.
 
-    name: as written in a study; title: as shown
+    stem: as written in a study, but for the depth that some have
+    name: the stem, with the depth where there is one (`ndcg@10`); title: as shown
+    package: the other package that it is of, with its version; None: it is our own
     reads: what it looks at beside the question and its gold; it is given nothing else, and its scores are
         computed again when one of these changes, or its `versions`, and never otherwise
     sees: the finest thing that it looks at: what differs in nothing coarser has equal values
     bounds: smallest and largest possible value, None where there is none
     """
 
+    stem: ClassVar[str]
     name: str
     title: str
+    package: ClassVar[str | None] = None
     kind: ClassVar[Kind]
     reads: ClassVar[frozenset[Reading]]
     sees: ClassVar[Sees]
@@ -115,9 +119,18 @@ class Metric(ABC):
     explanation: str
     code_version: ClassVar[str] = "1"
 
+    def __init_subclass__(cls) -> None:
+        """Take the stem for the name, where an instance has no depth to add."""
+        if "stem" in cls.__dict__:
+            cls.name = cls.stem
+
     def versions(self) -> list[str]:
         """Return what its values depend on beside the cases: its code and, where it has one, its judge."""
         return [self.code_version]
+
+    def all_versions(self) -> list[str]:
+        """Return its versions, and the package that it is of where it is not our own."""
+        return [*self.versions(), *([self.package] if self.package else [])]
 
     @abstractmethod
     def applies(self, question: dict[str, Any]) -> bool:
@@ -137,7 +150,6 @@ class RetrievalMetric(Metric):
     kind = "retrieval"
     reads = frozenset({"ranking"})
     sees: ClassVar[Sees] = "documents"
-    stem: ClassVar[str]
     label: ClassVar[str]
 
     def __init__(self, k: int) -> None:

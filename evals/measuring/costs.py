@@ -26,7 +26,7 @@ class _Cost(Metric):
 class RetrievalLatency(_Cost):
     """Wall seconds of the ranking of one question alone, its query embedding included."""
 
-    name, title, unit = "retrieval_latency", "Retrieval latency", "s"
+    stem, title, unit = "retrieval_latency", "Retrieval latency", "s"
     reads = frozenset({"retrieval_cost"})
     explanation = (
         "Wall seconds to rank one question, its embedding included, one question at a time. The embedding is "
@@ -44,7 +44,7 @@ class RetrievalLatency(_Cost):
 class AnswerLatency(_Cost):
     """Wall seconds of the generator for one question, as measured when the answer was computed."""
 
-    name, title, unit = "answer_latency", "Answer latency", "s"
+    stem, title, unit = "answer_latency", "Answer latency", "s"
     reads = frozenset({"answer_cost"})
     explanation = (
         "Wall seconds of the generator for one answer, when it was computed, not when it came from the "
@@ -59,7 +59,7 @@ class AnswerLatency(_Cost):
 class Tokens(_Cost):
     """Tokens that the generator read and wrote for one answer."""
 
-    name, title, unit = "tokens", "Tokens", "tokens"
+    stem, title, unit = "tokens", "Tokens", "tokens"
     reads = frozenset({"answer_cost"})
     explanation = "Tokens read plus tokens written by the generator for one answer."
 

@@ -46,7 +46,7 @@ class RougeL(AnswerMetric):
     texts in Cyrillic and cuts German words at their umlauts.
     """
 
-    name, title = "rouge_l", "ROUGE-L"
+    stem, title = "rouge_l", "ROUGE-L"
     code_version = "2"
     explanation = (
         "F-measure of the longest common subsequence of words of answer and ground truth (rouge_score; "

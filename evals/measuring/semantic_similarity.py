@@ -23,7 +23,7 @@ JUDGE = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=512, overflow="avera
 class SemanticSimilarity(AnswerMetric):
     """Cosine of the embeddings of answer and ground truth: ragas' SemanticSimilarity, all-MiniLM-L6-v2."""
 
-    name, title = "semantic_similarity", "Semantic similarity"
+    stem, title = "semantic_similarity", "Semantic similarity"
     bounds = (-1.0, 1.0)
     explanation = (
         "Cosine of the all-MiniLM-L6-v2 embeddings of answer and ground truth (ragas SemanticSimilarity)."

@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.contract import (
@@ -29,6 +28,7 @@ from evals.retrieving.fusing import fused
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kinds import AnyLink
 from evals.retrieving.methods import Rrf
+from warehouse.recipe import error_at
 
 Item = TypeVar("Item")
 RRF = 60  # constant of the fusion of several queries (Cormack et al., 2009)
@@ -227,9 +227,5 @@ def _embedded(new: Query, old: Query, chain: Chain) -> Query:
     return replace(new, vector=new.context.embed([new.text])[0]) if stale else new
 
 
-def _at(number: int, told: str) -> ValidationError:
-    """Return an error that stands at one item of the chain."""
-    details = InitErrorDetails(
-        type=PydanticCustomError("chain", "{told}", {"told": told}), loc=("steps", number), input={}
-    )
-    return ValidationError.from_exception_data("Chain", [details])
+def _at(number: int, reason: str) -> ValidationError:
+    return error_at(("steps", number), reason)

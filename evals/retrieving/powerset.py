@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import Field, field_validator, model_validator
 
 from evals.retrieving.chain import Chain
 from evals.retrieving.contract import Depth, Retriever
@@ -16,6 +15,7 @@ from evals.retrieving.kinds import AnyRetriever
 from evals.retrieving.nothing import Nothing
 from warehouse.near_names import instead
 from warehouse.parts import Part
+from warehouse.recipe import error_at
 
 NONE = "none"  # the combination of no retriever at all
 LONGEST = 60  # characters of a name in a study
@@ -56,17 +56,7 @@ class Powerset(Part):
     def _can_be_fused(self) -> Self:
         for method in self.fuse:
             if method not in METHODS:
-                told = f"unknown method `{method}`; {instead(method, METHODS)}"
-                raise ValidationError.from_exception_data(
-                    "Powerset",
-                    [
-                        InitErrorDetails(
-                            type=PydanticCustomError("powerset", "{told}", {"told": told}),
-                            loc=("fuse",),
-                            input={},
-                        )
-                    ],
-                )
+                raise error_at(("fuse",), f"unknown method `{method}`; {instead(method, METHODS)}")
         if len(self.of) > 1:
             self._fused(self.of)  # a wrong method is told here, at its line
         return self

@@ -144,11 +144,11 @@ def _unreadable(study: Study | None) -> list[Finding]:
 
 def _why_nothing(source: Source) -> str | None:
     """Say why the reader of a source finds nothing to read; None: it does find something."""
-    from crawlers.reading import READERS
+    from crawlers.reading import pages_of
 
     reasons: list[str] = []
     try:
-        for page in islice(READERS[source.reader or ""](source), LOOKED_AT):
+        for page in islice(pages_of(source), LOOKED_AT):
             if page.body is not None:
                 return None
             reasons.append(f"{page.url}: {page.reason}")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError
-
 from evals.retrieving.contract import Retriever
 from evals.retrieving.powerset import Powerset
+from warehouse.recipe import error_at
 
 
 def expanded(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retriever]:
@@ -22,16 +20,9 @@ def expanded(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retrie
         try:
             own = one.retrievers(name) if isinstance(one, Powerset) else {name: one}
         except ValueError as error:
-            raise _wrong(name, str(error)) from error
+            raise error_at((name,), str(error)) from error
         taken = [key for key in own if key in found or (key != name and key in retrievers)]
         if taken:
-            raise _wrong(name, f"there is another retriever `{min(taken)}`; rename one of them")
+            raise error_at((name,), f"there is another retriever `{min(taken)}`; rename one of them")
         found |= own
     return found
-
-
-def _wrong(name: str, told: str) -> ValidationError:
-    detail = InitErrorDetails(
-        type=PydanticCustomError("powerset", "{told}", {"told": told}), loc=(name,), input={}
-    )
-    return ValidationError.from_exception_data("Study", [detail])

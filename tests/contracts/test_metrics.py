@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from evals.measuring import AT_K, PLAIN, get_metric
+from evals.measuring import METRICS, get_metric, has_depth
 from evals.measuring.abstention import Abstention
 from evals.measuring.context import MetricContext
 from evals.measuring.contract import (
@@ -51,6 +51,9 @@ spans = st.builds(
     st.integers(1, LENGTH),
 )
 rankings = st.lists(spans, max_size=15)
+
+AT_K = [stem for stem in METRICS.own if has_depth(stem)]
+PLAIN = [stem for stem in METRICS.own if not has_depth(stem)]
 
 
 @st.composite

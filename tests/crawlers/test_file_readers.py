@@ -16,18 +16,18 @@ import pytest
 
 from assets.cleaning.page_cleaner import clean_page
 from crawlers.crawl import crawl
-from crawlers.reading import READERS
 from crawlers.reading.jsonl import values
 from warehouse.errors import InputError
 from warehouse.pages import read_manifest
 from warehouse.paths import Home
 from warehouse.pdf import MAX_PAGES
 from warehouse.source import Source
+from warehouse.source_kinds import READERS
 
 
 def read(kind, path, **more):
     source = Source.model_validate({"reader": kind, "path": str(path), **more})
-    pages = list(READERS[kind](source))
+    pages = list(READERS[kind]().read(source))
     assert len({page.url for page in pages}) == len(pages), "a URL comes twice"
     return {page.url: page for page in pages}
 
@@ -428,7 +428,7 @@ def test_warcs_that_end_early_or_are_none(tmp_path):
     (tmp_path / "3.warc.gz").write_bytes(gzip.compress(whole)[:400])
     (tmp_path / "4.warc").write_bytes(record("https://b.example/", b"<p>b</p>", Content_Type="text/html"))
     source = Source(reader="warc", path=str(tmp_path))
-    pages = [(page.url, page.reason) for page in READERS["warc"](source)]
+    pages = [(page.url, page.reason) for page in READERS["warc"]().read(source)]
     assert pages[1] == ("1.warc", "truncated: the file ends early")
     assert ("2.warc", "cannot be read: no WARC record, but b'<html>'") in pages
     assert ("3.warc.gz", "truncated: the file ends early") in pages
@@ -455,7 +455,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, name):
         path.write_text(start + between.join([line] * number) + end)
     kind = {"jsonl": "jsonl", "json": "jsonl", "txt": "text", "warc": "warc"}.get(name[2:], "table")
     source = Source(reader=kind, path=str(path), lines=kind == "text", limits={"page_bytes": 10_000})
-    pages = READERS[kind](source)
+    pages = READERS[kind]().read(source)
     next(pages)
     tracemalloc.start()
     seen = 1 + sum(1 for _ in pages)

@@ -14,17 +14,17 @@ from pyarrow import parquet
 
 from assets.pages import fingerprint
 from crawlers.crawl import crawl
-from crawlers.reading import READERS
 from crawlers.reading.jsonl import values
 from warehouse.pages import read_manifest
 from warehouse.paths import Home
 from warehouse.source import Source
+from warehouse.source_kinds import READERS
 
 
 def read(kind, path, **more):
     """URL -> the page's text, or the reason why there is none."""
     source = Source.model_validate({"reader": kind, "path": str(path), **more})
-    pages = READERS[kind](source)
+    pages = READERS[kind]().read(source)
     return {page.url: page.reason or json.loads(page.body)["text"] for page in pages}
 
 
@@ -160,7 +160,7 @@ def test_parquet_of_odd_types(tmp_path):
         "b.parquet:1": "not a passage: its 'text' is no text but list",
         "b.parquet:2": "not a passage: its 'text' is no text but list",
     }
-    (first, _, *_) = READERS["table"](Source(reader="table", path=str(tmp_path)))
+    (first, _, *_) = READERS["table"]().read(Source(reader="table", path=str(tmp_path)))
     assert first.fields["published_at"] == "2024-05-03T02:00:00.123456+02:00"
 
 
@@ -229,7 +229,7 @@ def test_responses_that_cannot_be_read_do_not_keep_others_from_it(tmp_path):
         + record("https://a.example/cut", packed[:2000], "Content-Encoding: gzip\r\n")
         + record("https://a.example/größe", b"<p>x</p>")
     )
-    pages = list(READERS["warc"](Source(reader="warc", path=str(tmp_path))))
+    pages = list(READERS["warc"]().read(Source(reader="warc", path=str(tmp_path))))
     assert {page.url.removeprefix("https://a.example/"): page.reason for page in pages} == {
         "many": "cannot be read: got more than 100 headers",
         "long": "cannot be read: got more than 65536 bytes when reading header line",
@@ -242,7 +242,7 @@ def test_responses_that_cannot_be_read_do_not_keep_others_from_it(tmp_path):
 def test_a_record_whose_head_never_ends(tmp_path):
     (tmp_path / "a.warc").write_bytes(b"WARC/1.0\r\n" + b"X: y\r\n" * 200)
     (tmp_path / "b.warc").write_bytes(record("https://b.example/", b"<p>x</p>"))
-    reasons = [page.reason for page in READERS["warc"](Source(reader="warc", path=str(tmp_path)))]
+    reasons = [page.reason for page in READERS["warc"]().read(Source(reader="warc", path=str(tmp_path)))]
     assert reasons == ["cannot be read: the head of a WARC record: got more than 100 headers", None]
 
 
@@ -268,7 +268,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
             "up": reason,
         }
         assert read("jsonl", root) == {"out.jsonl": reason, "up": reason}
-        pages = READERS["folder"](Source(reader="folder", path=str(root)))
+        pages = READERS["folder"]().read(Source(reader="folder", path=str(root)))
         assert {page.url: page.reason for page in pages} == {
             "own.txt": None,
             "same.txt": None,
@@ -277,7 +277,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
             "up": reason,
         }
     named = Source(reader="text", path=str(folder / "out.txt"))
-    assert [page.body for page in READERS["text"](named)] == [b"not yours"], "who names it means it"
+    assert [page.body for page in READERS["text"]().read(named)] == [b"not yours"], "who names it means it"
 
 
 @pytest.mark.parametrize("kind", ["folder", "text", "html", "jsonl", "table", "pdf", "warc"])
@@ -292,7 +292,7 @@ def test_links_that_lead_round_in_a_circle_end_nothing(tmp_path, kind):
     before = fingerprint(root)
     (root / f"z.{end}").write_text("words")
     assert fingerprint(root) != before
-    pages = {page.url: page.reason for page in READERS[kind](Source(reader=kind, path=str(root)))}
+    pages = {page.url: page.reason for page in READERS[kind]().read(Source(reader=kind, path=str(root)))}
     wrong = {url for url, reason in pages.items() if reason and "in a circle" in reason}
     assert wrong == {f"self.{end}", f"there.{end}", f"back.{end}"}
     assert any(url.startswith("z.") for url in pages), "what comes after them is read"
@@ -342,13 +342,13 @@ def shut(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["folder", "text", "table", "pdf", "jsonl", "warc"])
 def test_a_folder_that_may_not_be_entered_is_told(tmp_path, shut, kind):
-    pages = READERS[kind](Source.model_validate({"reader": kind, "path": str(tmp_path)}))
+    pages = READERS[kind]().read(Source.model_validate({"reader": kind, "path": str(tmp_path)}))
     told = {page.url: page.reason for page in pages}
     assert told["shut"] == "cannot be read: Permission denied"
 
 
 def test_a_source_that_may_not_be_entered_says_so(shut):
-    pages = list(READERS["folder"](Source.model_validate({"reader": "folder", "path": str(shut)})))
+    pages = list(READERS["folder"]().read(Source.model_validate({"reader": "folder", "path": str(shut)})))
     assert [page.reason for page in pages] == ["cannot be read: Permission denied"]
 
 
@@ -360,7 +360,7 @@ def test_a_link_to_a_folder_elsewhere_is_told_and_one_to_within_is_not(tmp_path,
         (folder / "a.txt").write_text("The ferry leaves at seven.")
     (root / "out").symlink_to(elsewhere)
     (root / "sub" / "up").symlink_to(root)
-    pages = READERS[kind](Source.model_validate({"reader": kind, "path": str(root)}))
+    pages = READERS[kind]().read(Source.model_validate({"reader": kind, "path": str(root)}))
     assert {page.url: page.reason for page in pages} == {
         "out": "cannot be read: a symbolic link that leads out of the source's folder",
         "sub/a.txt": None,
@@ -370,6 +370,6 @@ def test_a_link_to_a_folder_elsewhere_is_told_and_one_to_within_is_not(tmp_path,
 def test_two_names_that_are_not_utf_8_stay_two(tmp_path):
     for name in (b"ferry\xff.txt", b"ferry\xfe.txt"):
         (tmp_path / os.fsdecode(name)).write_text("The ferry leaves at seven.")
-    pages = list(READERS["folder"](Source.model_validate({"reader": "folder", "path": str(tmp_path)})))
+    pages = list(READERS["folder"]().read(Source.model_validate({"reader": "folder", "path": str(tmp_path)})))
     assert {page.url for page in pages} == {"ferry\\xff.txt", "ferry\\xfe.txt"}
     assert {page.reason for page in pages} == {"the file's name is not UTF-8"}

@@ -7,12 +7,12 @@ import os
 import pytest
 
 from crawlers.crawl import crawl
-from crawlers.reading import READERS
 from tests.fakes.crawling import crawling
 from warehouse.errors import InputError
 from warehouse.pages import manifest_digest, read_body, read_manifest
 from warehouse.paths import Home
 from warehouse.source import Source
+from warehouse.source_kinds import READERS
 
 LINES = [
     {"_id": "1", "title": "Cells", "text": "They divide."},
@@ -23,7 +23,7 @@ LINES = [
 
 def read(kind, path, **limits):
     source = Source.model_validate({"reader": kind, "path": str(path), "limits": limits})
-    return {page.url: page for page in READERS[kind](source)}
+    return {page.url: page for page in READERS[kind]().read(source)}
 
 
 def corpus(folder, *lines, packed=False):

@@ -7,24 +7,22 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse, Request
 
-from crawlers.crawl import spiders
 from crawlers.items import Page
-from crawlers.reading import READERS
 from crawlers.spiders.blog import BlogSpider
 from crawlers.spiders.eurlex import EurlexSpider, plain_url
 from crawlers.spiders.news import NewsSpider
-from warehouse import source
 from warehouse.eurlex_celex import celex_in
 from warehouse.json_ld import lenient_json
 from warehouse.source import Source
+from warehouse.source_kinds import READERS, SPIDERS
 
 SERVED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-served-pages"
 HOST = "https://lex.example"
 
 
 def test_names_are_those_of_the_study_file():
-    assert tuple(spiders()) == source.SPIDERS
-    assert tuple(READERS) == source.READERS
+    assert {name: SPIDERS[name].name for name in SPIDERS} == {name: name for name in SPIDERS}
+    assert {name: READERS[name].kind for name in READERS} == {name: name for name in READERS}
 
 
 def visit(kind, html, url=f"{HOST}/", listed=None, **limits):

@@ -11,7 +11,7 @@ import yaml
 
 from evals.generating.recipes import Extractive, Llm
 from evals.gold.question_files import Evidence, QuestionFile, WrittenQuestion
-from evals.measuring import AT_K, PLAIN
+from evals.measuring import METRICS, has_depth
 from evals.study.sections import Restriction
 from evals.study.study import Study
 from warehouse.inference.chat_model import ChatModel
@@ -94,5 +94,5 @@ def test_keys_of_a_question_file_are_shown() -> None:
 
 
 def test_every_metric_is_told() -> None:
-    names = {f"{name}@K" for name in AT_K} | set(PLAIN)
+    names = {f"{name}@K" if has_depth(name) else name for name in METRICS.own}
     assert names <= keys_named("studies.md"), names - keys_named("studies.md")

@@ -19,11 +19,11 @@ from docx.oxml.ns import nsdecls
 from assets.cleaning.batches import Cleaning, Known
 from assets.cleaning.rst import clean_rst
 from crawlers.crawl import crawl
-from crawlers.reading import READERS
 from warehouse.office_packages import KINDS, MAX_UNPACKED
 from warehouse.pages import read_manifest
 from warehouse.paths import Home
 from warehouse.source import Source
+from warehouse.source_kinds import READERS
 
 STORY = "The harbour office opens at seven in the morning, and a mooring costs twelve pounds a night."
 DAY = datetime(2024, 5, 6, 7, 8, 9)  # noqa: DTZ001 -- Office files know no time zones

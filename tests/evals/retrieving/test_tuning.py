@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.measuring import AT_K, get_metric
+from evals import measuring
+from evals.measuring import get_metric, has_depth
 from evals.measuring.contract import Gold, RetrievalMetric
 from evals.measuring.coverage import EvidenceCoverage
 from evals.measuring.hit_rate import HitRate
@@ -141,7 +142,7 @@ def test_steps_that_follow_are_tried_with_the_fusion(index: OpenIndex) -> None:
     assert choose_weights([cut], Weighted(), 5, 5).values.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("name", AT_K)
+@pytest.mark.parametrize("name", filter(has_depth, measuring.METRICS.own))
 def test_what_stands_after_the_kth_document_changes_no_metric(name: str) -> None:
     metric = get_metric(f"{name}@3")
     assert isinstance(metric, RetrievalMetric)

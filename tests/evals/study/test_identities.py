@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from assets.embedding.embedder import EmbedderRecipe
+from assets.pages import WITHOUT_EFFECT
 from assets.recipes.build_half import Chunking
 from evals.study.powersets import expanded
 from evals.study.registry import (
@@ -22,6 +23,8 @@ from evals.study.registry import (
     read_generator,
     read_retriever_or_powerset,
 )
+from warehouse.identity import digest
+from warehouse.source import Source
 
 STORED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "identities.json").read_text("utf-8"))
 
@@ -37,9 +40,13 @@ def identities(part: str, written: Any) -> dict[str, str]:
             "query": recipe.query_revision(),
             "passage": recipe.passage_revision(),
         }
-    return {
-        "x": (read_generator(written) if part == "generator" else Chunking.model_validate(written)).identity()
-    }
+    if part == "source":
+        source = Source.model_validate(written)
+        assert source.versions() == []
+        recipe = source.model_dump(mode="json", exclude=WITHOUT_EFFECT)
+        return {"origin": source.origin, "recipe": digest(recipe)}
+    one = read_generator(written) if part == "generator" else Chunking.model_validate(written)
+    return {"x": one.identity()}
 
 
 @pytest.mark.parametrize(

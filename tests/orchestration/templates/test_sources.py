@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crawlers.reading import READERS
+from crawlers.reading import pages_of
 from evals.study.grid import Grid, read_questions_of
 from evals.study.study import Study
 from evals.study.study_file import read_study
@@ -29,7 +29,7 @@ def read(study: Study) -> dict[str, list[str | None]]:
     """Source -> reasons of its pages, None for each that is read."""
     found = {}
     for name, source in Grid([study]).build.sources.items():
-        found[name] = [page.reason for page in READERS[source.reader or ""](source)]
+        found[name] = [page.reason for page in pages_of(source)]
     return found
 
 
@@ -71,7 +71,7 @@ def test_passages_have_the_reader_and_columns_that_fit(folder: Path, tmp_path: P
     wanted = {"text": "Body", "title": "Headline", "id": "Key", "date": "Published_At"}
     assert source.columns == wanted
     (build,) = Grid([study]).build.sources.values()
-    (page,) = READERS[build.reader or ""](build)
+    (page,) = pages_of(build)
     assert page.body is not None
     assert (json.loads(page.body)["text"], page.fields["id"]) == (TEXT, "k1")
 
