@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,17 @@ from typing import Any
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
-from evals.generating.extractive import extract_many
-from evals.generating.prompts import PROMPT_DIGEST, answer_messages, is_refusal
-from evals.generating.recipes import Extractive, Llm
-from evals.gold.question_files import UNANSWERED
+from evals.generating.contract import Answer, GenerationContext, Passage, Request
+from evals.pipeline.passages import passage_of
 from evals.pipeline.run_resources import RunResources
 from evals.rankings import budget_of, read_questions
+from evals.retrieving.index import OpenIndex
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
-from warehouse.inference.replies import Reply
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
 
@@ -62,19 +59,13 @@ class Answers(Stage):
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         generator = study.generators[cell.generator]
-        parts: list[Any] = [generator.identity()]
-        if isinstance(generator, Llm):
-            parts += [PROMPT_DIGEST, study.seed]  # the seed goes to the model
-            served = generator.served_by()
-            parts += [served] if served else []
-        else:
-            parts.append(study.embedders[cell.embedder].revision())
+        used = generator.dependencies(study.seed, study.embedders[cell.embedder])
         sample = [cell.sample, study.seed] if cell.sample is not None else None
         return {
             f"chunking.{cell.study}.{cell.chunking}": study.chunkings[cell.chunking].identity(),
             f"embedder.{cell.study}.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
             f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
-            f"generator.{cell.study}.{cell.generator}": digest(parts),
+            f"generator.{cell.study}.{cell.generator}": digest([generator.identity(), *used]),
             f"sample.{cell.study}.{cell.generator}": digest(sample),
         }
 
@@ -82,13 +73,20 @@ class Answers(Stage):
         """Answer the questions of one cell; those that an earlier run answered well are kept."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        ranking, index_artifact, *set_artifacts = self.inputs(key, work.store)
+        ranking, index, *set_artifacts = self.inputs(key, work.store)
         questions = sampled_questions(study, cell, read_questions(set_artifacts, work))
         done = _kept(folder)
-        asked = [q for q in questions.iter_rows(named=True) if q["question_id"] not in done]
-        passages = _passages(ranking, index_artifact, study.generators[cell.generator].passages, work)
-        for row in _answer(study, cell, asked, passages, work):
-            done[row["question_id"]] = row
+        generator = study.generators[cell.generator]
+        opened = work.resource(RunResources).index(index)
+        passages = _passages(ranking, opened, generator.passages, work)
+        waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
+        ranked = [row for row in waiting if row["question_id"] in passages]
+        requests = [_request(row, passages[row["question_id"]]) for row in ranked]
+        answers = generator.answer(requests, _context(study, cell, work))
+        found = {row["question_id"]: answer for row, answer in zip(ranked, answers, strict=True)}
+        for question_id in (row["question_id"] for row in waiting):
+            answer = found.get(question_id, Answer(Status.NOT_RUN, "its ranking failed"))
+            done[question_id] = _row(question_id, passages.get(question_id, []), answer)
         rows = [done[question_id] for question_id in questions["question_id"]]
         write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
         return _built(rows)
@@ -112,153 +110,52 @@ def _kept(folder: Path) -> dict[str, dict[str, Any]]:
     return {r["question_id"]: r for r in rows.iter_rows(named=True) if r["status"] not in RETRYABLE}
 
 
-Passages = dict[str, tuple[list[str], list[str]]]
-"""question id -> (chunk ids, texts), best first; a question whose ranking failed is absent."""
-
-
-def _passages(ranking: Artifact, index_artifact: Artifact, count: int, work: Work) -> Passages:
+def _passages(ranking: Artifact, index: OpenIndex, count: int, work: Work) -> dict[str, list[Passage]]:
+    """Return the first passages of each question, best first; a question whose ranking failed is absent."""
     folder = work.store.folder("rankings", ranking.identity)
     hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= count).sort("question_id", "rank")
     ranked = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
-    index = work.resource(RunResources).index(index_artifact)
-    found: Passages = {question: ([], []) for question in ranked["question_id"]}
-    columns = ("question_id", "chunk_id", "doc_id", "start", "end")
-    for question, chunk, doc, start, end in hits.select(columns).iter_rows():
-        found[question][0].append(chunk)
-        found[question][1].append(index.passage(doc, start, end))
+    found: dict[str, list[Passage]] = {question: [] for question in ranked["question_id"]}
+    columns = ("question_id", "chunk_id", "start", "end", "score")
+    for question, chunk_id, start, end, score in hits.select(columns).iter_rows():
+        found[question].append(passage_of(index, chunk_id, start, end, score))
     return found
 
 
-def _answer(
-    study: Study, cell: Cell, questions: list[dict[str, Any]], passages: Passages, work: Work
-) -> list[dict[str, Any]]:
-    rows = []
-    ready = []
-    for question in questions:
-        found = passages.get(question["question_id"])
-        if found is None:
-            rows.append(_row(question, [], Status.NOT_RUN, "its ranking failed"))
-        elif not found[1]:
-            rows.append(_row(question, [], Status.NO_CONTEXT, "the retriever found no passage"))
-        else:
-            ready.append((question, *found))
-    recipe = study.generators[cell.generator]
-    if isinstance(recipe, Extractive):
-        return rows + _extract(study, cell, recipe, ready, work)
-    assert isinstance(recipe, Llm)  # noqa: S101 -- the other kind
-    return rows + _ask(study, cell, recipe, ready, work)
+def _request(question: dict[str, Any], passages: list[Passage]) -> Request:
+    conversation = tuple(question["conversation"] or ())
+    return Request(question["question"], question["language"], conversation, tuple(passages))
 
 
-Ready = list[tuple[dict[str, Any], list[str], list[str]]]
+def _context(study: Study, cell: Cell, work: Work) -> GenerationContext:
+    """Return what the generator of a cell may use."""
+    budget, limit = budget_of(study, work), study.generators[cell.generator].budget_limit
+    if limit is not None:
+        budget = work.budgets.of((study.study, cell.generator), limit, within=budget)
+
+    def progress(label: str, done: int, of: int) -> None:
+        work.progress(f"{label} ({cell.chunking}, {cell.retriever})", done, of)
+
+    tokenizer = study.chunkings[cell.chunking].tokenizer
+    resources = work.resource(RunResources)
+    return resources.generation(study.embedders[cell.embedder], tokenizer, budget, study.seed, progress)
 
 
-def _extract(study: Study, cell: Cell, recipe: Extractive, ready: Ready, work: Work) -> list[dict[str, Any]]:
-    # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds for
-    # chunks.
-    own = study.embedders[cell.embedder].model_copy(update={"overflow": "average"})
-    embedder = work.resource(RunResources).embedder(own)
-    texts = _sentences(ready)
-    embedded = embedder.passages(
-        texts, lambda done, of: work.progress(f"embedding sentences for {cell.key}", done, of)
-    )
-    rows_of = {text: row for row, text in enumerate(texts)}
-    # Where an API has no tokenizer, the one that its chunks were counted by.
-    named = study.chunkings[cell.chunking].tokenizer
-    tokenizer = embedder.tokenizer or work.resource(RunResources).tokenizer(named)
-    rows = []
-    for question, chunk_ids, passages in ready:
-        begin = time.perf_counter()
-        (answer,) = extract_many(
-            [(question["question"], passages)],
-            lambda wanted: embedded.vectors[[rows_of[text] for text in wanted]],
-            recipe.max_tokens,
-            lambda text: tokenizer.count([text])[0],
-            recipe.min_score,
-        )
-        seconds = time.perf_counter() - begin
-        read, written = sum(tokenizer.count(passages)), tokenizer.count([answer])[0]
-        text = answer or UNANSWERED.get(question["language"] or "en", UNANSWERED["en"])
-        status = Status.OK if answer else Status.REFUSED
-        reason = None if answer else "no sentence reaches the generator's min_score"
-        rows.append(
-            {
-                **_row(question, chunk_ids, status, reason),
-                "answer": text,
-                "raw": answer,
-                "seconds": seconds,
-                "prompt_tokens": read,
-                "completion_tokens": written,
-                "usd": 0.0,
-                "cached": False,
-            }
-        )
-    return rows
-
-
-def _ask(study: Study, cell: Cell, recipe: Llm, ready: Ready, work: Work) -> list[dict[str, Any]]:
-    budget = budget_of(study, work)
-    if recipe.budget_usd is not None:
-        budget = work.budgets.of((study.study, cell.generator), recipe.budget_usd, within=budget)
-    gateway = work.resource(RunResources).gateway(budget)
-
-    def ask(one: tuple[dict[str, Any], list[str], list[str]]) -> Reply:
-        question, _, texts = one
-        messages = answer_messages(question["question"], texts, question["language"])
-        return gateway.ask(recipe, messages, seed=study.seed)
-
-    rows = []
-    replies = gateway.map(ask, ready, recipe)
-    for number, ((question, chunk_ids, _), reply) in enumerate(zip(ready, replies, strict=True), 1):
-        rows.append({**_row(question, chunk_ids, reply.status, reply.reason), **_of_reply(reply)})
-        work.progress(f"asking {recipe.model} ({cell.chunking}, {cell.retriever})", number, len(ready))
-    return rows
-
-
-def _of_reply(reply: Reply) -> dict[str, Any]:
-    refused = reply.status is Status.OK and is_refusal(reply.text)
-    found: dict[str, Any] = {
-        "answer": reply.text or None,
-        "raw": reply.raw,
-        "seconds": reply.seconds if reply.status not in RETRYABLE else None,
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "usd": reply.usd,
-        "cached": reply.cached,
-    }
-    if refused:
-        found |= {"status": Status.REFUSED, "reason": "the model says that the documents do not say"}
-    return found
-
-
-def _row(
-    question: dict[str, Any], chunk_ids: list[str], status: Status, reason: str | None
-) -> dict[str, Any]:
-    empty = dict.fromkeys(ANSWERS)
+def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:
+    """Return a row of `schemas.ANSWERS`."""
     return {
-        **empty,
-        "question_id": question["question_id"],
-        "chunk_ids": chunk_ids,
-        "status": status,
-        "reason": reason,
+        "question_id": question_id,
+        "status": answer.status,
+        "reason": answer.reason,
+        "answer": answer.text,
+        "raw": answer.raw,
+        "chunk_ids": [passage.chunk for passage in passages],
+        "seconds": answer.seconds,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "usd": answer.usd,
+        "cached": answer.cached,
     }
-
-
-def _sentences(ready: Ready) -> list[str]:
-    """Return all that the extraction will embed, so that it is embedded in large batches."""
-    found: list[list[str]] = []
-
-    def note(texts: list[str]) -> Any:
-        found.append(texts)
-        return _zeros(len(texts))
-
-    extract_many([(question["question"], texts) for question, _, texts in ready], note, 1, len)
-    return found[0] if found else []
-
-
-def _zeros(rows: int) -> Any:
-    import numpy as np
-
-    return np.zeros((rows, 1), np.float32)
 
 
 def _built(rows: list[dict[str, Any]]) -> Built:

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from assets.chunking.sentence_splitter import sentences
+from assets.embedding.embedder import EmbedderRecipe
+from evals.generating.contract import Answer, GenerationContext, Generator, Request
+from evals.gold.unanswered import unanswered
 from evals.word_lists import entries
+from warehouse.schemas import Status
 
 Embed = Callable[[list[str]], npt.NDArray[np.floating]]
 """Texts -> their embeddings: (n, d), each row of length 1."""
@@ -28,10 +35,62 @@ _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    text: str
-    place: int  # in reading order
+class Extractive(Generator):
+    """Quotes the best sentences of the first passages within a token budget; needs no model but the embedder.
+
+    max_tokens: budget of the answer, by the tokenizer of the embedder
+    min_score: below this score of the best sentence it says that the documents do not say; None: never
+    """
+
+    kind: ClassVar[str] = "extractive"
+    code_version: ClassVar[str] = "2"
+    is_deterministic: ClassVar[bool] = True
+
+    max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
+    min_score: Annotated[float, Field(ge=-1, le=2)] | None = None
+
+    def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        """Quote what fits each question best; the sentences of all requests are embedded together, each once.
+
+        An answer's seconds are those of its own question; embedding is not among them.
+        """
+        read = [_read(request) for request in requests]
+        vectors = _embedded([draft for draft, _ in read], context.embed)
+        return [
+            self._answer(request, draft, seconds, vectors, context)
+            for request, (draft, seconds) in zip(requests, read, strict=True)
+        ]
+
+    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
+        """Return the revision of the embedder, which compares sentences with the question."""
+        return [embedder.revision()]
+
+    def _answer(
+        self, request: Request, draft: _Draft, seconds: float, vectors: Vectors, context: GenerationContext
+    ) -> Answer:
+        begin = time.perf_counter()
+        quoted = draft.answer(
+            vectors, self.max_tokens, lambda text: context.count_tokens([text])[0], self.min_score
+        )
+        seconds += time.perf_counter() - begin
+        return Answer(
+            status=Status.OK if quoted else Status.REFUSED,
+            reason=None if quoted else "no sentence reaches the generator's min_score",
+            text=quoted or unanswered(request.language),
+            raw=quoted,
+            seconds=seconds,
+            prompt_tokens=sum(context.count_tokens([passage.text for passage in request.passages])),
+            completion_tokens=context.count_tokens([quoted])[0],
+            usd=0.0,
+            cached=False,
+        )
+
+
+def _read(request: Request) -> tuple[_Draft, float]:
+    """Return a request's sentences, and the seconds that finding them took."""
+    begin = time.perf_counter()
+    draft = _Draft.of(request.question, [passage.text for passage in request.passages])
+    return draft, time.perf_counter() - begin
 
 
 def extract(
@@ -61,17 +120,51 @@ def extract_many(
     minimum: float | None = None,
 ) -> list[str]:
     """Answer many (question, passages) as `extract` does, embedding each distinct text once, in one batch."""
-    candidates = [_candidates(passages) for _, passages in requests]
-    texts = dict.fromkeys(question for question, _ in requests)
-    texts.update(dict.fromkeys(candidate.text for found in candidates for candidate in found))
-    rows = {text: row for row, text in enumerate(texts)}
-    vectors = embed(list(texts)) if texts else np.empty((0, 1))
-    answers = []
-    for (question, _), found in zip(requests, candidates, strict=True):
-        cosines = vectors[[rows[candidate.text] for candidate in found]] @ vectors[rows[question]]
-        scores = _scores(question, found, cosines)
-        answers.append(_compose(found, scores, max_tokens, count_tokens, minimum))
-    return answers
+    drafts = [_Draft.of(question, passages) for question, passages in requests]
+    vectors = _embedded(drafts, embed)
+    return [draft.answer(vectors, max_tokens, count_tokens, minimum) for draft in drafts]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    text: str
+    place: int  # in reading order
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A question and the sentences that may answer it, in reading order."""
+
+    question: str
+    candidates: list[_Candidate]
+
+    @staticmethod
+    def of(question: str, passages: Sequence[str]) -> _Draft:
+        return _Draft(question, _candidates(passages))
+
+    def answer(
+        self, vectors: Vectors, max_tokens: int, count_tokens: Callable[[str], int], minimum: float | None
+    ) -> str:
+        rows = [vectors.rows[candidate.text] for candidate in self.candidates]
+        cosines = vectors.matrix[rows] @ vectors.matrix[vectors.rows[self.question]]
+        scores = _scores(self.question, self.candidates, cosines)
+        return _compose(self.candidates, scores, max_tokens, count_tokens, minimum)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Unit vectors, shape (texts, dimensions), and the row of each text."""
+
+    matrix: npt.NDArray[np.floating]
+    rows: Mapping[str, int]
+
+
+def _embedded(drafts: Sequence[_Draft], embed: Embed) -> Vectors:
+    """Embed the questions and sentences of all drafts, each text once."""
+    texts = dict.fromkeys(draft.question for draft in drafts)
+    texts.update(dict.fromkeys(candidate.text for draft in drafts for candidate in draft.candidates))
+    matrix = embed(list(texts)) if texts else np.empty((0, 1))
+    return Vectors(matrix, {text: row for row, text in enumerate(texts)})
 
 
 def _candidates(passages: Sequence[str]) -> list[_Candidate]:

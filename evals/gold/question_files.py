@@ -13,6 +13,7 @@ from typing import IO, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from evals.gold.unanswered import UNANSWERED
 from evals.study.findings import in_words, lines_of
 from warehouse.errors import InputError
 from warehouse.files import bounded_lines, check_regular
@@ -24,7 +25,6 @@ UNFILLED = "Replace this by "
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 MAX_LINE, MAX_LINES = 1_000_000, 20_000_000  # of a BEIR folder's queries and qrels: bytes, lines
-UNANSWERED = {"en": "The documents do not say.", "de": "Die Dokumente sagen dazu nichts."}
 
 
 class Evidence(Strict):

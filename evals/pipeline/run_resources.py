@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from assets.chunks import tokenizer_of
 from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
+from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.tokenizer import Tokenizer
 from assets.engine.stage import Resource, Work
+from evals.generating.contract import GenerationContext
 from evals.retrieving.clock import Clock
 from evals.retrieving.context import Made, TextEmbedder
 from evals.retrieving.contract import Memory, RetrievalContext
@@ -96,6 +99,33 @@ class RunResources(Resource):
             budget,
             lambda texts: self.tokenizer(tokenizer).count(texts),
         )
+
+    def generation(
+        self,
+        recipe: EmbedderRecipe,
+        tokenizer: str,
+        budget: Budget,
+        seed: int,
+        progress: Callable[[str, int, int], None],
+    ) -> GenerationContext:
+        """Return what a generator may use beside its requests.
+
+        recipe: of the cell's embedder
+        tokenizer: the one that its chunking names, for an embedder that has none (an API)
+        budget: what calls of models are paid from
+        """
+        # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds
+        # for chunks.
+        embedder = self.embedder(recipe.model_copy(update={"overflow": "average"}))
+
+        def embed(texts: Sequence[str]) -> Matrix:
+            told = "embedding sentences"
+            return embedder.passages(texts, lambda done, of: progress(told, done, of)).vectors
+
+        def count_tokens(texts: Sequence[str]) -> list[int]:
+            return (embedder.tokenizer or self.tokenizer(tokenizer)).count(texts)
+
+        return GenerationContext(self.gateway(budget), embed, count_tokens, seed, progress)
 
     def close(self) -> None:
         """Stop the model servers that were started."""

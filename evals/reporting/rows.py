@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evals.generating.recipes import Llm
+from evals.generating.llm import Llm
 from evals.measuring import get_metric, significance
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
 from evals.measuring.comparison import primary_of

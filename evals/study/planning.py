@@ -14,7 +14,7 @@ from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Need, Stage, Work
 from assets.enriching.similarity import tags_text
-from evals.generating.recipes import Llm
+from evals.generating.llm import Llm
 from evals.study.cells import Cell
 from evals.study.grid import read_questions_of
 from evals.study.study import Study

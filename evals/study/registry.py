@@ -6,7 +6,9 @@ from typing import Annotated
 
 from pydantic import TypeAdapter
 
-from evals.generating.recipes import GENERATORS, AnyGenerator, Extractive, Generator, Llm
+from evals.generating.contract import GENERATORS, AnyGenerator, Generator
+from evals.generating.extractive import Extractive
+from evals.generating.llm import Llm
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.chain import Chain
 from evals.retrieving.contract import Retriever

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
-from evals.generating.recipes import AnyGenerator
+from evals.generating.contract import AnyGenerator
 from evals.measuring import get_metric
 from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.contract import Retriever

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from evals.generating.recipes import Extractive, Llm
+from evals.generating.extractive import Extractive
+from evals.generating.llm import Llm
 from evals.gold.question_files import Evidence, QuestionFile, WrittenQuestion
 from evals.measuring import METRICS, has_depth
 from evals.study.sections import Restriction

@@ -12,7 +12,7 @@ import pytest
 
 from assets.engine.stage import Outcome
 from evals.answers import Answers
-from evals.gold.question_files import UNANSWERED
+from evals.gold.unanswered import UNANSWERED
 from evals.study.grid import Grid
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
@@ -273,3 +273,18 @@ def test_another_server_behind_the_same_name_answers_anew(
     monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
     again = outcome(bench, key)
     assert (again.ok, again.computed) == (True, False)  # the first server's answers are still there
+
+
+def test_a_generator_may_have_a_budget_of_its_own_within_the_study_s(
+    make_bench: MakeBench, server: FakeOpenAI
+) -> None:
+    priced = f"api_base: '{server.api_base}', price: {{read: 1000000, written: 0}}, budget_usd: 20"
+    generator = f"  llm: {{llm: {{model: openai/any, passages: 2, {priced}}}}}\n"
+    bench = make_bench({EXTRACTIVE: generator, DENSE: "", "questions:\n": "budget: {usd: 100}\nquestions:\n"})
+    before_answers(bench)
+    found = outcome(bench, KEY)  # 11 tokens a call, a dollar each: the second passes the limit
+    assert found.error is not None
+    assert "over_budget: The budget of 20.0 USD is spent." in found.error
+    rows_of = rows(bench, KEY)
+    assert Counter(row["status"] for row in rows_of.values()) == {"ok": 2, "over_budget": 1}
+    assert sum(row["usd"] or 0 for row in rows_of.values()) == 22

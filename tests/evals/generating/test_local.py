@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.generating.prompts import answer_messages
+from tests.fakes.generating import answer_messages
 from warehouse.errors import AssayError
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.local_llm import LocalServer

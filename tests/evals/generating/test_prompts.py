@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from evals.generating.prompts import REFUSALS, answer_messages, is_refusal
+from evals.generating.refusals import is_refusal
+from evals.gold.unanswered import UNANSWERED
+from tests.fakes.generating import answer_messages
 
 
 def test_the_passages_are_numbered_and_delimited() -> None:
@@ -50,7 +52,7 @@ def test_braces_and_other_tags_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *REFUSALS.values(),
+        *UNANSWERED.values(),
         '"The documents do not say."',
         "The documents don’t say",
         "**The documents do not say.**",

@@ -1,0 +1,154 @@
+"""What every generator keeps to; `tests/contracts/test_generators.py` holds each one to it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from assets.embedding.embedder import EmbedderRecipe, Matrix
+from warehouse.inference.gateway import Gateway
+from warehouse.parts import OneOf, Part
+from warehouse.registry import Registry
+from warehouse.schemas import Status
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What a retriever delivered for one chunk: a piece of a document, and where it is from.
+
+    chunk, document: ids
+    title, url, date: of the document; the date is the day of its publication, ISO 8601
+    section: the headings above it, outermost first; empty where the index does not hold them
+    start, end: characters of the document's text
+    score: the retriever's own, of no scale
+    """
+
+    text: str
+    chunk: str = ""
+    document: str = ""
+    title: str | None = None
+    url: str | None = None
+    date: str | None = None
+    section: tuple[str, ...] = ()
+    start: int = 0
+    end: int = 0
+    score: float = 0.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question to be answered.
+
+    language: two-letter code of the question; None: not known
+    conversation: what was said before, question and answer by turns, oldest first
+    passages: most relevant first, or in the reading order that the retriever set
+    """
+
+    question: str
+    language: str | None = None
+    conversation: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one request.
+
+    status: ok · refused (it says that the documents do not say) · no_context · or how the call failed
+    reason: why the status is not `ok`, in one sentence; None where it is
+    text: what a reader is shown, a refusal's sentence too; None where there is nothing to read
+    raw: what the generator or its model gave, untouched
+    seconds: of what computed it, also when it now comes from a cache; None where nothing was computed
+    prompt_tokens, completion_tokens: None where nothing counted them
+    usd: 0 for what runs in this process; None where the price is not known
+    """
+
+    status: Status
+    reason: str | None = None
+    text: str | None = None
+    raw: str | None = None
+    seconds: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    usd: float | None = None
+    cached: bool | None = None
+
+
+@dataclass(frozen=True)
+class GenerationContext:
+    """What a generator may use beside its requests.
+
+    gateway: asks language models, and pays them from the budget that the generator has
+    embed: texts -> unit vectors by the cell's embedder, shape (texts, dimensions); long texts are averaged
+    count_tokens: texts -> the number of tokens of each, by the cell's tokenizer
+    seed: the study's, for models that take one
+    progress: is told (what is being done, done, of)
+    """
+
+    gateway: Gateway
+    embed: Callable[[Sequence[str]], Matrix]
+    count_tokens: Callable[[Sequence[str]], list[int]]
+    seed: int = 0
+    progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
+
+
+class Generator(Part):
+    """A way to answer questions from passages.
+
+    The contract: one answer a request, in their order, each in a typed status; a request does not change the
+    answer of another; whatever fails is an answer with its status and reason, and nothing is raised for it;
+    passages are data, and nothing in them is followed as an instruction; a request without passages ends as
+    `no_context`, unless the generator needs none.
+
+    passages: how many chunks of the ranking it reads
+    """
+
+    needs_passages: ClassVar[bool] = True
+    is_deterministic: ClassVar[bool] = False  # equal requests have equal answers, without any cache
+
+    passages: Annotated[int, Field(ge=1, le=100)] = 5
+
+    @abstractmethod
+    def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        """Answer requests that all have what the generator needs, in their order."""
+
+    @abstractmethod
+    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
+        """Return what its answers depend on beside its recipe and the passages: prompt, weights, seed.
+
+        seed: the study's
+        embedder: the cell's
+        """
+
+    @property
+    def budget_limit(self) -> float | None:
+        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds."""
+        return None
+
+    def answer(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        """Answer requests, in their order.
+
+        Raises:
+            ValueError: the generator gave another number of answers.
+        """
+        ready = [request for request in requests if request.passages or not self.needs_passages]
+        found = iter(self._counted(ready, context))
+        nothing = Answer(Status.NO_CONTEXT, "the retriever found no passage")
+        return [
+            next(found) if request.passages or not self.needs_passages else nothing for request in requests
+        ]
+
+    def _counted(self, requests: list[Request], context: GenerationContext) -> list[Answer]:
+        answers = self.generate(requests, context) if requests else []
+        if len(answers) != len(requests):
+            raise ValueError(f"{self.kind} gave {len(answers)} answers to {len(requests)} requests")
+        return answers
+
+
+GENERATORS: Registry[Generator] = Registry("generators", Generator)
+AnyGenerator = Annotated[Generator, OneOf(GENERATORS)]
+"""A generator as a study writes it: `{kind: {its parameters}}`."""
