@@ -138,7 +138,8 @@ def _context(study: Study, cell: Cell, work: Work) -> GenerationContext:
 
     tokenizer = study.chunkings[cell.chunking].tokenizer
     resources = work.resource(RunResources)
-    return resources.generation(study.embedders[cell.embedder], tokenizer, budget, study.seed, progress)
+    embedder = study.embedders[cell.embedder]
+    return resources.generation(embedder, tokenizer, budget, study.seed, 0, progress)
 
 
 def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class GenerationContext:
     embed: texts -> unit vectors by the cell's embedder, shape (texts, dimensions); long texts are averaged
     count_tokens: texts -> the number of tokens of each, by the cell's tokenizer
     seed: the study's, for models that take one
+    replicate: which of several tries of the same cell this is, from 0: models are asked again for each
     progress: is told (what is being done, done, of)
     """
 
@@ -93,6 +94,7 @@ class GenerationContext:
     embed: Callable[[Sequence[str]], Matrix]
     count_tokens: Callable[[Sequence[str]], list[int]]
     seed: int = 0
+    replicate: int = 0
     progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
 
 
@@ -105,10 +107,11 @@ class Generator(Part):
     `no_context`, unless the generator needs none.
 
     passages: how many chunks of the ranking it reads
+    varies: whether it may answer the same request otherwise the next time, so that replicates tell something
     """
 
     needs_passages: ClassVar[bool] = True
-    is_deterministic: ClassVar[bool] = False  # equal requests have equal answers, without any cache
+    varies: ClassVar[bool] = True
 
     passages: Annotated[int, Field(ge=1, le=100)] = 5
 

@@ -44,7 +44,7 @@ class Extractive(Generator):
 
     kind: ClassVar[str] = "extractive"
     code_version: ClassVar[str] = "2"
-    is_deterministic: ClassVar[bool] = True
+    varies: ClassVar[bool] = False
 
     max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
     min_score: Annotated[float, Field(ge=-1, le=2)] | None = None

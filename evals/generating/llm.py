@@ -29,7 +29,8 @@ class Llm(ChatModel, Generator):
         """Ask the model each question, as many at once as its limits allow."""
 
         def ask(request: Request) -> Reply:
-            return context.gateway.ask(self, self.prompt.messages(request), seed=context.seed)
+            messages = self.prompt.messages(request)
+            return context.gateway.ask(self, messages, seed=context.seed, replicate=context.replicate)
 
         answers = []
         for number, reply in enumerate(context.gateway.map(ask, requests, self), 1):

@@ -106,6 +106,7 @@ class RunResources(Resource):
         tokenizer: str,
         budget: Budget,
         seed: int,
+        replicate: int,
         progress: Callable[[str, int, int], None],
     ) -> GenerationContext:
         """Return what a generator may use beside its requests.
@@ -113,6 +114,7 @@ class RunResources(Resource):
         recipe: of the cell's embedder
         tokenizer: the one that its chunking names, for an embedder that has none (an API)
         budget: what calls of models are paid from
+        replicate: which try of the cell it is, from 0
         """
         # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds
         # for chunks.
@@ -125,7 +127,7 @@ class RunResources(Resource):
         def count_tokens(texts: Sequence[str]) -> list[int]:
             return (embedder.tokenizer or self.tokenizer(tokenizer)).count(texts)
 
-        return GenerationContext(self.gateway(budget), embed, count_tokens, seed, progress)
+        return GenerationContext(self.gateway(budget), embed, count_tokens, seed, replicate, progress)
 
     def close(self) -> None:
         """Stop the model servers that were started."""

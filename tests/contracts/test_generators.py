@@ -149,7 +149,7 @@ def check_any_text_passes_and_stays_data(bench: Bench) -> None:
 
 
 def check_what_says_that_it_is_deterministic_is(bench: Bench, home: Path) -> None:
-    if not bench.generator.is_deterministic:
+    if bench.generator.varies:
         return
     other = Bench(bench.generator, bench.server, home)
     assert essence(bench.answer(requests_of())) == essence(other.answer(requests_of()))
@@ -327,3 +327,11 @@ def test_the_contract_finds_a_generator_that_is_not_deterministic(server: FakeOp
     bench = Bench(Moody(), server, tmp_path / "one")
     with pytest.raises(AssertionError):
         check_what_says_that_it_is_deterministic_is(bench, tmp_path / "two")
+
+
+def test_a_replicate_asks_a_model_again(server: FakeOpenAI, tmp_path: Path) -> None:
+    generator = read_generator(KINDS["llm"])
+    with Gateway(Home(tmp_path), retries=0) as gateway:
+        for replicate, n_asked in ((0, 4), (0, 4), (1, 8), (1, 8)):
+            generator.answer(requests_of(), context_of(gateway, replicate=replicate))
+            assert len(server.requests) == n_asked
