@@ -13,24 +13,18 @@ import polars as pl
 
 from assets.chunking import Tools
 from assets.chunking.document_chunks import Earlier, chunk_batches
-from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
+from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
 from assets.engine.stage import Built, Check, Need, Stage, Work
-from assets.recipes.build_half import Chunking, weights_of
+from assets.recipes.build_half import Chunking
 from assets.recipes.merging import Build
+from assets.tokenizing.named import tokenizer_of
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest, digest_strings
-from warehouse.inference import weights
-from warehouse.parquet import read_parquet, write_batches, write_parquet
+from warehouse.parquet import write_batches, write_parquet
 from warehouse.schemas import CHUNKS
-
-CORPUS_COLUMNS = (
-    *("doc_id", "version", "source", "url", "title", "text"),
-    *("published_at", "language", "keywords", "sections", "metadata"),
-)
 
 
 class Chunks(Stage):
@@ -160,7 +154,7 @@ class _Tally:
 
 def _tools(recipe: Chunking, work: Work) -> Tools:
     """Return what the chunker of a chunking may use."""
-    tokenizer = tokenizer_of(recipe.tokenizer, work)
+    tokenizer = tokenizer_of(recipe.tokenizer, work.home, lambda text: work.progress(text, 0, 0))
     model = recipe.chunker.embedding_model
     if model is None:
         return Tools(tokenizer)
@@ -171,51 +165,6 @@ def _tools(recipe: Chunking, work: Work) -> Tools:
         tokenizer,
         lambda texts: embedder.passages(texts, lambda done, of: work.progress(label, done, of)).vectors,
     )
-
-
-def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
-    """Read the documents of several sources as one frame of CORPUS_COLUMNS, copies included.
-
-    Raises:
-        AssayError: two documents have the same id.
-    """
-    frames = [
-        read_parquet(work.store.folder(a.stage, a.identity) / "documents.parquet", list(CORPUS_COLUMNS))
-        for a in artifacts
-        if a.stage == "documents"
-    ]
-    documents = pl.concat(frames)
-    doubled = documents.filter(documents["doc_id"].is_duplicated())
-    if len(doubled):
-        first = doubled.row(0, named=True)
-        raise AssayError(f"the document id {first['doc_id']} ({first['url']}) comes twice in the corpus")
-    return documents
-
-
-def corpus_duplicates(
-    artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: Work
-) -> pl.DataFrame:
-    """Return the copies among a corpus' documents (`schemas.DUPLICATES`), found once for the same documents.
-
-    Args:
-        artifacts: of the documents; their data versions name the kept result.
-        documents: what `corpus_documents` read of them.
-        threshold: the corpus' `near_duplicates`; None links exact copies only.
-    """
-    versions = sorted(a.data_version for a in artifacts if a.stage == "documents")
-    kept = work.home.cache("duplicates") / f"{digest([CODE_VERSION, threshold, versions])}.parquet"
-    try:
-        return read_parquet(kept)
-    except CorruptFileError:  # not there yet, or torn
-        duplicates = find_duplicates(documents, threshold)
-        write_parquet(duplicates, kept)
-        return duplicates
-
-
-def tokenizer_of(model: str, work: Work) -> Tokenizer:
-    """Load the tokenizer that a chunking names, fetching its model if it is not there."""
-    folder = weights.fetch(*weights_of(model), work.home, lambda text: work.progress(text, 0, 0))
-    return load_tokenizer(folder)
 
 
 def _count_bad_offsets(documents: pl.DataFrame, chunks: pl.DataFrame) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import stat
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +12,7 @@ from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import AssayError, CorruptFileError
-from warehouse.files import walk
+from warehouse.files import fingerprint
 from warehouse.identity import digest, sha256_file
 from warehouse.pages import NOT_BEGUN, PASSING, is_whole, manifest_digest, manifest_file, read_manifest
 from warehouse.paths import Home
@@ -163,22 +161,3 @@ def _passing(reasons: Mapping[str, int]) -> dict[str, str]:
         return {}
     reason_counts = "; ".join(f"{number} x {reason}" for reason, number in passing.items())
     return {"incomplete": f"{reason_counts}; the next run reads again"}
-
-
-def fingerprint(path: Path) -> str:
-    """Digest where a path leads to, and the names, sizes and times of the files that a reader looks at there.
-
-    The time of the last change of a file's state is told as well: it changes too where a file is replaced by
-    one of the same size and date, or may be read again.
-    """
-    if not path.exists():
-        raise AssayError(f"there is no {path}")
-    files = [path] if path.is_file() else list(walk(path))
-    facts: list[object] = [str(path.resolve())]
-    for file in files:
-        with suppress(OSError):  # a circle of links, or a file that has just been removed
-            at = file.stat()
-            if stat.S_ISREG(at.st_mode):
-                name = str(file.relative_to(path.parent))
-                facts.append([name, at.st_size, at.st_mtime_ns, at.st_ctime_ns])
-    return digest(facts)

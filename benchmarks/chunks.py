@@ -28,10 +28,10 @@ import polars as pl
 from assets.chunking import CHUNKERS, Chunker, Material, Tools
 from assets.chunking.document_chunks import chunk_documents, material_of
 from assets.chunking.tokens import TokenWindows
-from assets.chunks import tokenizer_of
 from assets.cleaning.eurlex.cleaner import clean_eurlex
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
 from assets.engine.stage import Work
+from assets.tokenizing.named import tokenizer_of
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
 from warehouse.inference import models
 from warehouse.parquet import frame
 from warehouse.paths import Home
@@ -198,7 +198,7 @@ def _print_speed(documents: pl.DataFrame, folder: Path) -> None:
 def main() -> None:
     """Measure."""
     work = Work(Home(Path(os.environ.get("ASSAY_HOME", "var"))))
-    tokenizer = tokenizer_of(MODEL, work)
+    tokenizer = tokenizer_of(MODEL, work.home, print)
     model = models.fetch(MODEL, work.home)
     data = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
     if (data / "eurlex-energy").is_dir():

@@ -18,11 +18,11 @@ from assets.cleaning.article import clean_article
 from assets.cleaning.draft import Unusable
 from assets.cleaning.plain import clean_beir
 from assets.embedding.cached import CachedEmbedder
-from assets.embedding.tokenizer import load_tokenizer
 from assets.indexing import index_table
 from assets.indexing.index_facts import read_facts
 from assets.indexing.index_rows import HeldRows
 from assets.recipes.build_half import Chunking
+from assets.tokenizing.tokenizer import load_tokenizer
 from crawlers.reading import beir
 from evals.gold.evidence import gold_of
 from evals.gold.question_files import read_beir

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from assets.embedding.tokenizer import load_tokenizer
+from assets.tokenizing.tokenizer import load_tokenizer
 from evals.retrieving.clock import Clock
 from evals.retrieving.context import Made, TextEmbedder
 from evals.retrieving.contract import Memory, RetrievalContext

@@ -12,7 +12,7 @@ from assets.engine.stage import Built, Need, Stage, Work
 from evals.generating.contract import Answer, GenerationContext, Passage, Request
 from evals.pipeline.passages import passage_of
 from evals.pipeline.run_resources import RunResources
-from evals.rankings import budget_of, read_questions
+from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
 from evals.retrieving.index import OpenIndex
 from evals.study.cells import Cell
 from evals.study.grid import Grid
@@ -90,12 +90,6 @@ class Answers(Stage):
         rows = [done[question_id] for question_id in questions["question_id"]]
         write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
         return _built(rows)
-
-
-def sampled_questions(study: Study, cell: Cell, questions: pl.DataFrame) -> pl.DataFrame:
-    """Return the questions that a cell is asked."""
-    chosen = study.sampled(questions["question_id"].to_list(), cell.sample)
-    return questions.filter(questions["question_id"].is_in(chosen))
 
 
 def _kept(folder: Path) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ from evals.measuring.comparison import (
     with_ranks,
 )
 from evals.measuring.contract import Metric
-from evals.rankings import read_questions
+from evals.pipeline.stage_inputs import read_questions
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.study import Study

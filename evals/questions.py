@@ -7,12 +7,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assets.chunks import corpus_documents, corpus_duplicates
+from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.engine.stage import Built, Check, Need, Stage, Work
-from assets.pages import fingerprint
 from evals.gold.evidence import in_first_copies, places_of, resolve
-from evals.gold.question_files import read_beir, read_yaml
 from evals.study.grid import Grid
+from evals.study.written_questions import source_of_set, written_questions
+from warehouse.files import fingerprint
 from warehouse.identity import digest, sha256_file
 from warehouse.parquet import frame, write_parquet
 from warehouse.schemas import QUESTIONS
@@ -56,7 +56,7 @@ class Questions(Stage):
         facts = [
             question_set.beir.model_dump(exclude={"path"}),
             fingerprint(question_set.path),
-            self._source_of(key),
+            source_of_set(self.grid, key),
         ]
         return {f"questions.{key}": digest(facts), **corpus}
 
@@ -78,7 +78,7 @@ class Questions(Stage):
             copies = {doc: texts[first] for doc, first in links.select("doc_id", "duplicate_of").iter_rows()}
         rows = [
             {**row, "evidence": in_first_copies([resolve(item, by_url) for item in row["evidence"]], copies)}
-            for row in self.written(key)
+            for row in written_questions(self.grid, key)
         ]
         questions = frame(rows, QUESTIONS)
         write_parquet(questions, folder / "questions.parquet")
@@ -92,31 +92,6 @@ class Questions(Stage):
             **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
         return Built(digest(rows), meta, tuple(checks.values()))
-
-    def written(self, key: str) -> list[dict[str, Any]]:
-        """Read a set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet.
-
-        Raises:
-            InputError: all errors of its file.
-        """
-        one, source = self.grid.sets[key], self._source_of(key)
-        if one.beir is None:
-            return read_yaml(one.path)
-        rows = read_beir(one.path, one.beir.split, one.beir.name)
-        return [{**row, "evidence": [{**item, "source": source} for item in row["evidence"]]} for row in rows]
-
-    def _source_of(self, key: str) -> str | None:
-        """Return the source that reads the corpus of a BEIR set's own folder: its qrels mean no other's."""
-        question_set = self.grid.sets[key]
-        if question_set.beir is None:
-            return None
-        for name in self.grid.build.corpora[question_set.corpus].sources:
-            source = self.grid.build.sources[name]
-            path = Path(source.path or "")
-            folder = path.parent if path.is_file() else path
-            if source.reader == "beir" and folder.resolve() == question_set.path.resolve():
-                return name
-        return None
 
 
 def _checks(rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]]) -> dict[str, Check]:

@@ -16,6 +16,7 @@ from evals.gold.evidence import gold_of
 from evals.gold.losses import losses_of
 from evals.measuring.contract import RetrievalMetric
 from evals.pipeline.run_resources import RunResources
+from evals.pipeline.stage_inputs import budget_of, read_questions
 from evals.retrieving.contract import Query, RetrievalContext, Retriever, Trace, TrainCase
 from evals.retrieving.running import QueryResult, QueryRunner, warm_up
 from evals.retrieving.tuning import CODE_VERSION as TUNING
@@ -24,12 +25,10 @@ from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from evals.understanding.notes import Note
-from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.inference import models
-from warehouse.inference.budget import Budget
-from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.parquet import frame, write_parquet
 from warehouse.schemas import HITS, LOSSES, NOTES, RANKED, RETRYABLE, TRACES, Schema, Status
 from warehouse.spans import Span
 
@@ -256,18 +255,3 @@ def _built(asked: list[QueryResult]) -> Built:
 def _milliseconds(seconds: pl.Series, share: float) -> float | None:
     value = seconds.quantile(share, interpolation="linear") if len(seconds) else None
     return round(1000 * float(value), 2) if value is not None else None
-
-
-def budget_of(study: Study, work: Work) -> Budget:
-    """Return what a run may spend on the study's retrievers and generators together."""
-    return work.budgets.of(study.study, study.budget.usd if study.budget else None)
-
-
-def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
-    """Read question sets as one frame (schemas.QUESTIONS), in their order."""
-    frames = [
-        read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet")
-        for a in artifacts
-        if a.stage == "questions"
-    ]
-    return pl.concat(frames)

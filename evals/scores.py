@@ -11,13 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 import polars as pl
 
 from assets.engine.stage import Built, Need, Resource, Stage, Work
-from evals.answers import sampled_questions
 from evals.gold.evidence import gold_of
 from evals.measuring import get_metric
 from evals.measuring.context import MetricContext
 from evals.measuring.contract import Answer, Case, Metric, Ranked, Reading, Score
 from evals.measuring.reuse import FILE, METRICS, StoredScores, WaitingScores, identity_of
-from evals.rankings import budget_of, read_questions
+from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
 from evals.study.cells import NO_GENERATOR
 from evals.study.grid import Grid
 from evals.study.study import Study

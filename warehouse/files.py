@@ -6,10 +6,12 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, AnyStr
 
-from warehouse.errors import InputError
+from warehouse.errors import AssayError, InputError
+from warehouse.identity import digest
 from warehouse.paths import home
 
 LOOKED_AT = 50_000  # characters from which is told whether a file is text
@@ -117,3 +119,22 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def fingerprint(path: Path) -> str:
+    """Digest where a path leads to, and the names, sizes and times of the files that a reader looks at there.
+
+    The time of the last change of a file's state is told as well: it changes too where a file is replaced by
+    one of the same size and date, or may be read again.
+    """
+    if not path.exists():
+        raise AssayError(f"there is no {path}")
+    files = [path] if path.is_file() else list(walk(path))
+    facts: list[object] = [str(path.resolve())]
+    for file in files:
+        with suppress(OSError):  # a circle of links, or a file that has just been removed
+            at = file.stat()
+            if stat.S_ISREG(at.st_mode):
+                name = str(file.relative_to(path.parent))
+                facts.append([name, at.st_size, at.st_mtime_ns, at.st_ctime_ns])
+    return digest(facts)

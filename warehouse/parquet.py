@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from warehouse.encodable import encodable
 from warehouse.errors import CorruptFileError
-from warehouse.inference.redaction import encodable
 
 TEMPORARY = ".*.tmp"  # what `temporary_beside` names its files
 

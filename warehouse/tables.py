@@ -14,9 +14,9 @@ import polars as pl
 
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.attempts import turn
+from warehouse.call_cache import CallCache
 from warehouse.connection import DamagedDatabaseError, connect
 from warehouse.errors import CorruptFileError
-from warehouse.inference.call_cache import CallCache
 from warehouse.pages import read_crawls
 from warehouse.parquet import frame, read_parquet, temporary_beside
 from warehouse.paths import Home

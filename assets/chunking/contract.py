@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.tokenizer import Tokenizer
 from warehouse.parts import Part
 
 

@@ -17,8 +17,8 @@ from pydantic import Field, model_validator
 from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
 from assets.chunking.packing import at_most, pack
 from assets.chunking.ruler import Place, Ruler, fitted
-from assets.embedding.token_words import Ints
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.token_words import Ints
+from assets.tokenizing.tokenizer import Tokenizer
 
 SEPARATORS = ("\n\n", "\n", " ")
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.chunking.contract import Span
-from assets.embedding.token_words import Ints, Words
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.token_words import Ints, Words
+from assets.tokenizing.tokenizer import Tokenizer
 
 MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
 

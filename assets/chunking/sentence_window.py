@@ -9,7 +9,7 @@ from pydantic import Field
 from assets.chunking.contract import Chunker, Material, Span, Tools
 from assets.chunking.ruler import fitted
 from assets.chunking.sentences import Units
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.tokenizer import Tokenizer
 
 
 class SentenceWindow(Chunker):

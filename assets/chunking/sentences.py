@@ -12,7 +12,7 @@ from assets.chunking.packing import pack, pieces
 from assets.chunking.recursive import recursive_spans
 from assets.chunking.ruler import Place, Ruler, fitted
 from assets.chunking.sentence_splitter import sentence_places
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.tokenizer import Tokenizer
 
 
 class Sentences(Chunker):

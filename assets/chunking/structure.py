@@ -12,7 +12,7 @@ from assets.chunking.recursive import recursive_spans
 from assets.chunking.ruler import fitted
 from assets.chunking.sections import Outline, SectionSpan
 from assets.chunking.tokens import token_windows
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.tokenizer import Tokenizer
 
 
 class Structure(Chunker):

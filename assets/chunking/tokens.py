@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
 from assets.chunking.packing import at_least, pack
 from assets.chunking.ruler import Ruler, fitted
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.tokenizer import Tokenizer
 
 
 class TokenWindows(Chunker):

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.embedding.tokenizer import load_tokenizer
-from assets.embedding.windows import average_windows, encodable, first_windows, refuse_long, unit
+from assets.embedding.windows import average_windows, first_windows, refuse_long, unit
+from assets.tokenizing.tokenizer import load_tokenizer
+from warehouse.encodable import all_encodable
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
 from warehouse.inference.embedding_api import EmbeddingApi
@@ -55,7 +56,7 @@ class ApiEmbedder:
         """Embed texts that are already prefixed; return float32, shape (texts, dimensions)."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
-        clean = encodable(texts)
+        clean = all_encodable(texts)
         if self.tokenizer is None:
             return self._send(clean)
         room = self.recipe.max_tokens - self.tokenizer.special_tokens

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from assets.embedding.cached import CachedEmbedder
-from assets.embedding.windows import encodable
+from warehouse.encodable import all_encodable
 from warehouse.errors import CorruptFileError
 from warehouse.identity import sha256_text
 
@@ -55,7 +55,7 @@ def blocks(path: Path) -> Iterator[pl.DataFrame]:
 def texts_of(chunks: pl.DataFrame, embedder: CachedEmbedder) -> list[str]:
     """Return what is embedded of each chunk: the model's prefix, its heading path, its text."""
     whole = (embedder.passage_prefix + chunks["prefix"] + chunks["text"]).to_list()
-    return encodable(whole)
+    return all_encodable(whole)
 
 
 @dataclass

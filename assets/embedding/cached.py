@@ -14,9 +14,10 @@ from assets.embedding.api import AT_ONCE, ApiEmbedder, refuse_another_model
 from assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
 from assets.embedding.local import LocalEmbedder
 from assets.embedding.quick import FEW, quick_embedder
-from assets.embedding.token_words import Ints
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
-from assets.embedding.windows import count_tokens, encodable, refuse_long
+from assets.embedding.windows import count_tokens, refuse_long
+from assets.tokenizing.token_words import Ints
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
+from warehouse.encodable import all_encodable
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
 from warehouse.inference import weights
@@ -127,7 +128,7 @@ class CachedEmbedder:
         """
         if not texts:
             return Embedded(np.zeros((0, 0), np.float32), 0)
-        texts = encodable(texts)
+        texts = all_encodable(texts)
         hashes = [sha256_text(text) for text in texts]
         found = self.cache.take(hashes)
         missing = {hashes[at]: texts[at] for at in np.flatnonzero(~found.known).tolist()}

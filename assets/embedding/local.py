@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.embedding.tokenizer import load_tokenizer
-from assets.embedding.windows import average_windows, encodable, refuse_long, unit
+from assets.embedding.windows import average_windows, refuse_long, unit
+from assets.tokenizing.tokenizer import load_tokenizer
+from warehouse.encodable import all_encodable
 from warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class LocalEmbedder:
         """Embed texts that are already prefixed; return float32, shape (texts, dimensions)."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
-        clean = encodable(texts)
+        clean = all_encodable(texts)
         if self.recipe.overflow == "average":
             return average_windows(
                 clean, self.encode, self.tokenizer, self.room, normalise=self.recipe.normalise

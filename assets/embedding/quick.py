@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.embedding.windows import encodable, unit
+from assets.embedding.windows import unit
+from warehouse.encodable import all_encodable
 from warehouse.inference import weights
 from warehouse.paths import Home
 
@@ -60,7 +61,7 @@ class QuickBert:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Embed texts, cut at max_tokens; return unit vectors, float32, shape (texts, dimensions)."""
-        return unit(np.stack([self._one(self._tokenizer.encode(text).ids) for text in encodable(texts)]))
+        return unit(np.stack([self._one(self._tokenizer.encode(text).ids) for text in all_encodable(texts)]))
 
     def _one(self, tokens: list[int]) -> Matrix:
         table = self._weights

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from assets.chunking.tokens import token_windows
 from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.embedding.tokenizer import Tokenizer
+from assets.tokenizing.tokenizer import Tokenizer
 from warehouse.errors import InputError
 
 COUNTED = 1024  # texts that are tokenised together: their tokens are held only to be counted
@@ -35,8 +36,6 @@ def refuse_long(texts: Sequence[str], recipe: EmbedderRecipe, tokenizer: Tokeniz
 
 def first_windows(texts: Sequence[str], tokenizer: Tokenizer, room: int) -> list[str]:
     """Cut each text after the words that fit into ``room`` tokens."""
-    from assets.chunking.tokens import token_windows
-
     cut = []
     # Counted, not guessed by characters: one of them may be several tokens.
     for text, count in zip(texts, count_tokens(texts, tokenizer), strict=True):
@@ -57,8 +56,6 @@ def average_windows(
 
     A text without a word is embedded as it is.
     """
-    from assets.chunking.tokens import token_windows
-
     pieces: list[str] = []
     parts: list[tuple[int, list[int]]] = []  # of each text: its first piece, and the tokens of its pieces
     for text in texts:
@@ -81,8 +78,3 @@ def unit(vectors: Matrix) -> Matrix:
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12), np.float32)
-
-
-def encodable(texts: Sequence[str]) -> list[str]:
-    """Return the texts with lone surrogates, which no encoder takes, as question marks."""
-    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]

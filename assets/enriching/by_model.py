@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from assets.embedding.windows import encodable
+from warehouse.encodable import all_encodable
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway, Messages
@@ -129,7 +129,7 @@ class QuestionsReply(BaseModel):
         """
         texts = [item for item in items if isinstance(item, str)] if isinstance(items, list) else []
         # JSON may escape lone surrogates, which no file takes.
-        lines = [" ".join(text.split())[:QUESTION_LENGTH] for text in encodable(texts)]
+        lines = [" ".join(text.split())[:QUESTION_LENGTH] for text in all_encodable(texts)]
         found = tuple(line for line in dict.fromkeys(lines) if line)
         if not found:
             raise ValueError("the model gave no question")

@@ -12,6 +12,7 @@ from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
 from assets.embedding.embedder import EmbedderRecipe
 from assets.enriching.by_model import Enrichment
 from assets.indexing.index_recipe import IndexRecipe
+from assets.tokenizing.named import weights_of
 from warehouse.identity import digest
 from warehouse.inference import weights
 from warehouse.parts import OneOf
@@ -63,18 +64,6 @@ class Chunking(Strict):
         """Digest of the chunker, its parameters, code version, and the files of the models that it uses."""
         used = [self.tokenizer, *([self.chunker.embedding_model] if self.chunker.embedding_model else [])]
         return digest([self.chunker.identity(), *(weights.identity(*weights_of(name)) for name in used)])
-
-
-def weights_of(name: str) -> tuple[str, str | None]:
-    """Return the model and the revision that the name of a chunking's tokenizer stands for.
-
-    >>> weights_of("all-MiniLM-L6-v2"), weights_of("./models/mine@2"), weights_of("owner/name@0123")
-    (('all-MiniLM-L6-v2', None), ('./models/mine@2', None), ('owner/name', '0123'))
-    """
-    if name.startswith((".", "/", "~")):
-        return name, None
-    model, _, revision = name.partition("@")
-    return model, revision or None
 
 
 class Corpus(Strict):

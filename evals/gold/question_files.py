@@ -14,9 +14,9 @@ from typing import IO, Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from evals.gold.unanswered import UNANSWERED
-from evals.study.findings import in_words, lines_of
 from warehouse.errors import InputError
 from warehouse.files import bounded_lines, check_regular
+from warehouse.findings import in_words, lines_of
 from warehouse.marked_yaml import MarkedYaml, load
 from warehouse.recipe import Strict
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assets.chunks import tokenizer_of
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.embedding.tokenizer import Tokenizer
 from assets.engine.stage import Resource, Work
+from assets.tokenizing.named import tokenizer_of
+from assets.tokenizing.tokenizer import Tokenizer
 from evals.generating.contract import GenerationContext
 from evals.retrieving.clock import Clock
 from evals.retrieving.context import Made, TextEmbedder
@@ -78,7 +78,9 @@ class RunResources(Resource):
     def tokenizer(self, name: str) -> Tokenizer:
         """Return the tokenizer that a chunking names."""
         if name not in self._tokenizers:
-            self._tokenizers[name] = tokenizer_of(name, self.work)
+            self._tokenizers[name] = tokenizer_of(
+                name, self.work.home, lambda text: self.work.progress(text, 0, 0)
+            )
         return self._tokenizers[name]
 
     def retrieval(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from evals.gold.evidence import gold_of
 from evals.measuring.contract import Gold
 from evals.rankings import Rankings
+from evals.reporting.since_run import is_of_now
 from evals.reporting.trec import counts_alike, qrels_lines, run_lines
 from evals.study.grid import Grid
-from evals.study.since_run import is_of_now
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect

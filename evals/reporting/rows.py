@@ -13,10 +13,10 @@ from evals.measuring import get_metric, significance
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
 from evals.measuring.comparison import primary_of
 from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.since_run import refuse_changed
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
 from evals.study.grid import Grid
-from evals.study.since_run import refuse_changed
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, Scores, nothing
+from evals.retrieving.gazetteer import SPECIFIC, learnt
 from evals.retrieving.index import OpenIndex
 
 AS_WRITTEN = 1.0  # how alike a name must be: misspelt ones, which cost a comparison with all, are the step's
@@ -67,8 +68,5 @@ def _keywords(index: OpenIndex) -> _Keywords:
 
 def _named(text: str, index: OpenIndex) -> Iterator[str]:
     """Yield the keywords of the index that a question names."""
-    from evals.understanding.entities import Entities
-    from evals.understanding.rules.gazetteer import learnt
-
-    for found in learnt(index, {}, Entities().specific).find(text, AS_WRITTEN):
+    for found in learnt(index, {}, SPECIFIC).find(text, AS_WRITTEN):
         yield from map(_folded, found.values)

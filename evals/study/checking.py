@@ -7,18 +7,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assets.chunks import corpus_documents
+from assets.cleaning.corpus import corpus_documents
 from assets.engine.stage import Work
 from evals.gold.evidence import resolve
 from evals.gold.question_files import read_yaml
-from evals.questions import Questions
-from evals.study.findings import Finding, lines_of
 from evals.study.grid import Grid, read_questions_of
 from evals.study.paths import absolute
 from evals.study.study import Study
 from evals.study.study_file import read_study
+from evals.study.written_questions import written_questions
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
+from warehouse.findings import Finding, lines_of
 from warehouse.inference.model_servers import unreachable
 from warehouse.marked_yaml import MarkedYaml, Place, load
 from warehouse.paths import Home
@@ -181,9 +181,9 @@ def lost_evidence(study: Study, home: Home) -> list[str]:
         return []
     by_url = _by_url(inputs, work)
     found = []
-    questions = Questions(Grid([study]))
-    for key in questions.keys():
-        rows = questions.written(key)
+    grid = Grid([study])
+    for key in sorted(grid.sets):
+        rows = written_questions(grid, key)
         missing = [
             (row["question_id"], item)
             for row in rows
@@ -195,7 +195,7 @@ def lost_evidence(study: Study, home: Home) -> list[str]:
             named = [f"{question} ({item['reason']}: {item['url']})" for question, item in missing[:NAMED]]
             more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
             found.append(
-                f"{questions.grid.sets[key].path}: {len(missing)} of {n_pieces} pieces of evidence are not "
+                f"{grid.sets[key].path}: {len(missing)} of {n_pieces} pieces of evidence are not "
                 f"in the documents: {'; '.join(named)}{more}"
             )
     return found

@@ -16,7 +16,7 @@ from evals.study.grid import read_questions_of, read_train_questions_of
 from evals.study.planning import PROMPT_TOKENS, Plan, window_of
 from evals.study.study import Study
 from evals.understanding.by_model.model_transform import ByModel
-from warehouse.inference.call_cache import CallCache
+from warehouse.call_cache import CallCache
 from warehouse.inference.prices import price_of
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home

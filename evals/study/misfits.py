@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from evals.measuring import get_metric
 from evals.study.cells import NO_GENERATOR
-from evals.study.findings import Finding
 from evals.study.powersets import expanded
 from evals.study.registry import read_retriever_or_powerset
 from warehouse.errors import InputError
+from warehouse.findings import Finding
 from warehouse.marked_yaml import Place
 from warehouse.near_names import instead
 

@@ -15,13 +15,13 @@ from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.contract import Retriever
 from evals.retrieving.powerset import Powerset
 from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.findings import shown
 from evals.study.misfits import misfits
 from evals.study.paths import absolute
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
 from evals.study.sections import QuestionSource, Restriction, StudyBudget
 from warehouse.errors import InputError
+from warehouse.findings import shown
 from warehouse.identity import digest
 
 

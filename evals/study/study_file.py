@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from evals.study.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
 from evals.study.grid import question_sets
 from evals.study.misfits import misfits
 from evals.study.paths import absolute, set_name
@@ -18,6 +17,7 @@ from evals.study.study import Study
 from evals.study.study_names import BUNDLED, known_names, study_files, study_folder
 from warehouse.errors import InputError, NotSetError
 from warehouse.files import check_regular
+from warehouse.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
 from warehouse.identity import canonical
 from warehouse.marked_yaml import Place, load
 from warehouse.near_names import instead

@@ -12,13 +12,13 @@ import numpy as np
 from pydantic import Field
 
 from evals.retrieving.contract import Entity, Query
+from evals.retrieving.gazetteer import SPECIFIC, Gazetteer, entity, learnt
 from evals.retrieving.index import OpenIndex
 from evals.understanding.by_model.entities import PROMPT, entities_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.tagging import tagged
 from evals.understanding.filtering.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
 from evals.understanding.notes import note
-from evals.understanding.rules.gazetteer import Gazetteer, entity, learnt
 from evals.understanding.rules.named_dates import day_of, find_dates
 from evals.understanding.rules.publication_windows import date_spans, relation
 
@@ -57,7 +57,7 @@ class Entities(ByModel):
         Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")],
         Annotated[tuple[_Text, ...], Field(max_length=100_000)],
     ] = Field(default={})
-    specific: Annotated[float, Field(ge=0, le=1)] = 0.2
+    specific: Annotated[float, Field(ge=0, le=1)] = SPECIFIC
     typos: Annotated[float, Field(ge=0.7, le=1)] = 0.88
     tagger: Literal["none", "spacy", "gliner"] = "none"
     tagger_model: Annotated[str, Field(min_length=1)] | None = None

@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.question_words import MAX_READ, content, language, names, words
 from evals.understanding.by_model.follow_up import PROMPT, standalone_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.follow_up_cues import OPENERS, depends
 from evals.understanding.rules.named_dates import find_dates
-from evals.understanding.rules.question_words import MAX_READ, content, language, names, words
 
 _LEADS = r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach)"
 _LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)

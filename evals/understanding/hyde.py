@@ -7,10 +7,10 @@ from typing import ClassVar, Literal
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.question_words import MAX_READ
 from evals.understanding.by_model.hyde import PROMPT, passage_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import vector_of
-from evals.understanding.rules.question_words import MAX_READ
 from evals.understanding.rules.statements import keyword_form, statement
 
 

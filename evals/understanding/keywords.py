@@ -8,11 +8,11 @@ from pydantic import Field
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.question_words import MAX_READ, content, language
 from evals.understanding.by_model.keywords import MOST, PROMPT, keywords_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.corpus_synonyms import Source, nearest, synonyms
-from evals.understanding.rules.question_words import MAX_READ, content, language
 
 
 class Keywords(ByModel):

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.question_words import MAX_READ
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.multi_query import PROMPT, wordings_by_model
 from evals.understanding.rewriting import rewritten
-from evals.understanding.rules.question_words import MAX_READ
 from evals.understanding.rules.statements import keyword_form, statement
 
 

@@ -16,12 +16,14 @@ from assets.chunking.parent import Parent
 from assets.chunking.sections import Outline
 from assets.chunking.structure import Structure
 from assets.chunking.tokens import TokenWindows
-from assets.chunks import Chunks, corpus_documents, corpus_duplicates
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.chunks import Chunks
+from assets.cleaning import corpus
+from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.engine.building import build_key
 from assets.engine.stage import Outcome, Work
 from assets.recipes.build_half import Chunking, Corpus
 from assets.recipes.merging import Build
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.parquet import frame, read_parquet, write_batches, write_parquet
@@ -148,7 +150,7 @@ def test_copies_are_found_once_for_the_same_documents(
     documents = corpus_documents([one], work)
     found = corpus_duplicates([one], documents, 0.9, work)
     assert found.select("doc_id", "duplicate_of").rows() == [("a", "b")]
-    monkeypatch.setattr(chunks_stage, "find_duplicates", None)  # a second search would fail
+    monkeypatch.setattr(corpus, "find_duplicates", None)  # a second search would fail
     assert corpus_duplicates([one], documents, 0.9, work).equals(found)
 
 

@@ -14,12 +14,13 @@ import pytest
 import assets.pages
 from assets.engine.building import build_key
 from assets.engine.stage import Work
-from assets.pages import Pages, fingerprint
+from assets.pages import Pages
 from assets.recipes.merging import Build
 from crawlers.crawl import crawl
 from crawlers.reading import folder as reading
 from tests.fakes.crawling import crawling
 from tests.fakes.processes import wait_until
+from warehouse.files import fingerprint
 from warehouse.pages import manifest_digest, read_body, read_manifest
 from warehouse.paths import Home
 from warehouse.source import Source

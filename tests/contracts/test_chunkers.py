@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from assets.chunking import CHUNKERS, Chunker, Material, Section, Span, Tools
 from assets.chunking.tokens import TokenWindows
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from tests.fakes.other_tokenizers import KINDS, other_tokenizer
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from assets.pages import fingerprint
 from crawlers.crawl import crawl
 from crawlers.reading.jsonl import values
+from warehouse.files import fingerprint
 from warehouse.pages import read_manifest
 from warehouse.paths import Home
 from warehouse.source import Source

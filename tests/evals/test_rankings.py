@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.embedding.tokenizer import load_tokenizer
+from assets.tokenizing.tokenizer import load_tokenizer
 from evals.pipeline import run_resources
 from evals.reporting.rows import report_data
 from evals.retrieving.clock import Clock

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from assets.indexing.lexical import plain_tokens
-from evals.understanding.rules.question_words import stop_words
+from evals.retrieving.question_words import stop_words
 from evals.word_lists import (
     FOLDER,
     LANGUAGES,

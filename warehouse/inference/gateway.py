@@ -10,15 +10,15 @@ from time import perf_counter, sleep
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
+from warehouse.call_cache import CallCache
+from warehouse.encodable import encodable
 from warehouse.errors import AssayError, InputError
 from warehouse.identity import digest
 from warehouse.inference import call_failures, local_llm, models
 from warehouse.inference.budget import Budget
-from warehouse.inference.call_cache import CallCache
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.model_servers import LOCAL, given, litellm, placeholder_key, server_of
 from warehouse.inference.prices import Price
-from warehouse.inference.redaction import encodable
 from warehouse.inference.replies import Call, Reply, failure, from_record, read_response, record_of
 from warehouse.inference.side_by_side import side_by_side
 from warehouse.inference.structured import Bounds, Shape, Structured, read_structured, response_format_of

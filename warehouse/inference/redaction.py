@@ -7,6 +7,8 @@ import re
 from base64 import b64encode
 from urllib.parse import quote
 
+from warehouse.encodable import encodable
+
 LONGEST = 400  # characters of a reason
 
 _KEY_SHAPES = re.compile(
@@ -17,15 +19,6 @@ _KEY_SHAPES = re.compile(
     re.VERBOSE,
 )
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_?\d+)?$", re.IGNORECASE)
-
-
-def encodable(text: str) -> str:
-    r"""Return ``text`` with a question mark for each lone surrogate, which no file and no server takes.
-
-    >>> encodable("a\ud800b")
-    'a?b'
-    """
-    return text.encode("utf-8", "replace").decode()
 
 
 def without_key(text: str) -> str:

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from warehouse.encodable import encodable
 from warehouse.inference.model_servers import litellm
 from warehouse.inference.prices import Price
-from warehouse.inference.redaction import encodable, one_line, without_key
+from warehouse.inference.redaction import one_line, without_key
 from warehouse.schemas import Status
 
 MOST_TOKENS = 1 << 31  # a server that counts more than that, or less than none, counts wrongly

@@ -7,8 +7,8 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from evals.retrieving.contract import Query
+from evals.retrieving.question_words import MAX_READ
 from evals.understanding.by_model.model_transform import ByModel, quoted
-from evals.understanding.rules.question_words import MAX_READ
 from warehouse.recipe import Strict
 
 PROMPT = (

@@ -10,8 +10,8 @@ from pydantic import model_validator
 
 from evals.retrieving.clock import Spent
 from evals.retrieving.contract import Query, QueryTransform
+from evals.retrieving.question_words import MAX_READ
 from evals.understanding.notes import note
-from evals.understanding.rules.question_words import MAX_READ
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel, ChatOptions, ModelName
 from warehouse.inference.gateway import Gateway

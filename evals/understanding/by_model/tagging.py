@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from evals.retrieving.contract import RetrievalContext
-from evals.understanding.rules.question_words import MAX_READ
+from evals.retrieving.question_words import MAX_READ
 from warehouse.errors import InputError
 
 DEFAULTS = {"spacy": "de_core_news_sm", "gliner": "urchade/gliner_multi-v2.1"}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.rules.question_words import Language
+from evals.retrieving.question_words import Language
 
 Source = Literal["vocabulary", "vectors"]
 Matrix = npt.NDArray[np.float32]

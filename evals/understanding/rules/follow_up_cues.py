@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evals.understanding.rules.question_words import content, language, names, stop_words, words
+from evals.retrieving.question_words import content, language, names, stop_words, words
 
 OPENERS = re.compile(
     r"^\W*(?:and|but|also|or|then|so|what about|how about|und|aber|auch|oder|was ist mit|"

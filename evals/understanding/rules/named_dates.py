@@ -9,8 +9,8 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Literal, NamedTuple
 
+from evals.retrieving.question_words import MAX_READ
 from evals.understanding.rules import periods
-from evals.understanding.rules.question_words import MAX_READ
 from evals.word_lists import alternation, numbered, table
 
 MOST = 20  # dates that are read off one text

@@ -14,9 +14,9 @@ from datetime import date, timedelta
 from functools import cache, partial
 from typing import Literal
 
+from evals.retrieving.question_words import MAX_READ
 from evals.understanding.rules.named_dates import Dated, day_of, find_dates
 from evals.understanding.rules.publishing_cues import Place, is_of_publishing
-from evals.understanding.rules.question_words import MAX_READ
 from evals.word_lists import alternation, entries
 
 Relation = Literal["before", "until", "after", "since", "during"]

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, partial
 
-from evals.understanding.rules.question_words import stop_words, words
+from evals.retrieving.question_words import stop_words, words
 from evals.word_lists import alternation, entries
 
 VERB_REACH, NOUN_REACH, AFTER_REACH, FINAL_REACH = 6, 8, 3, 12  # words between a cue and its date, at most

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from evals.understanding.rules.question_words import content
+from evals.retrieving.question_words import content
 from evals.word_lists import alternation
 
 

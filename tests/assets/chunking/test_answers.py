@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assets.chunking import CHUNKERS
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from benchmarks.chunks import OVERLAPPING, kept_answers
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from assets.chunking import Material, Tools
 from assets.chunking.recursive import Recursive
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT.parent / "shared" / "data"

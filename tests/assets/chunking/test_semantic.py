@@ -16,7 +16,7 @@ from assets.chunking.semantic import Semantic, breakpoints, neighbour_distances,
 from assets.chunking.sentences import Units
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from warehouse.paths import Home
 
 pytestmark = pytest.mark.models

@@ -17,7 +17,7 @@ from assets.chunking.parent import Parent
 from assets.chunking.sentence_splitter import sentence_places
 from assets.chunking.sentence_window import SentenceWindow
 from assets.chunking.sentences import Sentences
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 
 pytestmark = pytest.mark.models
 TEXT = "One two three. Four five six. Seven eight. Nine ten eleven twelve. Thirteen."  # 4, 4, 3, 5, 2 tokens

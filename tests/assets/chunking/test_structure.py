@@ -18,7 +18,7 @@ from assets.chunking.document_chunks import chunk_documents
 from assets.chunking.recursive import recursive_spans
 from assets.chunking.sections import Outline
 from assets.chunking.structure import Structure, heading_prefix
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from benchmarks.chunks import acts, carried_articles
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"

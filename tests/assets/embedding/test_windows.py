@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assets.embedding.tokenizer import Tokenizer
 from assets.embedding.windows import count_tokens, first_windows
+from assets.tokenizing.tokenizer import Tokenizer
 
 
 @pytest.fixture

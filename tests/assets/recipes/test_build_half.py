@@ -10,14 +10,14 @@ from pydantic import ValidationError
 
 from assets.chunking import CHUNKERS
 from assets.chunking.structure import Structure
-from assets.chunks import Chunks, tokenizer_of
+from assets.chunks import Chunks
 from assets.documents import Documents
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.partitions import mapping, partitions
-from assets.engine.stage import Work
 from assets.pages import Pages
 from assets.recipes.build_half import BuildHalf, Chunking
 from assets.recipes.merging import Build
+from assets.tokenizing.named import tokenizer_of
 from tests.fakes.other_tokenizers import KINDS
 from warehouse.errors import AssayError
 from warehouse.paths import Home
@@ -99,7 +99,7 @@ def test_a_tokenizer_may_lie_in_a_folder_or_on_the_hub(
     (folder / "tokenizer.json").write_text(KINDS["byte-level BPE"]().to_str())
     spec = {"tokens": {"size": 16}, "tokenizer": str(folder)}
     before = chunking(**spec)
-    assert tokenizer_of(str(folder), Work(Home(tmp_path / "home"))).count(["中"]) == [3]
+    assert tokenizer_of(str(folder), Home(tmp_path / "home"), print).count(["中"]) == [3]
     (folder / "tokenizer.json").write_text(KINDS["SentencePiece BPE"]().to_str())
     assert chunking(**spec) != before, "another tokenizer is another chunking"
     hub = [chunking(tokens={"size": 16}, tokenizer=f"owner/name@{digit * 40}") for digit in "ab"]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from assets.chunking import Tools
 from assets.chunking.document_chunks import chunk_documents
-from assets.embedding.tokenizer import load_tokenizer
 from assets.indexing import index_table
 from assets.indexing.index_rows import HeldRows
 from assets.recipes.build_half import Chunking
+from assets.tokenizing.tokenizer import load_tokenizer
 from evals.retrieving.contract import Ranking, RetrievalContext
 from evals.retrieving.delivering import Deduplicate, Neighbours, TokenBudget, delivered, passages
 from evals.retrieving.index import OpenIndex

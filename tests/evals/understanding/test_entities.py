@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from evals.retrieving.contract import Entity, Query
+from evals.retrieving.gazetteer import Gazetteer, learnt
 from evals.retrieving.index import OpenIndex
 from evals.understanding.entities import Entities
 from evals.understanding.notes import notes
-from evals.understanding.rules.gazetteer import Gazetteer, learnt
 from tests.evals.understanding.documents import KB, WE, index_of, row
 from warehouse.errors import InputError
 

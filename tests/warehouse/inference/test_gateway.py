@@ -27,10 +27,10 @@ from tests.fakes.openai_server import (
     invalid_json,
     rate_limited,
 )
+from warehouse.call_cache import CallCache
 from warehouse.errors import InputError
 from warehouse.inference import gateway as module
 from warehouse.inference.budget import Budget
-from warehouse.inference.call_cache import CallCache
 from warehouse.inference.call_failures import retry_after
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.redaction import one_line

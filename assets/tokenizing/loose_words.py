@@ -13,7 +13,7 @@ from unicodedata import east_asian_width
 import numpy as np
 import numpy.typing as npt
 
-from assets.embedding.token_words import Ints, Words, no_words
+from assets.tokenizing.token_words import Ints, Words, no_words
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.embedding import tokenizer as module
-from assets.embedding.token_words import Words
-from assets.embedding.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
+from assets.tokenizing import tokenizer as module
+from assets.tokenizing.token_words import Words
+from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
 from tests.fakes.other_tokenizers import KINDS, other_tokenizer
 from warehouse.errors import InputError
 

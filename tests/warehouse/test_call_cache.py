@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from warehouse.inference.call_cache import CallCache
+from warehouse.call_cache import CallCache
 from warehouse.parquet import frame
 from warehouse.paths import Home
 from warehouse.schemas import CALLS

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from assets.embedding.loose_words import loose_words
-from assets.embedding.token_words import Ints, Words, no_words
+from assets.tokenizing.loose_words import loose_words
+from assets.tokenizing.token_words import Ints, Words, no_words
 from warehouse.errors import InputError
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 from evals.retrieving.contract import Entity
 from evals.retrieving.index import OpenIndex
-from evals.understanding.rules.question_words import MAX_READ, folded, stop_words, words
+from evals.retrieving.question_words import MAX_READ, folded, stop_words, words
 from evals.word_lists import alternation, entries
 
+SPECIFIC = 0.2  # of the documents that hold a word: the share that must carry the keyword it stands for
 LONG_ENOUGH = 6  # letters of a name for a near miss of it to count
 MOST_FUZZY = 60  # words of a question that are compared with all names
 

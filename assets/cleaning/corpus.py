@@ -1,0 +1,56 @@
+"""The documents of a corpus: those of its sources together, and which of them are copies of another."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
+from assets.engine.stage import Work
+from warehouse.artifacts import Artifact
+from warehouse.errors import AssayError, CorruptFileError
+from warehouse.identity import digest
+from warehouse.parquet import read_parquet, write_parquet
+
+CORPUS_COLUMNS = (
+    *("doc_id", "version", "source", "url", "title", "text"),
+    *("published_at", "language", "keywords", "sections", "metadata"),
+)
+
+
+def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
+    """Read the documents of several sources as one frame of CORPUS_COLUMNS, copies included.
+
+    Raises:
+        AssayError: two documents have the same id.
+    """
+    frames = [
+        read_parquet(work.store.folder(a.stage, a.identity) / "documents.parquet", list(CORPUS_COLUMNS))
+        for a in artifacts
+        if a.stage == "documents"
+    ]
+    documents = pl.concat(frames)
+    doubled = documents.filter(documents["doc_id"].is_duplicated())
+    if len(doubled):
+        first = doubled.row(0, named=True)
+        raise AssayError(f"the document id {first['doc_id']} ({first['url']}) comes twice in the corpus")
+    return documents
+
+
+def corpus_duplicates(
+    artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: Work
+) -> pl.DataFrame:
+    """Return the copies among a corpus' documents (`schemas.DUPLICATES`), found once for the same documents.
+
+    Args:
+        artifacts: of the documents; their data versions name the kept result.
+        documents: what `corpus_documents` read of them.
+        threshold: the corpus' `near_duplicates`; None links exact copies only.
+    """
+    versions = sorted(a.data_version for a in artifacts if a.stage == "documents")
+    kept = work.home.cache("duplicates") / f"{digest([CODE_VERSION, threshold, versions])}.parquet"
+    try:
+        return read_parquet(kept)
+    except CorruptFileError:  # not there yet, or torn
+        duplicates = find_duplicates(documents, threshold)
+        write_parquet(duplicates, kept)
+        return duplicates

@@ -1,0 +1,1 @@
+"""Tokens of texts, as the tokenizers of models count and place them."""

@@ -1,0 +1,33 @@
+"""What several stages of a study take in: its questions, those of a cell, and what a run may spend."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from assets.engine.stage import Work
+from evals.study.cells import Cell
+from evals.study.study import Study
+from warehouse.artifacts import Artifact
+from warehouse.inference.budget import Budget
+from warehouse.parquet import read_parquet
+
+
+def budget_of(study: Study, work: Work) -> Budget:
+    """Return what a run may spend on the study's retrievers and generators together."""
+    return work.budgets.of(study.study, study.budget.usd if study.budget else None)
+
+
+def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
+    """Read question sets as one frame (schemas.QUESTIONS), in their order."""
+    frames = [
+        read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet")
+        for a in artifacts
+        if a.stage == "questions"
+    ]
+    return pl.concat(frames)
+
+
+def sampled_questions(study: Study, cell: Cell, questions: pl.DataFrame) -> pl.DataFrame:
+    """Return the questions that a cell is asked."""
+    chosen = study.sampled(questions["question_id"].to_list(), cell.sample)
+    return questions.filter(questions["question_id"].is_in(chosen))
