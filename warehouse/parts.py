@@ -71,6 +71,11 @@ class OneOf:
         self._foreign: dict[str, type[Part]] = {}
 
     @property
+    def sorts(self) -> list[str]:
+        """What the field may hold, as in `retriever`."""
+        return [registry.sort for registry in self._registries]
+
+    @property
     def names(self) -> list[str]:
         """The names of the kinds that the field may hold."""
         return list(dict.fromkeys(name for registry in self._registries for name in registry))

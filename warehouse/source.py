@@ -88,8 +88,8 @@ class Source(Strict):
     mirror: answer the requests for these hosts from the sample site, served on loopback by the crawl itself
     delay: seconds between two requests to one host
     lines: a passage a line, for the reader `text`
-    columns: what the passages of `jsonl` and `table` call text, title, url, id and date; `text_column` and
-        the like say the same of one each, for `table`
+    columns: what the passages of `jsonl` and `table` call text, title, url, id and date
+    text_column, title_column, url_column, id_column, date_column: the same of one each, for `table`
     date_by: the language model that is asked, as the last resort, when a document was published; none unless
         said
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
@@ -262,6 +262,16 @@ class Source(Strict):
         options = kind.Options if self.spider else kind
         create_model("Source", options=(options, ...)).model_validate({"options": self.options})
         return self
+
+
+def keys_of(kind: str, *, is_spider: bool) -> tuple[str, ...]:
+    """Return the keys of a source that a spider or reader alone knows, beside those that all know.
+
+    >>> keys_of("text", is_spider=False), keys_of("site", is_spider=True)
+    (('lines',), ('domains', 'allow', 'deny', 'allow_private', 'content'))
+    """
+    own = tuple(name for name, kinds in _BELONGS.items() if kind in kinds)
+    return (*_OF_SPIDERS, *own) if is_spider else own
 
 
 def _check_url(url: str) -> None:

@@ -35,6 +35,7 @@ class Bm25(Retriever):
     epsilon: okapi only; a word in more than half of the chunks gets this share of the mean idf
     delta: plus and lower_bounded (default 1) and l (default 0.5) only; the least that a present word adds
     tokenizer: plain (lower-cased words), stemmed (Snowball) or lemmatised (simplemma); both by `language`
+    language: of stems, lemmas and function words
     function_words: keep | drop articles, pronouns and the like of `language`; unless said otherwise dropped
         in English, kept in German. Dropped, a question of nothing else finds nothing
     title: how often the words of a chunk's document's title are counted beside those of the chunk itself

@@ -39,6 +39,8 @@ class Chain(Retriever):
 
     An understanding step may make several queries of one: each is searched, and the rankings are fused by
     reciprocal ranks. A chain returns as many passages as its retriever and the steps after it leave.
+
+    steps: query transforms, one retriever, steps
     """
 
     kind: ClassVar[str] = "chain"

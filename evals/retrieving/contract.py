@@ -264,6 +264,8 @@ class Retriever(Part):
     The contract: scores fall and are finite, ties go by chunk id, no chunk comes twice, never more than `k`,
     nothing that the query does not allow, an empty index and an empty question give an empty ranking, the
     same input gives the same ranking.
+
+    k: the most passages that it returns
     """
 
     if TYPE_CHECKING:  # a field, or of a chain a property

@@ -41,6 +41,7 @@ class _Reading(Strict):
     n: how many candidates are read, the first ones; those after them are left out
     over: passages, or their sentences, of which `pool` makes the score of the passage
     pool: max (one sentence answers it) | mean
+    batch_size: pairs of question and text that are read together; changes no score
     max_length: tokens of question and text together that are read, at most as many as the model has places
     """
 

@@ -15,7 +15,10 @@ EXACT = 1e-12  # share of a score below which differences are those of floats
 
 
 class Top(Step):
-    """Keeps the first k."""
+    """Keeps the first k.
+
+    k: the most passages that are kept
+    """
 
     kind: ClassVar[str] = "top"
     code_version: ClassVar[str] = "1"

@@ -31,6 +31,9 @@ class _Spreading(Strict):
     W[i, j]: cosine(i, j) / sum of cosine(l, j) over the neighbours l of j; a candidate without any keeps what
         it has
 
+    similarity: least cosine of neighbours
+    percentile: share of the pairs of candidates, in percent, that are no neighbours whatever their cosine
+    spread: how much of a score comes from the neighbours
     add: so many of the nearest neighbours that are no candidates take part, with p = 0: chunks whose cosine
         with a candidate reaches the same bound, nearest first
     n: how many candidates are looked at, the first ones; those after them are left out

@@ -1,0 +1,54 @@
+"""docs/parts.md is what `assay parts --format markdown` prints, and every parameter of ours is described."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evals.study.part_list import REGISTRIES, PartFacts, part_list
+from orchestration.terminal.showing_parts import markdown_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+OURS = [one for one in part_list() if one.package is None]
+WHERE = {
+    "spiders": "sources.md",
+    "readers": "sources.md",
+    "chunkers": "chunking.md",
+    "retrievers": "retrieval.md",
+    "steps": "retrieval.md",
+    "query_transforms": "understanding.md",
+    "generators": "studies.md",
+    "metrics": "studies.md",
+}
+
+
+def test_the_page_of_parts_is_as_printed() -> None:
+    page = (DOCS / "parts.md").read_text(encoding="utf-8")
+    printed = page[page.index("\n## ") + 1 :]
+    assert printed == markdown_of(OURS), "write docs/parts.md anew: `assay parts --format markdown`"
+
+
+@pytest.mark.parametrize("part", OURS, ids=lambda part: f"{part.group} {part.name}")
+def test_each_part_and_parameter_is_described(part: PartFacts) -> None:
+    assert part.about
+    assert [one.name for one in part.parameters if not one.about] == []
+
+
+@pytest.mark.parametrize("group", REGISTRIES)
+def test_each_part_is_named_where_its_kind_is_explained(group: str) -> None:
+    named = set(re.findall(r"`([a-z_0-9]+)", (DOCS / WHERE[group]).read_text(encoding="utf-8")))
+    own = {one.name for one in OURS if one.group == group} - {"chain"}  # which is written as a list
+    assert own <= named, own - named
+
+
+@pytest.mark.parametrize("part", [one for one in OURS if one.group == "chunkers"], ids=lambda part: part.name)
+def test_defaults_in_the_table_of_chunkers_are_those_of_the_code(part: PartFacts) -> None:
+    row = re.search(rf"^\| `{part.name}` \|.*\|([^|]*)\|$", (DOCS / "chunking.md").read_text("utf-8"), re.M)
+    assert row is not None
+    known = {one.name: one.default for one in part.parameters}
+    assert set(re.findall(r"`(\w+)`", row[1])) == set(known)
+    for name, written in re.findall(r"`(\w+)`[^(,]*\(([^)]*)\)", row[1]):
+        assert yaml.safe_load(written) == known[name], name
