@@ -21,7 +21,7 @@ from orchestration.event_log import opened_instance, plain_failures, shared_engi
 from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
 from orchestration.run_report import RunReport, StageReport, failure_notes
-from orchestration.terminal.telling import told
+from orchestration.terminal.outcome_sentences import outcome_sentences
 from warehouse.errors import LockedError
 from warehouse.inference.budget import Budgets
 from warehouse.leftovers import marked
@@ -202,7 +202,7 @@ class Driver:
             report.reused += 1
         if outcome is not None:
             report.build_seconds += outcome.seconds
-            report.told += told(stage.name, outcome)
+            report.sentences += outcome_sentences(stage.name, outcome)
         # A cell with some failed rows still has the others: what follows goes on, with less coverage.
         usable = (
             outcome is not None
@@ -291,7 +291,7 @@ def alone(home: Home, progress: Progress) -> Iterator[None]:
     path = home.root / "run.lock"
     with path.open("a+") as file:
         deadline = time.monotonic() + 600
-        told = False
+        notified = False
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -303,9 +303,9 @@ def alone(home: Home, progress: Progress) -> Iterator[None]:
                     raise LockedError(
                         f"{home.root} is in use by another run (process {holder}); waited 600 s"
                     ) from None
-                if not told:
+                if not notified:
                     progress(f"waiting for another run on {home.root} (process {holder}) …", 0, 0)
-                    told = True
+                    notified = True
                 time.sleep(0.2)
         file.truncate(0)
         file.write(str(os.getpid()))

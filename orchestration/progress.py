@@ -68,7 +68,7 @@ class Bars:
         )
         self._begun: dict[str, float] = {}
         self._tasks: dict[str, TaskID] = {}
-        self._said: dict[str, float] = {}
+        self._last_line_at: dict[str, float] = {}
         self._sentences: Counter[str] = Counter()
         self._stage = ""
         self._place = ""  # `stage 4 of 10`
@@ -102,8 +102,8 @@ class Bars:
     def _show(self, label: str, done: int, of: int, now: float) -> None:
         shown = plain(f"{self._place}: {label}" if label == self._stage and self._place else label)
         if not self.console.is_terminal:
-            if now - self._said.setdefault(label, self._begun[label]) >= SELDOM:
-                self._said[label] = now
+            if now - self._last_line_at.setdefault(label, self._begun[label]) >= SELDOM:
+                self._last_line_at[label] = now
                 self._print(text(f"  {shown}: {done} of {of}"))
             return
         if label not in self._tasks:

@@ -15,7 +15,7 @@ class StageReport:
 
     built: keys computed now; reused: stale for Dagster only, or found among older artifacts
     failed: key -> why; left_out: key -> which failed key it needs
-    told: sentences on what was computed
+    sentences: sentences on what was computed
     """
 
     stage: str
@@ -25,7 +25,7 @@ class StageReport:
     reused: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
     build_seconds: float = 0.0
     seconds: float = 0.0
 

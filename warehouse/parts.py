@@ -87,16 +87,16 @@ class OneOf:
         except BrokenPartError:
             return None
 
-    def read(self, given: object) -> Any:
+    def read(self, value: object) -> Any:
         """Return the part that a study wrote.
 
         Raises:
             ValidationError: every mistake, with its place.
             ValueError: it names no kind, or several.
         """
-        if isinstance(given, tuple(registry.base for registry in self._registries)):
-            return given
-        written = self._shorthand(given) if self._shorthand else given
+        if isinstance(value, tuple(registry.base for registry in self._registries)):
+            return value
+        written = self._shorthand(value) if self._shorthand else value
         kinds = self._named(written)
         named = [name for name in kinds if isinstance(written, dict) and written[name] is not None]
         if not isinstance(written, dict) or len(named) != 1 or len(kinds) != len(written):
@@ -119,18 +119,18 @@ class OneOf:
         return kinds
 
     def _find(self, name: str) -> type[Part] | None:
-        own = [registry for registry in self._registries if name in registry.own]
-        for registry in reversed(own or self._registries):
+        built_in = [registry for registry in self._registries if name in registry.built_in]
+        for registry in reversed(built_in or self._registries):
             if name in registry:
                 return registry[name]
         return None
 
     @cached_property
     def _union(self) -> TypeAdapter[Any]:
-        own = {name: kind for one in self._registries for name in one.own if (kind := one[name])}
+        built_in = {name: kind for one in self._registries for name in one.built_in if (kind := one[name])}
         choices = [
             Annotated[kind, BeforeValidator(partial(_parameters, name)), Tag(name)]
-            for name, kind in {**own, **self._foreign}.items()
+            for name, kind in {**built_in, **self._foreign}.items()
         ]
         union: Any = Annotated[Union[tuple(choices)], Discriminator(_kind_of)]  # noqa: UP007
         return TypeAdapter(union)

@@ -43,7 +43,7 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         self.group = group
         self._base = base
         self._called = called
-        self._own: dict[str, type[Kind] | str] = {}
+        self._built_in: dict[str, type[Kind] | str] = {}
         self._added: dict[str, type[Kind]] = {}
 
     @property
@@ -57,9 +57,9 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         return _imported(self._base) if isinstance(self._base, str) else self._base
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def built_in(self) -> tuple[str, ...]:
         """The names of our own kinds."""
-        return tuple(self._own)
+        return tuple(self._built_in)
 
     def add(self, *kinds: type[Kind]) -> None:
         """Add kinds of our own, under the names that they carry."""
@@ -72,7 +72,7 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
             self._add(name, place)
 
     def _add(self, name: str, kind: type[Kind] | str) -> None:
-        if self._own.setdefault(name, kind) is not kind:
+        if self._built_in.setdefault(name, kind) is not kind:
             raise ValueError(f"there are two kinds of {self.sort} with the name `{name}`")
 
     def __getitem__(self, name: str) -> type[Kind]:
@@ -82,19 +82,19 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
             KeyError: there is none.
             BrokenPartError: another package has one that cannot be used.
         """
-        own = self._own.get(name)
-        if own is not None:
-            return _imported(own) if isinstance(own, str) else own
+        built_in = self._built_in.get(name)
+        if built_in is not None:
+            return _imported(built_in) if isinstance(built_in, str) else built_in
         if name not in self._added:
             self._added[name] = self._loaded(name)
         return self._added[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or any(name == entry.name for entry in self.entries())
+        return name in self._built_in or any(name == entry.name for entry in self.entries())
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._own
-        yield from sorted({entry.name for entry in self.entries()} - self._own.keys())
+        yield from self._built_in
+        yield from sorted({entry.name for entry in self.entries()} - self._built_in.keys())
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -105,7 +105,7 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
 
     def broken(self, entry: EntryPoint) -> str | None:
         """Say why an entry point of another package cannot be used; None where it can be."""
-        if entry.name in self._own:
+        if entry.name in self._built_in:
             reason = f"`{entry.name}` is a {self.sort} of rag-assay itself; give it another name"
             return f"{_who(self.sort, entry)} cannot be used: {reason}"
         try:
@@ -130,14 +130,14 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
             raise BrokenPartError(
                 f"{_who(self.sort, entry)} cannot be imported: {type(error).__name__}: {error}"
             ) from error
-        wrong = self._wrong(kind, name)
-        if wrong:
-            raise BrokenPartError(f"{_who(self.sort, entry)} cannot be used: {wrong}")
+        reason = self._why_unusable(kind, name)
+        if reason:
+            raise BrokenPartError(f"{_who(self.sort, entry)} cannot be used: {reason}")
         kind.package = package_of(entry)
         found: type[Kind] = kind
         return found
 
-    def _wrong(self, kind: Any, name: str) -> str | None:
+    def _why_unusable(self, kind: Any, name: str) -> str | None:
         """Say in what an object does not keep to the base class."""
         base = self.base
         if not isinstance(kind, type) or not issubclass(kind, base):

@@ -148,7 +148,7 @@ class Source(Strict):
 
     def _foreign_kind(self) -> Any:
         registry, name = (SPIDERS, self.spider) if self.spider else (READERS, self.reader or "")
-        return None if name in registry.own else registry[name]
+        return None if name in registry.built_in else registry[name]
 
     @field_validator("spider", "reader", mode="before")
     @classmethod
@@ -253,7 +253,7 @@ class Source(Strict):
     @model_validator(mode="after")
     def _has_options_of_its_kind(self) -> Self:
         registry, name = (SPIDERS, self.spider) if self.spider else (READERS, self.reader or "")
-        if name in registry.own and not self.options:
+        if name in registry.built_in and not self.options:
             return self  # which need not be imported
         try:
             kind = registry[name]

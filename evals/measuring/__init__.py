@@ -66,8 +66,8 @@ def _unknown(name: str) -> str:
         return f"the metric {stem} is written with a depth from 1 to 9999, as in {stem}@10, not {name!r}"
     near = get_close_matches(stem, METRICS, n=1, cutoff=0.7)
     if near:
-        deep = near[0] in METRICS.own and has_depth(near[0])
+        deep = near[0] in METRICS.built_in and has_depth(near[0])
         return f"unknown metric {name!r}; did you mean {name.replace(stem, near[0]) if deep else near[0]}?"
-    known = [f"{one}@K" if has_depth(one) else one for one in METRICS.own]
-    others = [one for one in METRICS if one not in METRICS.own]
+    known = [f"{one}@K" if has_depth(one) else one for one in METRICS.built_in]
+    others = [one for one in METRICS if one not in METRICS.built_in]
     return f"unknown metric {name!r}; known are {', '.join([*known, *others])} (K: a depth such as 10)"

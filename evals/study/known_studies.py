@@ -23,14 +23,14 @@ class KnownStudy:
     path: its file; None: it was run, and its file is known no longer
     cells: of its file now, or of its last run where there is no file; None where the file cannot be used
     run_at: when its leaderboard was made, None: never in this home
-    wrong: the first thing that is wrong with its file, and how many more
+    mistake: the first thing that is wrong with its file, and how many more
     """
 
     name: str
     path: Path | None
     cells: int | None
     run_at: datetime | None
-    wrong: str | None = None
+    mistake: str | None = None
 
 
 def known_studies(home: Home) -> list[KnownStudy]:
@@ -48,8 +48,8 @@ def _of_file(path: Path, store: ArtifactStore) -> KnownStudy:
         study = read_study(path)
     except InputError as error:
         more = len(error.findings) - 1
-        wrong = error.findings[0] + (f" (and {more} more)" if more else "")
-        return KnownStudy(path.stem, path, None, _run_at(path.stem, store), wrong)
+        mistake = error.findings[0] + (f" (and {more} more)" if more else "")
+        return KnownStudy(path.stem, path, None, _run_at(path.stem, store), mistake)
     return KnownStudy(study.study, path, len(study.cells()), _run_at(study.study, store))
 
 

@@ -61,8 +61,8 @@ def beir_splits(folder: Path) -> list[str] | None:
     """Return the splits that a BEIR folder has grades for; None for a folder that is none."""
     if not any((folder / name).is_file() for name in BEIR_CORPUS):
         return None
-    asked = any((folder / f"queries.jsonl{end}").is_file() for end in ("", ".gz"))
-    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv")) if asked else []
+    has_questions = any((folder / f"queries.jsonl{end}").is_file() for end in ("", ".gz"))
+    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv")) if has_questions else []
 
 
 def sources_in(folder: Path) -> Found:
@@ -115,12 +115,16 @@ def _merged(
     """Return one source a reader, over the folder, where its files have the same columns; else one a file."""
     merged = []
     for reader in ("jsonl", "table"):
-        own = [(path, columns) for kind, path, columns in passages if kind == reader]
+        of_reader = [(path, columns) for kind, path, columns in passages if kind == reader]
         others = [path for path in walk(folder) if path.name.lower().endswith(_suffixes(reader))]
-        if own and len(own) == len(others) and all(columns == own[0][1] for _, columns in own):
-            merged.append((reader, folder, own[0][1]))
+        if (
+            of_reader
+            and len(of_reader) == len(others)
+            and all(columns == of_reader[0][1] for _, columns in of_reader)
+        ):
+            merged.append((reader, folder, of_reader[0][1]))
         else:
-            merged += [(reader, path, columns) for path, columns in own]
+            merged += [(reader, path, columns) for path, columns in of_reader]
     return merged
 
 

@@ -41,9 +41,9 @@ retrievers:
   # of what is found are delivered with it (docs/retrieval.md):
   # narrowed: [{{time_frame: {{}}}}, {{entities: {{}}}}, {{dense: {{k: 50}}}}, {{neighbours: {{n: 1}}}}]
 
-{asked}"""
+{questions_part}"""
 
-ASKED = """\
+QUESTIONS_PART = """\
 generators:
   extractive: {{extractive: {{passages: 5, max_tokens: 80}}}}
   # A model of your own, through LiteLLM; set the provider's key in the environment:
@@ -109,7 +109,9 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
             file=output,
-            asked=_graded(target, splits) if splits else ASKED.format(questions=questions.name),
+            questions_part=_graded(target, splits)
+            if splits
+            else QUESTIONS_PART.format(questions=questions.name),
             **lines_for(_language_of(target)),
         )
     )
@@ -167,10 +169,10 @@ def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
     for reader, path, columns in found.sources:
         key = f"{name}-pages" if len(found.sources) == 1 else _free(f"{name}-{reader}", sources)
         named = ", ".join(f"{column}: {_quoted(called)}" for column, called in columns.items())
-        told = f", columns: {{{named}}}" if named else ""
-        sources[key] = f"{{reader: {reader}, path: {_quoted(str(path))}{told}}}"
+        columns_field = f", columns: {{{named}}}" if named else ""
+        sources[key] = f"{{reader: {reader}, path: {_quoted(str(path))}{columns_field}}}"
     last = next(reversed(sources))
-    sources[last] += "".join(f"\n  # left out: {' '.join(told.split())}" for told in found.left_out[:10])
+    sources[last] += "".join(f"\n  # left out: {' '.join(reason.split())}" for reason in found.left_out[:10])
     if len(found.left_out) > 10:
         sources[last] += f"\n  # … and {len(found.left_out) - 10} more"
     return sources, url_of(found.url)

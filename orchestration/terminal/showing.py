@@ -47,11 +47,11 @@ def stage_lines(stage: StageReport, place: str) -> list[Text]:
         "left out": len(stage.left_out),
         "up to date": stage.fresh,
     }
-    said = " · ".join(f"{n:,} {name}" for name, n in counts.items() if n)
-    first = text(f"{place}  {stage.stage:<12}  {said or 'nothing to do'} · {stage.seconds:.1f} s")
+    counted = " · ".join(f"{n:,} {name}" for name, n in counts.items() if n)
+    first = text(f"{place}  {stage.stage:<12}  {counted or 'nothing to do'} · {stage.seconds:.1f} s")
     if stage.failed or stage.left_out:
         first.stylize("red")
-    return [first, *(text(f"  {line}") for line in stage.told), *map(text, failure_lines(stage))]
+    return [first, *(text(f"  {line}") for line in stage.sentences), *map(text, failure_lines(stage))]
 
 
 def failure_lines(stage: StageReport) -> list[str]:
@@ -100,5 +100,5 @@ def show_studies(studies: Sequence[KnownStudy]) -> None:
         at = one.run_at.astimezone().strftime("%Y-%m-%d %H:%M") if one.run_at else "not run yet"
         cells = MISSING if one.cells is None else f"{one.cells:,}"
         file = str(one.path) if one.path else "its file is known no longer"
-        table.add_row(text(one.name), cells, at, text(one.wrong or file))
+        table.add_row(text(one.name), cells, at, text(one.mistake or file))
     console(width=width()).print(table)

@@ -14,7 +14,7 @@ from orchestration.terminal.speaking import console, text, width
 TEXTS = 10  # indexes whose texts are told
 
 
-def show_plan(found: Plan, asked: Sequence[Estimate]) -> None:
+def show_plan(found: Plan, estimates: Sequence[Estimate]) -> None:
     """Print a plan to standard output."""
     out = console(width=width())
     out.print(text(several(len(found.cells), "cell")))
@@ -32,13 +32,13 @@ def show_plan(found: Plan, asked: Sequence[Estimate]) -> None:
         out.print(text(f"to embed for {key}: {what}"))
     if len(waiting) > TEXTS:
         out.print(text(f"to embed for {several(len(waiting) - TEXTS, 'further index')}"))
-    show_estimates(asked)
+    show_estimates(estimates)
 
 
-def show_estimates(asked: Sequence[Estimate]) -> None:
+def show_estimates(estimates: Sequence[Estimate]) -> None:
     """Print what models would be asked: calls, tokens and US dollars, each from the least to the most."""
     out = console(width=width())
-    if not asked:
+    if not estimates:
         out.print(text("no model is to be asked: nothing is to be paid"))
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -46,15 +46,15 @@ def show_estimates(asked: Sequence[Estimate]) -> None:
         table.add_column(name, overflow="fold")
     for name in ("calls", "tokens read", "written", "US$"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in asked:
+    for row in estimates:
         spans = (_whole(row.calls), _whole(row.read), _whole(row.written), usd(row.usd))
         table.add_row(text(row.what), text(row.model), *map(text, spans))
     out.print(table)
-    for row in asked:
+    for row in estimates:
         if row.why:
             out.print(text(f"{row.what}: {row.why}", "yellow"))
-    unpriced = sorted({row.model for row in asked if row.usd is None})
-    out.print(text(f"in all: US$ {usd(total(list(asked)))}; calls in the cache cost nothing", "bold"))
+    unpriced = sorted({row.model for row in estimates if row.usd is None})
+    out.print(text(f"in all: US$ {usd(total(list(estimates)))}; calls in the cache cost nothing", "bold"))
     if unpriced:
         out.print(text(f"without those of unknown price: {', '.join(unpriced)}", "yellow"))
 

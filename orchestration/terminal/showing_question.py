@@ -27,8 +27,8 @@ def show_question(rows: QuestionRows) -> None:
 def _head(question: dict[str, Any]) -> Iterator[Text]:
     kind = question["type"] if question["answerable"] else f"{question['type']}, unanswerable"
     yield text(f"{question['question_id']}  ({question['question_set']}, {kind})", "bold")
-    for said in question["conversation"] or ():
-        yield text(f"  said before: {trimmed(said, TEXT)}", "dim")
+    for turn in question["conversation"] or ():
+        yield text(f"  said before: {trimmed(turn, TEXT)}", "dim")
     yield text(f"  {trimmed(question['question'], TEXT)}")
     yield text(f"  true answer: {trimmed(question['ground_truth'], TEXT) or 'none was given'}")
     if question["time_from"] or question["time_to"]:
@@ -88,9 +88,9 @@ def _answered(one: Answered) -> Iterator[Text]:
     name = one.cell.generator
     if one.answer is not None:
         answer = one.answer
-        said = trimmed(answer["answer"], TEXT) if answer["answer"] else ""
+        answer_text = trimmed(answer["answer"], TEXT) if answer["answer"] else ""
         why = "" if answer["status"] == "ok" else f"[{answer['status']}] {answer['reason'] or ''} "
-        yield text(f"  {name} answers: {why}{said}".rstrip())
+        yield text(f"  {name} answers: {why}{answer_text}".rstrip())
     scores = ", ".join(_score(row) for row in one.scores)
     yield text(f"  scores of {name}: {scores or 'it was not asked this question'}", "dim")
 

@@ -69,11 +69,11 @@ def text(words: str, style: str = "") -> Text:
     return Text(plain(words), style=style)
 
 
-def complete_study(given: str) -> list[str]:
+def complete_study(incomplete: str) -> list[str]:
     """Return the names of known studies that begin with what was typed, for the shell."""
     from evals.study.study_names import known_names
 
-    return [name for name in known_names() if name.startswith(given)]
+    return [name for name in known_names() if name.startswith(incomplete)]
 
 
 StudyArgument = Annotated[

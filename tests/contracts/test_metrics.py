@@ -52,8 +52,8 @@ spans = st.builds(
 )
 rankings = st.lists(spans, max_size=15)
 
-AT_K = [stem for stem in METRICS.own if has_depth(stem)]
-PLAIN = [stem for stem in METRICS.own if not has_depth(stem)]
+AT_K = [stem for stem in METRICS.built_in if has_depth(stem)]
+PLAIN = [stem for stem in METRICS.built_in if not has_depth(stem)]
 
 
 @st.composite

@@ -95,5 +95,5 @@ def test_keys_of_a_question_file_are_shown() -> None:
 
 
 def test_every_metric_is_told() -> None:
-    names = {f"{name}@K" if has_depth(name) else name for name in METRICS.own}
+    names = {f"{name}@K" if has_depth(name) else name for name in METRICS.built_in}
     assert names <= keys_named("studies.md"), names - keys_named("studies.md")

@@ -12,7 +12,7 @@ from evals.study.study import Study
 from evals.study.study_file import read_study
 from orchestration.driver import Driver
 from orchestration.run_report import RunReport
-from orchestration.terminal.telling import crawl_sentence, document_sentences
+from orchestration.terminal.outcome_sentences import crawl_sentence, document_sentences
 from tests.fakes.processes import ROOT, assay_command
 from tests.fakes.site import Reply, Site, article, index, serving
 from warehouse.artifacts import ArtifactStore

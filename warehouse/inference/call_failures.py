@@ -48,7 +48,7 @@ def reason_of(error: Exception) -> str:
     """Say what went wrong; where a library hides what its transport said ("Connection error."), that."""
     hidden = [cause for cause in _causes(error) if isinstance(cause, httpx.HTTPError | httpx.InvalidURL)]
     kept = [cause for cause in hidden if not isinstance(cause, httpx.HTTPStatusError) and str(cause)]
-    shown = kept[-1] if kept and not _server_said(error) else error
+    shown = kept[-1] if kept and not _is_from_server(error) else error
     return f"{type(shown).__name__}: {shown}"
 
 
@@ -73,10 +73,10 @@ def retry_wait(error: Exception, attempt: int) -> float | None:
     is_passing = isinstance(error, passing) or (headers is not None and code in _PASSING)
     if not is_passing or _is_lasting(error):
         return None
-    asked = retry_after(headers or {})
-    if asked is None:
+    wait = retry_after(headers or {})
+    if wait is None:
         return min(2.0**attempt, LONGEST_WAIT)
-    return asked if asked <= LONGEST_WAIT else None
+    return wait if wait <= LONGEST_WAIT else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -109,7 +109,7 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
         for kind, words in kinds:
             if isinstance(cause, kind):
                 return words
-    if _server_said(error):
+    if _is_from_server(error):
         lasting = {401, 402, 404} if answered else {401, 402, 403, 404}
         is_lasting = getattr(error, "status_code", None) in lasting or _is_out_of_money(error)
         return reason_of(error) if is_lasting else None
@@ -124,14 +124,14 @@ def _is_lasting(error: Exception) -> bool:
     text = str(error).lower()
     # The clients of some providers complain of a missing key as of a failure of the server.
     is_key = "missing" in text and ("credentials" in text or "api key" in text or "api_key" in text)
-    return (not _server_said(error) and is_key) or _is_out_of_money(error)
+    return (not _is_from_server(error) and is_key) or _is_out_of_money(error)
 
 
 def _is_out_of_money(error: Exception) -> bool:
     return any(getattr(cause, "code", None) == "insufficient_quota" for cause in _causes(error))
 
 
-def _server_said(error: Exception) -> bool:
+def _is_from_server(error: Exception) -> bool:
     return getattr(error, "litellm_response_headers", None) is not None
 
 

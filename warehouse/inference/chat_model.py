@@ -87,7 +87,9 @@ class ChatOptions(Recipe):
     price: TokenPrice | None = None
 
     @model_serializer(mode="wrap")
-    def _what_is_said(self, dump: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+    def _without_defaults(
+        self, dump: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
         left_out = {name for name in _OPTIONAL if getattr(self, name, None) is None}
         if in_identity(info):
             left_out |= _WITHOUT_EFFECT

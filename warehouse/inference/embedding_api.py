@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warehouse.errors import AssayError
 from warehouse.inference import call_failures
 from warehouse.inference.budget import Budget
-from warehouse.inference.model_servers import given, litellm, placeholder_key, server_of
+from warehouse.inference.model_servers import litellm, placeholder_key, server_of, without_none
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import price
 from warehouse.schemas import Status
@@ -116,7 +116,7 @@ class EmbeddingApi:
             "timeout": self.timeout,
             "num_retries": 0,  # retried here, where Retry-After is in hand
             "max_retries": 0,
-            **given(
+            **without_none(
                 api_base=self.base, api_key=placeholder_key(self.model, self.base), dimensions=self.dimensions
             ),
         }

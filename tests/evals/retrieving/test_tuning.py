@@ -142,7 +142,7 @@ def test_steps_that_follow_are_tried_with_the_fusion(index: OpenIndex) -> None:
     assert choose_weights([cut], Weighted(), 5, 5).values.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("name", filter(has_depth, measuring.METRICS.own))
+@pytest.mark.parametrize("name", filter(has_depth, measuring.METRICS.built_in))
 def test_what_stands_after_the_kth_document_changes_no_metric(name: str) -> None:
     metric = get_metric(f"{name}@3")
     assert isinstance(metric, RetrievalMetric)

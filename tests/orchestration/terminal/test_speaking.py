@@ -42,7 +42,7 @@ def shown(hostile: str) -> str:
 
 def test_labels_sentences_and_reasons(hostile: str, capfd: pytest.CaptureFixture[str]) -> None:
     failed = {f"{hostile}.{n}": f"{hostile} is no key" for n in range(3)}
-    report = StageReport(hostile, 3, failed=failed, left_out={"a": hostile}, told=[hostile])
+    report = StageReport(hostile, 3, failed=failed, left_out={"a": hostile}, sentences=[hostile])
     with Bars() as bars:
         bars.begin(hostile, 1, 1)
         bars.tell(hostile, 0, 0)

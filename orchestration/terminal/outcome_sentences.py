@@ -11,7 +11,7 @@ from assets.engine.stage import Outcome
 MOST = 10  # dropped pages that are told by name, and reasons
 
 
-def told(stage: str, outcome: Outcome) -> list[str]:
+def outcome_sentences(stage: str, outcome: Outcome) -> list[str]:
     """Return what is to be said of a key that was computed; nothing for stages that speak for themselves."""
     if outcome.artifact is None or not outcome.computed:
         return []
@@ -35,8 +35,10 @@ def crawl_sentence(source: str, crawl: Mapping[str, Any]) -> str:
     failed: dict[str, int] = json.loads(crawl.get("failed") or "{}")
     counts = [(crawl.get(name) or 0, name) for name in ("new", "changed", "unchanged", "gone")]
     # Those that are not stored for a reason of their own are told with it.
-    told_apart = sum(count for reason, count in failed.items() if reason.startswith("read, not stored"))
-    counts.append((max(0, (crawl.get("followed") or 0) - told_apart), "read but not stored"))
+    counted_as_failed = sum(
+        count for reason, count in failed.items() if reason.startswith("read, not stored")
+    )
+    counts.append((max(0, (crawl.get("followed") or 0) - counted_as_failed), "read but not stored"))
     counts.append((crawl.get("unmet") or 0, "not met again (they stay stored)"))
     parts = [f"{count:,} {name}" for count, name in counts if count]
     if failed:
