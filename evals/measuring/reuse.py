@@ -35,7 +35,7 @@ def identity_of(metric: Metric, questions: str, inputs: Mapping[Reading, str]) -
         inputs: digest of each thing that a metric may read; those that this one does not read are left out.
     """
     read = [[name, inputs[name]] for name in sorted(metric.reads)]
-    return digest(["scores", metric.name, metric.versions(), questions, read])
+    return digest(["scores", metric.name, metric.all_versions(), questions, read])
 
 
 class StoredScores:

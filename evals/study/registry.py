@@ -37,6 +37,17 @@ from evals.understanding.time_frame import TimeFrame
 from warehouse.parts import OneOf
 from warehouse.registry import Registry
 
+__all__ = [
+    "GENERATORS",
+    "QUERY_TRANSFORMS",
+    "RETRIEVERS",
+    "RETRIEVER_OR_POWERSET",
+    "STEPS",
+    "read_generator",
+    "read_retriever",
+    "read_retriever_or_powerset",
+]
+
 RETRIEVERS.add(
     Bm25,
     Dense,
