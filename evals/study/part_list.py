@@ -91,7 +91,7 @@ def part_list(group: str | None = None) -> list[PartFacts]:
 
 
 def _of_registry(registry: Registry[Any]) -> Iterator[PartFacts]:
-    for name in registry.own:
+    for name in registry.built_in:
         yield _facts(registry, name, registry[name])
     for entry in sorted(registry.entries(), key=lambda entry: (entry.name, package_of(entry))):
         broken = registry.broken(entry)
