@@ -60,6 +60,7 @@ class Answers(Stage):
         study = self.grid.studies[cell.study]
         generator = study.generators[cell.generator]
         used = generator.dependencies(study.seed, study.embedders[cell.embedder])
+        again = [cell.replicate] if cell.replicate > 1 else []
         sample = [cell.sample, study.seed] if cell.sample is not None else None
         return {
             f"chunking.{cell.study}.{cell.chunking}": study.chunkings[cell.chunking].identity(),
@@ -67,6 +68,7 @@ class Answers(Stage):
             f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
             f"generator.{cell.study}.{cell.generator}": digest([generator.identity(), *used]),
             f"sample.{cell.study}.{cell.generator}": digest(sample),
+            **{f"replicate.{cell.study}.{number}": digest(number) for number in again},
         }
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
@@ -133,7 +135,7 @@ def _context(study: Study, cell: Cell, work: Work) -> GenerationContext:
     tokenizer = study.chunkings[cell.chunking].tokenizer
     resources = work.resource(RunResources)
     embedder = study.embedders[cell.embedder]
-    return resources.generation(embedder, tokenizer, budget, study.seed, 0, progress)
+    return resources.generation(embedder, tokenizer, budget, study.seed, cell.replicate - 1, progress)
 
 
 def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:

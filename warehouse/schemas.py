@@ -245,9 +245,9 @@ LEADERBOARD: Schema = {
     "retriever": pl.String,
     "generator": pl.String,
     "metric": pl.String,
-    "value": pl.Float64,  # mean over the questions that have a value
+    "value": pl.Float64,  # mean over the questions that have a value: the mean over their replicates
     "n": pl.Int64,  # questions that the metric applies to: the same in every cell of the subset
-    "coverage": pl.Float64,  # share of them that have a value
+    "coverage": pl.Float64,  # share of them that have a value, in each replicate
     "low": pl.Float64,  # bootstrap interval
     "high": pl.Float64,
     "worst": pl.Float64,  # the mean if every missing value were the metric's worst …
@@ -260,6 +260,9 @@ LEADERBOARD: Schema = {
     "p": pl.Float64,  # of the difference, adjusted for the comparisons of this subset and metric (Holm)
     "tied": pl.Boolean,  # cannot be told apart from the leader in this metric; NULL if not compared
     "answered": pl.Float64,  # share of the questions that its generator answered or refused; NULL without one
+    "replicates": pl.Int64,  # how often the cell was asked; its values are means over them; NULL before: once
+    "replicate_low": pl.Float64,  # the smallest mean of a replicate, over the questions of which each has a
+    "replicate_high": pl.Float64,  # value, and the largest; NULL where the cell was asked once
 }
 
 CALLS: Schema = {

@@ -12,7 +12,7 @@ from evals.reporting.data import MetricInfo, ReportData
 
 @dataclass(frozen=True)
 class Cost:
-    """One cost metric of one cell over the n questions that have a value."""
+    """One cost metric of one cell over the n questions that have a value, each replicate for itself."""
 
     n: int
     mean: float
@@ -37,7 +37,7 @@ def costs(data: ReportData) -> Mapping[tuple[str, str], Cost]:
     )
     value = pl.col("value")
     rows = good.group_by("cell", "metric").agg(
-        n=pl.len(),
+        n=pl.col("question_id").n_unique(),
         mean=value.mean(),
         p50=value.quantile(0.5, "linear"),
         p95=value.quantile(0.95, "linear"),

@@ -83,7 +83,7 @@ class ReportData:
 
     leaderboard: schema LEADERBOARD
     questions: schema QUESTIONS
-    scores, answers: schemas SCORES and ANSWERS with a column `cell` (as in the leaderboard)
+    scores, answers: schemas SCORES and ANSWERS with `cell` (as in the leaderboard) and `replicate`
     hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
     losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
     recipes: name of a retriever, embedder or generator -> its recipe as YAML
@@ -122,8 +122,8 @@ class ReportData:
         wanted = {
             "leaderboard": [*LEADERBOARD],
             "questions": [*QUESTIONS],
-            "scores": [*SCORES, "cell"],
-            "answers": [*ANSWERS, "cell"],
+            "scores": [*SCORES, "cell", "replicate"],
+            "answers": [*ANSWERS, "cell", "replicate"],
             "hits": [*HITS, "cell", "text", "url", "title"],
         }
         if self.losses is not None:
@@ -132,6 +132,15 @@ class ReportData:
             missing = [column for column in columns if column not in getattr(self, name).columns]
             if missing:
                 raise ValueError(f"the frame `{name}` of the report lacks the columns {', '.join(missing)}")
+
+    @property
+    def values(self) -> pl.DataFrame:
+        """One row a cell, question and metric: the mean over the replicates that have a value, else NULL."""
+        of = ["cell", "question_id", "metric"]
+        good = pl.when(pl.col("status") == "ok").then(pl.col("value")).alias("value")
+        if self.scores["replicate"].n_unique() < 2:
+            return self.scores.select(*of, good)
+        return self.scores.group_by(of, maintain_order=True).agg(good.mean())
 
     @property
     def primary(self) -> MetricInfo:

@@ -36,6 +36,9 @@ COLUMNS = (
     "p",
     "tied",
     "answered",
+    "replicates",
+    "replicate_low",
+    "replicate_high",
 )
 
 

@@ -36,8 +36,8 @@ def groups(data: ReportData, column: str, best: Sequence[Entry]) -> Groups:
     kinds = data.questions.select("question_id", pl.col(column).fill_null("(none)").alias("group"))
     sizes = dict(kinds.group_by("group").len().iter_rows())
     cells = [entry.cells[0] for entry in best]
-    scored = data.scores.filter((pl.col("metric") == data.primary.name) & pl.col("cell").is_in(cells))
-    good = pl.col("value").filter(pl.col("status") == "ok")
+    scored = data.values.filter((pl.col("metric") == data.primary.name) & pl.col("cell").is_in(cells))
+    good = pl.col("value")
     rows = (
         scored.join(kinds, on="question_id")
         .group_by("group", "cell")

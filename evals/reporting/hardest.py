@@ -84,7 +84,10 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
     made = []
     for row in shown.iter_rows(named=True):
         key = row["question_id"]
-        given = sorted(answers.get(key, []), key=lambda answer: order.get(answer["cell"], len(order)))
+        given = sorted(
+            answers.get(key, []),
+            key=lambda answer: (order.get(answer["cell"], len(order)), answer["replicate"]),
+        )
         evidence = tuple(questions[key]["evidence"] or ())
         made.append(
             HardQuestion(
@@ -107,9 +110,9 @@ def _one_of(ids: Sequence[str]) -> pl.Expr:
 
 def _by_difficulty(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:
     metric = data.primary
-    good = data.scores.filter(
-        (pl.col("metric") == metric.name) & (pl.col("status") == "ok") & pl.col("cell").is_in(list(cells))
-    ).filter(pl.col("value").is_not_null() & _one_of(data.questions["question_id"].to_list()))
+    good = data.values.filter((pl.col("metric") == metric.name) & pl.col("cell").is_in(list(cells))).filter(
+        pl.col("value").is_not_null() & _one_of(data.questions["question_id"].to_list())
+    )
     value = pl.col("value")
     missed = pl.lit(0) if metric.worst is None else (value == metric.worst).sum()
     imperfect = pl.lit(True) if metric.ideal is None else (value != metric.ideal).any()
@@ -129,13 +132,18 @@ def _by_question(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return grouped
 
 
-def _answer_scores(
-    data: ReportData, ids: Sequence[str], metric: MetricInfo | None
-) -> dict[tuple[str, str], float]:
+Scored = Mapping[tuple[str, int, str], float]
+"""(cell, replicate, question) -> the value of an answer."""
+
+
+def _answer_scores(data: ReportData, ids: Sequence[str], metric: MetricInfo | None) -> Scored:
     if metric is None:
         return {}
     rows = data.scores.filter(_one_of(ids) & (pl.col("metric") == metric.name) & (pl.col("status") == "ok"))
-    return {(row["cell"], row["question_id"]): row["value"] for row in rows.iter_rows(named=True)}
+    return {
+        (row["cell"], row["replicate"], row["question_id"]): row["value"]
+        for row in rows.iter_rows(named=True)
+    }
 
 
 def _top(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -159,13 +167,12 @@ def _hit(hit: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Hit:
     )
 
 
-def _answer(
-    answer: Mapping[str, Any], labels: Mapping[str, str], scores: Mapping[tuple[str, str], float]
-) -> Answer:
+def _answer(answer: Mapping[str, Any], labels: Mapping[str, str], scores: Scored) -> Answer:
+    again = f" (replicate {answer['replicate']})" if answer["replicate"] > 1 else ""
     return Answer(
-        labels.get(answer["cell"], answer["cell"]),
+        labels.get(answer["cell"], answer["cell"]) + again,
         answer["status"],
         trimmed(answer["reason"], limits.REASON_CHARACTERS) or None,
         trimmed(answer["answer"], limits.ANSWER_CHARACTERS),
-        scores.get((answer["cell"], answer["question_id"])),
+        scores.get((answer["cell"], answer["replicate"], answer["question_id"])),
     )

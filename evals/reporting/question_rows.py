@@ -44,7 +44,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one cell made of a question.
+    """What one cell, or one replicate of it, made of a question.
 
     answer: a row of `schemas.ANSWERS`; None for a cell without a generator
     scores: rows of `schemas.SCORES`, in the order of the study's metrics
@@ -91,18 +91,18 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
     store = ArtifactStore(home)
     with connect(home.database) as connection:
         question = _question(connection, grid, study, question_id)
-        cells = {cell.key: cell for cell in study.cells()}
+        runs = study.runs()
         rankings = study.rankings()
         ranked = _rows(connection, "ranked", rankings, question_id)
         hits = _rows(connection, "hits", rankings, question_id)
         losses = _rows(connection, "losses", rankings, question_id)
-        answers = _rows(connection, "answers", list(cells), question_id)
-        scores = _rows(connection, "scores", list(cells), question_id)
+        answers = _rows(connection, "answers", [cell.key for cell in study.cells()], question_id)
+        scores = _rows(connection, "scores", [cell.key for cell in study.cells()], question_id)
     texts = _texts(study, store, {row["doc_id"] for row in hits})
     order = {name: place for place, name in enumerate(study.metrics)}
     found = []
     for ranking in rankings:
-        own = [cell for cell in cells.values() if cell.ranking == ranking]
+        own = [cell for cell in runs if cell.ranking == ranking]
         status = next((row for row in ranked if row["ranking"] == ranking), {})
         found.append(
             Found(
@@ -117,9 +117,9 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
                 [
                     Answered(
                         cell,
-                        next((row for row in answers if row["cell"] == cell.key), None),
+                        next((row for row in answers if _is_of(row, cell)), None),
                         sorted(
-                            (row for row in scores if row["cell"] == cell.key),
+                            (row for row in scores if _is_of(row, cell)),
                             key=lambda row: order.get(row["metric"], len(order)),
                         ),
                     )
@@ -128,6 +128,10 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
             )
         )
     return QuestionRows(question, found)
+
+
+def _is_of(row: Row, cell: Cell) -> bool:
+    return (row["cell"], row["replicate"]) == (cell.name, cell.replicate)
 
 
 def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, question_id: str) -> Row:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evals.generating.llm import Llm
+from evals.leaderboard import NOT_RUN
 from evals.measuring import get_metric, significance
 from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
 from evals.measuring.comparison import primary_of
@@ -30,6 +31,7 @@ from warehouse.tables import on_whole_database
 if TYPE_CHECKING:
     import duckdb
 
+_OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 SHOWN_RANKS = 3  # cells whose hits the report can show
 LIBRARIES = (
     "dagster",
@@ -87,18 +89,19 @@ def report_data(
             connection,
             "SELECT * FROM current_scores WHERE list_contains(?, cell)",
             [cells],
-            {**SCORES, "cell": pl.String},
+            {**SCORES, **_OF_CELL},
         )
         answers = _select(
             connection,
             "SELECT * FROM current_answers WHERE list_contains(?, cell)",
             [cells],
-            {**ANSWERS, "cell": pl.String},
+            {**ANSWERS, **_OF_CELL},
         )
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
     primary = primary_of(study.metrics, board["metric"])
     facts = study_facts(study, store)
+    gone = _not_run(study, store)
     return ReportData(
         study=study.study,
         description=study.description,
@@ -107,8 +110,8 @@ def report_data(
         metrics=tuple(sorted(map(_metric_info, study.metrics), key=lambda metric: metric.name != primary)),
         leaderboard=board,
         questions=questions,
-        scores=scores,
-        answers=answers,
+        scores=scores.join(gone, on=["cell", "replicate"], how="anti"),
+        answers=answers.join(gone, on=["cell", "replicate"], how="anti"),
         hits=hits,
         corpus=facts.corpus,
         chunkings=facts.chunkings,
@@ -142,6 +145,14 @@ def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.Data
         .sort("subset", "_order", "rank", "cell", nulls_last=True)
         .drop("_order")
     )
+
+
+def _not_run(study: Study, store: ArtifactStore) -> pl.DataFrame:
+    """Return the replicates without values on the leaderboard: what older runs left of them is not shown."""
+    artifact = store.current("leaderboard", study.study)
+    keys = set(artifact.meta.get(NOT_RUN, ())) if artifact else set()
+    gone = [(cell.name, cell.replicate) for cell in study.runs() if cell.key in keys]
+    return pl.DataFrame(gone, schema=_OF_CELL, orient="row")
 
 
 def _hits(

@@ -10,11 +10,11 @@ from assets.embeddings import Embeddings
 from assets.engine.stage import Need, Stage
 from assets.pages import Pages
 from evals.answers import Answers
-from evals.leaderboard import Leaderboard
+from evals.leaderboard import NOT_RUN, Leaderboard
 from evals.questions import Questions
 from evals.rankings import Rankings
 from evals.scores import Scores
-from evals.study.cells import NO_GENERATOR
+from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
@@ -84,10 +84,9 @@ def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl
 
     Documents that a crawl alone has changed since then are none of that: nothing was built of them yet.
     """
-    cells = {cell.key: cell for cell in study.cells()}
-    run = [cells[key] for key in _run_cells(board)]
+    run = _run_cells(study, store, board)
     comparing = Leaderboard(grid)
-    comparing.without = frozenset(Need("scores", key) for key in cells.keys() - set(_run_cells(board)))
+    comparing.without = frozenset(Need("scores", cell.key) for cell in {*study.runs()} - {*run})
     stages: dict[Stage, list[str]] = {
         Rankings(grid): [cell.ranking for cell in run],
         Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
@@ -102,8 +101,12 @@ def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl
     ]
 
 
-def _run_cells(board: pl.DataFrame) -> list[str]:
-    return list(dict.fromkeys(board.filter(pl.col("cell_id").is_not_null())["cell"]))
+def _run_cells(study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[Cell]:
+    """Return the cells, each replicate for itself, of which the stored leaderboard has values."""
+    artifact = store.current("leaderboard", study.study)
+    gone = set(artifact.meta.get(NOT_RUN, ())) if artifact else set()
+    names = set(board.filter(pl.col("cell_id").is_not_null())["cell"])
+    return [cell for cell in study.runs() if cell.name in names and cell.key not in gone]
 
 
 def _other_sources(grid: Grid, study: Study, store: ArtifactStore) -> list[str]:
@@ -123,8 +126,7 @@ def _other_sources(grid: Grid, study: Study, store: ArtifactStore) -> list[str]:
 
 
 def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[str]:
-    cells = {cell.key: cell for cell in study.cells()}
-    strange = sorted(cells.keys() ^ set(board["cell"]))
+    strange = sorted({cell.key for cell in study.cells()} ^ set(board["cell"]))
     if strange:
         return [f"the cell {name}" for name in strange]
     questions = Questions(grid)
@@ -132,7 +134,7 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
     edited = [key for key in files if not is_by_recipe_of_now(questions, key, store)]
     if edited:
         return [f"the question set {key}" for key in edited]
-    run = [cells[key] for key in _run_cells(board)]
+    run = _run_cells(study, store, board)
     stages: dict[Stage, list[str]] = {
         Chunks(grid.build): [grid.index_key(cell).rpartition(".")[0] for cell in run],
         Embeddings(grid.build): [grid.index_key(cell) for cell in run],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import polars as pl
 
@@ -13,7 +13,6 @@ from warehouse.schemas import MIN_COVERAGE
 
 ALL = "all"
 AXES = ("chunking", "embedder", "retriever", "generator")
-COMPARED = ("difference", "difference_low", "difference_high", "p", "tied")
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's mean of one metric, and how it differs from the leader's, as in the schema LEADERBOARD."""
+    """A cell's mean of one metric, and how it differs from the leader's, as in the schema LEADERBOARD.
+
+    replicates: how often the cell was asked
+    """
 
     value: float | None
     n: int
@@ -51,6 +53,16 @@ class Result:
     difference_high: float | None = None
     p: float | None = None
     tied: bool | None = None
+    replicate_low: float | None = None
+    replicate_high: float | None = None
+    replicates: int = 1
+
+    @property
+    def spread(self) -> float | None:
+        """How far the means of its replicates lie apart; None where it was asked once."""
+        if self.replicate_low is None or self.replicate_high is None:
+            return None
+        return self.replicate_high - self.replicate_low
 
     @property
     def covered(self) -> bool:
@@ -129,10 +141,8 @@ def _subset(data: ReportData, name: str) -> Subset:
         key = row["cell"]
         cells[key] = Cell(key, *(row[axis] for axis in AXES))
         results.setdefault(key, {})[row["metric"]] = Result(
-            row["value"],
-            row["n"],
-            row["coverage"] or 0.0,
-            *(row[column] for column in ("low", "high", "worst", "best", *COMPARED)),
+            **{one.name: row[one.name] for one in fields(Result)}
+            | {"coverage": row["coverage"] or 0.0, "replicates": row["replicates"] or 1}
         )
         answered[key] = row["answered"]
         if row["metric"] == data.primary.name:

@@ -134,7 +134,7 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
 def _unusable(study: Study, store: ArtifactStore) -> list[str]:
     """Say which cells have answers that no further run will mend: empty or cut ones."""
     found = []
-    for cell in study.cells():
+    for cell in study.runs():
         meta = _meta(store.current("answers", cell.key))
         counts = {status: n for status, n in meta.get("by_status", {}).items() if status in _UNUSABLE}
         if counts:

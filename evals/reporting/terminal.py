@@ -13,6 +13,7 @@ from rich.text import Text
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, interval, number, percent, plain, several, trimmed
 from evals.reporting.headline import headline
+from evals.reporting.replicates import replicates_sentence
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.unseen import unseen
 
@@ -156,6 +157,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
         )
     if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
         lines.append(f"{TIED} cannot be told apart from the leader by a {data.comparison}.")
+    lines += [said] if (said := replicates_sentence(data, subset)) else []
     left_out = len(subset.standings) - rows
     if left_out > 0:
         lines.append(f"{several(left_out, 'further cell')} in the report.")

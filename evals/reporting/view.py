@@ -17,6 +17,7 @@ from evals.reporting.hardest import Hardest, hardest
 from evals.reporting.headline import Part, headline_parts
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
+from evals.reporting.replicates import replicates_sentence
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.unseen import unseen
 
@@ -42,6 +43,7 @@ class Board:
     left_out: int
     bars: Mapping[str, Bar]
     unranked: int
+    replicates: str | None
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ def _board(data: ReportData, subset: Subset) -> Board:
         len(subset.standings) - len(shown),
         _bars(data, subset),
         sum(standing.rank is None for standing in subset.standings),
+        replicates_sentence(data, subset),
     )
 
 

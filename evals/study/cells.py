@@ -1,8 +1,8 @@
-"""Cells: the combinations of a study's axes."""
+"""Cells: the combinations of a study's axes, each asked as often as it has replicates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NO_GENERATOR = "none"
 """The generator's name in the cells of a study that only retrieves."""
@@ -10,7 +10,11 @@ NO_GENERATOR = "none"
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One combination of a study; its key is its readable name."""
+    """One combination of a study, asked for the first time or once more; its key is its readable name.
+
+    sample: how many questions it is asked; None: all
+    replicate: the how-manieth time it is asked, from 1
+    """
 
     study: str
     chunking: str
@@ -18,6 +22,7 @@ class Cell:
     retriever: str
     generator: str
     sample: int | None = None
+    replicate: int = 1
 
     @property
     def ranking(self) -> str:
@@ -25,11 +30,25 @@ class Cell:
         return f"{self.study}.{self.chunking}.{self.embedder}.{self.retriever}"
 
     @property
-    def key(self) -> str:
-        """Its own key."""
+    def name(self) -> str:
+        """What its replicates are together: the key of the first."""
         return f"{self.ranking}.{self.generator}"
+
+    @property
+    def key(self) -> str:
+        """Its own key, that of its answers and scores.
+
+        >>> cell = Cell("s", "t", "e", "r", "g")
+        >>> [one.key for one in cell.asked(2)]
+        ['s.t.e.r.g', 's.t.e.r.g.2']
+        """
+        return self.name if self.replicate == 1 else f"{self.name}.{self.replicate}"
 
     @property
     def subset(self) -> str:
         """The name of the questions that it is asked."""
         return "all" if self.sample is None else f"sample of {self.sample}"
+
+    def asked(self, times: int) -> list[Cell]:
+        """Return its replicates from the first on."""
+        return [replace(self, replicate=number) for number in range(1, times + 1)]

@@ -41,7 +41,7 @@ class Grid:
     def __init__(self, studies: list[Study]) -> None:
         self.studies = {study.study: study for study in studies}
         self.build = Build.of([(study, study.indexes(), study.base) for study in studies])
-        self.cells: dict[str, Cell] = {cell.key: cell for study in studies for cell in study.cells()}
+        self.cells: dict[str, Cell] = {cell.key: cell for study in studies for cell in study.runs()}
         self.rankings: dict[str, Cell] = {cell.ranking: cell for cell in self.cells.values()}
         self.sets: dict[str, QuestionSet] = {s.key: s for study in studies for s in question_sets(study)}
 
@@ -58,7 +58,7 @@ class Grid:
         return [one.key for one in question_sets(self.studies[study]) if one.use == "train"]
 
     def answered(self) -> list[str]:
-        """Return the keys of the cells that have a generator."""
+        """Return the keys of the cells that have a generator, each replicate for itself."""
         return [key for key, cell in self.cells.items() if cell.generator != NO_GENERATOR]
 
 

@@ -45,7 +45,10 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class CallPlan:
-    """Model calls of one generator: at most so many, with about so many tokens; fewer where cached."""
+    """Model calls of one generator: at most so many, with about so many tokens; fewer where cached.
+
+    cells: that it answers in, each replicate for itself
+    """
 
     generator: str
     model: str
@@ -71,11 +74,13 @@ class EnrichPlan:
 class Plan:
     """What `assay plan` shows.
 
+    replicates: how often all cells together are asked
     texts_to_embed: distinct texts of an index (chunks, and what else its recipes embed) that are not in the
         vector cache; None where they are not known, since what they follow from is not there yet
     """
 
     cells: list[Cell]
+    replicates: int
     stages: list[StagePlan]
     texts_to_embed: dict[str, int | None]
     calls: list[CallPlan]
@@ -87,6 +92,7 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> Plan:
     planned, done = _stage_plans(stages, home)
     return Plan(
         study.cells(),
+        len(study.runs()),
         planned,
         {key: _texts_to_embed(study, key, stages["embeddings"], done, home) for key in study.indexes()},
         _call_plans(study, stages["answers"], done, home),
@@ -189,7 +195,7 @@ def _call_plan(
     home: Home,
 ) -> CallPlan:
     store = Work(home).store
-    cells = [cell for cell in study.cells() if cell.generator == name]
+    cells = [cell for cell in study.runs() if cell.generator == name]
     calls = prompt = 0
     for cell in cells:
         n_asked = n_questions if cell.sample is None else min(cell.sample, n_questions)

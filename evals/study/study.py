@@ -34,12 +34,14 @@ def _is_metric(name: str) -> str:
 
 
 MetricName = Annotated[str, AfterValidator(_is_metric)]
+MOST_REPLICATES = 50
 
 
 class Study(BuildHalf):
     """One study file.
 
     retrievers: a powerset among them stands for all of its combinations, each by a name of its own
+    replicates: how often each cell is asked whose generator may answer otherwise the next time
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
     """
@@ -52,6 +54,7 @@ class Study(BuildHalf):
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
     restrict: dict[Name, Restriction] = Field(default_factory=dict)
+    replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
     budget: StudyBudget | None = None
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
     path: Path = Path()
@@ -80,6 +83,19 @@ class Study(BuildHalf):
             for generator in self.generators or (NO_GENERATOR,)
             if self._allowed(generator, chunking, embedder, retriever)
         ]
+
+    def runs(self) -> list[Cell]:
+        """Return every replicate of every cell: what has answers and scores of its own."""
+        return [one for cell in self.cells() for one in cell.asked(self.times(cell.generator))]
+
+    def times(self, generator: str) -> int:
+        """Return how often the cells of a generator are asked: once where it cannot answer otherwise.
+
+        >>> Study.model_construct(replicates=3, generators={}).times("none")
+        1
+        """
+        found = self.generators.get(generator)
+        return 1 if found is None or not found.varies else self.replicates
 
     @property
     def tuning_metrics(self) -> tuple[RetrievalMetric, ...]:

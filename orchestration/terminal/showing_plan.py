@@ -17,7 +17,10 @@ TEXTS = 10  # indexes whose texts are told
 def show_plan(found: Plan, estimates: Sequence[Estimate]) -> None:
     """Print a plan to standard output."""
     out = console(width=width())
-    out.print(text(several(len(found.cells), "cell")))
+    again = found.replicates - len(found.cells)
+    out.print(
+        text(several(len(found.cells), "cell") + (f", {several(again, 'replicate')} more" if again else ""))
+    )
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("stage")
     for name in ("keys", "up to date", "to do", "of these not known yet"):

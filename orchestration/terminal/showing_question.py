@@ -85,7 +85,7 @@ def _fate(loss: dict[str, Any]) -> str:
 
 
 def _answered(one: Answered) -> Iterator[Text]:
-    name = one.cell.generator
+    name = one.cell.generator + (f" (asked again, {one.cell.replicate})" if one.cell.replicate > 1 else "")
     if one.answer is not None:
         answer = one.answer
         answer_text = trimmed(answer["answer"], TEXT) if answer["answer"] else ""

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.leaderboard import board_rows, subsets
+from evals.statistics.board import board_rows, subsets
 from evals.study.cells import Cell
 from tests.fakes.tiny import partial_study
 from warehouse.parquet import frame
@@ -140,7 +140,7 @@ def test_a_sampled_cell_is_compared_on_its_sample_only() -> None:
 
 
 def test_only_samples_have_no_subset_of_all() -> None:
-    assert list(subsets(STUDY, {cell("a", sample=2): scores([1.0, 1.0])})) == ["sample of 2"]
+    assert list(subsets({cell("a", sample=2): scores([1.0, 1.0])})) == ["sample of 2"]
 
 
 def test_equal_questions_give_equal_intervals() -> None:

@@ -13,8 +13,9 @@ import polars as pl
 from evals.measuring.comparison import compared
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
 from warehouse.parquet import frame
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 
+OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 HOSTILE_TITLE = "<script>alert(1)</script> Förderrichtlinie"
 HOSTILE_ANSWER = '"><img src=https://evil.example/x.png onerror=alert(2)> </details></style>{{ 7*7 }}'
 HOSTILE_URL = "javascript:alert(document.domain)"
@@ -112,7 +113,7 @@ def report_data(
                 losses += _losses(cell, row, found)
             answers.append(_answer(key_of(cell), row, rng))
             scores += _scores(cell, row, found, answers[-1], rng)
-    score_frame = frame(scores, {**SCORES, "cell": pl.String})
+    score_frame = frame(scores, {**SCORES, **OF_CELL})
     ids = [row["question_id"] for row in questions]
     boards = _board(score_frame, [c for c in cells if c[2] != "small"], ids, "all", METRICS)
     if generators > 1:
@@ -126,7 +127,7 @@ def report_data(
         leaderboard=frame(boards, LEADERBOARD),
         questions=frame(questions, QUESTIONS),
         scores=score_frame,
-        answers=frame(answers, {**ANSWERS, "cell": pl.String}),
+        answers=frame(answers, {**ANSWERS, **OF_CELL}),
         hits=frame(
             hits, {**HITS, "cell": pl.String, "text": pl.String, "url": pl.String, "title": pl.String}
         ),
@@ -180,8 +181,8 @@ def board_data(rows: Sequence[dict[str, Any]], metric: MetricInfo = SIMILARITY, 
         metrics=(metric,),
         leaderboard=frame(board, LEADERBOARD),
         questions=frame([], QUESTIONS),
-        scores=frame([], {**SCORES, "cell": pl.String}),
-        answers=frame([], {**ANSWERS, "cell": pl.String}),
+        scores=frame([], {**SCORES, **OF_CELL}),
+        answers=frame([], {**ANSWERS, **OF_CELL}),
         hits=frame([], {**HITS, "cell": pl.String, "text": pl.String, "url": pl.String, "title": pl.String}),
     )
 
@@ -266,6 +267,7 @@ def _answer(key: str, row: dict[str, Any], rng: random.Random) -> dict[str, Any]
     hostile = rng.random() < 0.05
     return {
         "cell": key,
+        "replicate": 1,
         "question_id": row["question_id"],
         "status": "timeout" if failed else "ok",
         "reason": "no answer within 60 s <gateway>" if failed else None,
@@ -302,6 +304,7 @@ def _scores(
     return [
         {
             "cell": key_of(cell),
+            "replicate": 1,
             "question_id": row["question_id"],
             "metric": name,
             "status": "ok" if value is not None else ("error" if lost and "@" in name else answer["status"]),

@@ -155,14 +155,17 @@ class Gateway:
         """Ask a recipe's model, with the parameters and limits of the recipe; see `complete`.
 
         max_tokens, seed: what the task wants, where the recipe does not say
+        replicate: asks again what was asked before, with a seed so much higher: a server that keeps to
+            its seed would say the same again
         """
         limits = chat.limits
+        first = seed if chat.seed is None else chat.seed
         return self.complete(
             chat.model,
             messages,
             temperature=chat.temperature or 0.0,
             max_tokens=chat.max_tokens or max_tokens,
-            seed=seed if chat.seed is None else chat.seed,
+            seed=None if first is None else first + replicate,
             response_format=response_format,
             api_base=chat.api_base,
             replicate=replicate,

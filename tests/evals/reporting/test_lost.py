@@ -106,7 +106,7 @@ def test_every_question_with_evidence_is_counted_once_in_each_ranking() -> None:
 def test_a_ranking_that_failed_on_every_question_is_no_gap() -> None:
     data = study(QUESTIONS_OF, A, metric=NDCG)
     row = {"question_id": "q1", "metric": NDCG.name, "status": "error", "reason": "?", "cell": "c.b.e.r.g"}
-    scores = frame([row], {**SCORES, "cell": pl.String})
+    scores = frame([row], {**SCORES, "cell": pl.String, "replicate": pl.Int64})
     found = made(dataclasses.replace(data, scores=scores))
     assert [(one.label, one.found, one.lost, one.failed) for one in found.rankers] == [
         ("a", 1, {Loss.CORPUS: 1, Loss.CHUNKING: 1, Loss.CANDIDATES: 1}, 0),

@@ -1,0 +1,177 @@
+"""The rows of a leaderboard: means of every cell and metric, cells compared on the same questions only.
+
+A question's value in a cell is the mean over the cell's replicates that have one; intervals and tests
+are over questions, so that asking a cell more often makes no difference look surer than its questions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evals.measuring import get_metric
+from evals.measuring.bootstrap import bootstrap
+from evals.measuring.comparison import UNCOMPARED, Valued, compared, leader_of, primary_of, with_ranks
+from evals.measuring.contract import Metric
+from evals.study.cells import Cell
+from evals.study.study import Study
+from warehouse.parquet import frame
+from warehouse.schemas import SCORES, Status
+
+Answered = Callable[[Cell, Iterable[str]], float | None]
+"""(cell, question ids) -> the share of them that the cell answered; None without a generator."""
+Scores = Mapping[Cell, pl.DataFrame]
+"""Of each replicate of each cell, schemas.SCORES."""
+
+
+def board_rows(study: Study, scores: Scores, share: Answered) -> list[dict[str, Any]]:
+    """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared."""
+    metrics = [get_metric(name) for name in study.metrics]
+    primary = get_metric(primary_of(study.metrics, (n for rows in scores.values() for n in rows["metric"])))
+    cells: dict[Cell, list[pl.DataFrame]] = {}
+    for one, found in scores.items():
+        cells.setdefault(replace(one, replicate=1), []).append(found)
+    rows: list[dict[str, Any]] = []
+    for subset, ids in subsets(scores).items():
+        inside = {cell: found for cell, found in cells.items() if _is_of(cell, subset)}
+        dealt = {cell.key: share(cell, ids) for cell in inside}
+        valued = {metric.name: _valued(study, metric, subset, ids, inside, dealt) for metric in metrics}
+        ranked = with_ranks([row for found in valued.values() for row, _ in found], primary)
+        ranks = {row["cell"]: row["rank"] for row in ranked}
+        leader = leader_of(ranked, primary)
+        able = {cell for cell, rank in ranks.items() if rank is not None}
+        for metric in metrics:
+            with_rank = [({**row, "rank": ranks[row["cell"]]}, values) for row, values in valued[metric.name]]
+            rows += compared(with_rank, leader, able, study.seed)
+    return rows
+
+
+def not_run(cell: Cell, run: Scores) -> pl.DataFrame:
+    """Return scores without values for a cell that could not be run: the questions and metrics of its like.
+
+    So it stays on the leaderboard, with coverage 0 and the same denominator, and is not silently absent.
+    """
+    like = [rows for other, rows in run.items() if other.sample == cell.sample]
+    asked = pl.concat(like) if like else frame([], SCORES)
+    return asked.unique(["question_id", "metric"]).with_columns(
+        pl.lit(str(Status.NOT_RUN)).alias("status"),
+        pl.lit(None, pl.Float64).alias("value"),
+        pl.lit("what the cell needs failed").alias("reason"),
+    )
+
+
+def subsets(scores: Scores) -> dict[str, list[str]]:
+    """Return subset name -> question ids: all questions, and every sample that some cell was asked."""
+    everything: dict[str, None] = {}
+    found: dict[str, list[str]] = {}
+    for cell, rows in scores.items():
+        ids = list(dict.fromkeys(rows["question_id"]))
+        if cell.sample is None:
+            everything.update(dict.fromkeys(ids))
+        else:
+            found[cell.subset] = sorted(set(found.get(cell.subset, [])) | set(ids))
+    return ({"all": sorted(everything)} if everything else {}) | found
+
+
+def _is_of(cell: Cell, subset: str) -> bool:
+    return cell.sample is None or (subset != "all" and cell.subset == subset)
+
+
+def _valued(
+    study: Study,
+    metric: Metric,
+    subset: str,
+    ids: list[str],
+    cells: Mapping[Cell, Sequence[pl.DataFrame]],
+    dealt: Mapping[str, float | None],
+) -> Valued:
+    wanted = (pl.col("metric") == metric.name) & pl.col("question_id").is_in(ids)
+    found: Valued = []
+    for cell, frames in cells.items():
+        replicates = [rows.filter(wanted).sort("question_id") for rows in frames]
+        if sum(map(len, replicates)):
+            means = question_means(replicates)
+            row = _row(study, cell, metric, subset, replicates, means["value"])
+            values = dict(means.drop_nulls("value").select("question_id", "value").iter_rows())
+            found.append((row | {"answered": dealt[cell.key]}, values))
+    return found
+
+
+def question_means(replicates: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return one row a question, sorted: the mean of its replicates' values; NULL where none has one."""
+    if len(replicates) == 1:
+        return replicates[0].select("question_id", "value")
+    together = pl.concat([rows.select("question_id", "value") for rows in replicates])
+    return together.group_by("question_id").agg(pl.col("value").mean()).sort("question_id")
+
+
+def spread(replicates: Sequence[pl.DataFrame]) -> tuple[float | None, float | None]:
+    """Return the smallest and the largest mean of a replicate, over the questions of which each has a value.
+
+    None where there are not several replicates, or no such question.
+    """
+    if len(replicates) == 1:
+        return None, None
+    together = pl.concat(
+        [rows.select("question_id", "value", replicate=pl.lit(n)) for n, rows in enumerate(replicates)]
+    )
+    whole = together.filter(
+        pl.col("value").is_not_null().all().over("question_id")
+        & (pl.len().over("question_id") == len(replicates))
+    )
+    means = whole.sort("question_id").group_by("replicate").agg(pl.col("value").mean())["value"]
+    return (float(means.min()), float(means.max())) if len(means) else (None, None)  # type: ignore[arg-type]
+
+
+def _row(
+    study: Study,
+    cell: Cell,
+    metric: Metric,
+    subset: str,
+    replicates: Sequence[pl.DataFrame],
+    means: pl.Series,
+) -> dict[str, Any]:
+    interval = bootstrap(means.drop_nulls().to_numpy().astype(np.float64), study.seed)
+    # A replicate without a value is missing, though others of its question have one.
+    all_values = np.concatenate([rows["value"].drop_nulls().to_numpy() for rows in replicates])
+    values = all_values.astype(np.float64)
+    asked = sum(map(len, replicates))
+    lowest, highest = (_bounded(values, asked - len(values), bound) for bound in metric.bounds)
+    least, most = spread(replicates)
+    return {
+        "study": study.study,
+        "subset": subset,
+        "cell": cell.key,
+        "cell_id": None,
+        "chunking": cell.chunking,
+        "embedder": cell.embedder,
+        "retriever": cell.retriever,
+        "generator": cell.generator,
+        "metric": metric.name,
+        "value": interval.mean if interval else None,
+        "n": len(means),
+        "coverage": len(values) / asked,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "worst": lowest if metric.higher_is_better else highest,
+        "best": highest if metric.higher_is_better else lowest,
+        "rank": None,
+        **UNCOMPARED,
+        "answered": None,
+        "replicates": len(replicates),
+        "replicate_low": least,
+        "replicate_high": most,
+    }
+
+
+def _bounded(values: np.ndarray, missing: int, bound: float | None) -> float | None:
+    """Return the mean if every missing value were at the metric's bound; None where there is no bound."""
+    if missing and bound is None:
+        return None
+    if not missing:
+        return float(values.mean()) if len(values) else None
+    return float((values.sum() + missing * float(bound or 0.0)) / (len(values) + missing))
