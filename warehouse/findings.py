@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from warehouse.errors import Mistake
 from warehouse.marked_yaml import MarkedYaml, Place
 from warehouse.near_names import instead
 from warehouse.parts import one_of
 
-Finding = tuple[Place, str]
-"""Where, and what is wrong there and would be right."""
+
+class Finding(NamedTuple):
+    """A mistake before its line is known.
+
+    place: where in the file's data it is
+    code: the kind of mistake; pydantic's name of an error where pydantic found it
+    text: what is wrong there and would be right
+    """
+
+    place: Place
+    code: str
+    text: str
+
 
 NAME_RULE = "use small letters, digits, - _ +, at most 60 of them, a letter or digit first"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_+-]*$"
@@ -78,10 +90,12 @@ def as_written(place: Place) -> Place:
     return tuple(found)
 
 
-def lines_of(marked: MarkedYaml, findings: Iterable[Finding]) -> list[str]:
-    """Return `file:line: text` of each, in the order of the file, each once."""
-    placed = sorted(findings, key=lambda finding: marked.line(finding[0]))
-    return list(dict.fromkeys(f"{marked.at(place)}: {text}" for place, text in placed))
+def lines_of(marked: MarkedYaml, findings: Iterable[Finding]) -> list[Mistake]:
+    """Return each with its file and line, in the order of the file, each once."""
+    placed = sorted(findings, key=lambda finding: marked.line(finding.place))
+    return list(
+        dict.fromkeys(Mistake(one.code, marked.path, marked.line(one.place), one.text) for one in placed)
+    )
 
 
 def shown(place: Place) -> str:
@@ -129,28 +143,31 @@ def _telling(details: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _finding(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
-    place, text = _told(detail, model)
-    return as_written(place), text
+    found = _in_words(detail, model)
+    return found._replace(place=as_written(found.place))
 
 
-def _told(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
+def _in_words(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
     place: Place = detail["loc"]
+    code = detail["type"]
     if place and place[-1] == "[key]":
-        return place[:-1], f"the name `{place[-2]}` will not do: {NAME_RULE}"
-    if detail["type"] == "extra_forbidden":
+        return Finding(place[:-1], "bad_name", f"the name `{place[-2]}` will not do: {NAME_RULE}")
+    if code == "extra_forbidden":
         known = _keys_at(model, place[:-1])
-        return place, f"unknown key `{place[-1]}`" + (f"; {instead(str(place[-1]), known)}" if known else "")
-    if detail["type"] == "missing":
-        return place, f"`{shown(as_written(place))}` is missing"
+        told = f"unknown key `{place[-1]}`" + (f"; {instead(str(place[-1]), known)}" if known else "")
+        return Finding(place, "unknown_key", told)
+    if code == "missing":
+        return Finding(place, code, f"`{shown(as_written(place))}` is missing")
     given = detail["input"]
     if given is None:
-        return place, f"`{shown(as_written(place))}` is empty; give it a value or delete the line"
+        told = f"`{shown(as_written(place))}` is empty; give it a value or delete the line"
+        return Finding(place, "empty", told)
     message = _message(detail, _keys_at(model, place))
-    told = detail["type"] == "value_error" and repr(given) in message
+    names_it = code == "value_error" and repr(given) in message
     is_short = isinstance(given, str | int | float) and len(str(given)) < 80
-    instead_of = f", not {_as_yaml(given)}" if is_short and not told else ""
-    where = shown(as_written(place))
-    return place, f"{where}: {message}{instead_of}" if place else f"{message}{instead_of}"
+    instead_of = f", not {_as_yaml(given)}" if is_short and not names_it else ""
+    where = f"{shown(as_written(place))}: " if place else ""
+    return Finding(place, code, f"{where}{message}{instead_of}")
 
 
 def _as_yaml(value: str | int | float) -> str:

@@ -61,7 +61,7 @@ def in_identity(info: SerializationInfo) -> bool:
 
 def error_at(place: tuple[str | int, ...], reason: str) -> ValidationError:
     """Return an error for a validator to raise that stands at a place within what it validates."""
-    kind = PydanticCustomError("at_place", "{reason}", {"reason": reason})
+    kind = PydanticCustomError("value_error", "{reason}", {"reason": reason})
     return ValidationError.from_exception_data("Part", [InitErrorDetails(type=kind, loc=place, input={})])
 
 

@@ -14,9 +14,9 @@ from typing import IO, Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from evals.gold.unanswered import UNANSWERED
-from warehouse.errors import InputError
+from warehouse.errors import InputError, Mistake
 from warehouse.files import bounded_lines, check_regular
-from warehouse.findings import in_words, lines_of
+from warehouse.findings import Finding, in_words, lines_of
 from warehouse.marked_yaml import MarkedYaml, load
 from warehouse.recipe import Strict
 
@@ -98,9 +98,8 @@ def read_yaml(path: Path) -> list[dict[str, Any]]:
     """
     marked = load(path)
     if not isinstance(marked.data, dict):
-        raise InputError(
-            f"{path}:1: a question file is a mapping with the keys question_set, language and questions"
-        )
+        text = "a question file is a mapping with the keys question_set, language and questions"
+        raise InputError(Mistake("no_question_file", path, 1, text))
     try:
         parsed = QuestionFile.model_validate(marked.data)
     except ValidationError as error:
@@ -108,10 +107,11 @@ def read_yaml(path: Path) -> list[dict[str, Any]]:
     written = _written(parsed, marked)
     doubled = _doubled([question.id for question in parsed.questions])
     if doubled:
-        places = [
-            (("questions", number, "id"), f"a second question with the id {name}") for number, name in doubled
+        found = [
+            Finding(("questions", number, "id"), "doubled_id", f"a second question with the id {name}")
+            for number, name in doubled
         ]
-        raise InputError(*lines_of(marked, places))
+        raise InputError(*lines_of(marked, found))
     return [_row(parsed, question) for question in written]
 
 
@@ -122,8 +122,9 @@ def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
         InputError: there is none besides; or a question was written, and its ground truth was not.
     """
     half = [
-        (
+        Finding(
             ("questions", number, "ground_truth"),
+            "half_written",
             "this is still the template's; write the answer, or take it out",
         )
         for number, question in enumerate(parsed.questions)
@@ -133,10 +134,10 @@ def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
         raise InputError(*lines_of(marked, half))
     written = [question for question in parsed.questions if not question.question.startswith(UNFILLED)]
     if not written:
-        told = (
+        text = (
             "all questions are still those of the template, and are not asked; write your own in their place"
         )
-        raise InputError(*lines_of(marked, [(("questions",), told)]))
+        raise InputError(*lines_of(marked, [Finding(("questions",), "unwritten", text)]))
     return written
 
 

@@ -17,7 +17,7 @@ from evals.study.study import Study
 from evals.study.study_file import read_study
 from evals.study.written_questions import written_questions
 from warehouse.artifacts import Artifact
-from warehouse.errors import InputError
+from warehouse.errors import InputError, Mistake
 from warehouse.findings import Finding, lines_of
 from warehouse.inference.model_servers import unreachable
 from warehouse.marked_yaml import MarkedYaml, Place, load
@@ -58,7 +58,7 @@ def check_study(path: Path, home: Home) -> Checked:
     return Checked(study, len(read_questions_of(study)), [*cut_off(study), *lost_evidence(study, home)])
 
 
-def unreachable_models(study: Study) -> list[str]:
+def unreachable_models(study: Study) -> list[Mistake]:
     """Return a sentence, with file and line, for each model of a study that cannot be asked as things are."""
     marked = _marked(study.path)
     return lines_of(marked, _models(marked.data)) if marked else []
@@ -103,7 +103,7 @@ def _models(data: Any) -> list[Finding]:
     for place, model, base in _asked_models(data, ()):
         reason = unreachable(model, base)
         if reason:
-            found.append(((*place, "model"), reason))
+            found.append(Finding((*place, "model"), "unreachable_model", reason))
     return found
 
 
@@ -138,7 +138,7 @@ def _unreadable(study: Study | None) -> list[Finding]:
             continue
         reason = _why_nothing(source)
         if reason:
-            found.append((("sources", name, "path"), reason))
+            found.append(Finding(("sources", name, "path"), "nothing_to_read", reason))
     return found
 
 

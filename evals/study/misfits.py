@@ -32,7 +32,11 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
         found += _unknown("source", name, known["sources"], ("corpus", "sources", number))
     if NO_GENERATOR in (generators or ()):
         found.append(
-            (("generators", NO_GENERATOR), f"the name `{NO_GENERATOR}` is kept for cells without a generator")
+            Finding(
+                ("generators", NO_GENERATOR),
+                "kept_name",
+                f"the name `{NO_GENERATOR}` is kept for cells without a generator",
+            )
         )
     restrict = data.get("restrict", {})
     for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
@@ -49,9 +53,8 @@ def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[st
         place: Place = ("restrict", name, axis)
         values = restriction.get(axis)
         if isinstance(values, list | tuple) and not values:
-            found.append(
-                (place, f"an empty list leaves `{name}` no cell; name some {axis}, or delete the line")
-            )
+            text = f"an empty list leaves `{name}` no cell; name some {axis}, or delete the line"
+            found.append(Finding(place, "no_cell", text))
         for number, value in enumerate(_strings(values)):
             found += _unknown(axis[:-1], value, known[axis], (*place, number))
     return found
@@ -63,11 +66,12 @@ def _unfit_questions(sources: Any, retrievers: Any) -> list[Finding]:
         return []
     uses = [one.get("use", "test") for one in sources if isinstance(one, dict)]
     if uses and "test" not in uses:
-        return [(("questions", 0), "all questions are for training; a study asks at least one set of others")]
+        text = "all questions are for training; a study asks at least one set of others"
+        return [Finding(("questions", 0), "no_test_questions", text)]
     tuned = [name for name, one in retrievers.items() if _is_tuned(one)] if _names(retrievers) else []
     if tuned and "train" not in uses:
-        told = "`weights: tuned` needs train questions: add a set with `use: train` to `questions`"
-        return [(("retrievers", tuned[0]), told)]
+        text = "`weights: tuned` needs train questions: add a set with `use: train` to `questions`"
+        return [Finding(("retrievers", tuned[0]), "no_train_questions", text)]
     return []
 
 
@@ -82,9 +86,10 @@ def _unfit_metrics(metrics: list[str], generators: list[str] | None) -> list[Fin
     found: list[Finding] = []
     for number, name in enumerate(metrics):
         if name in metrics[:number]:
-            found.append((("metrics", number), f"the metric {name} is named twice"))
+            found.append(Finding(("metrics", number), "doubled_metric", f"the metric {name} is named twice"))
         elif generators == [] and _measures_answers(name):
-            found.append((("metrics", number), f"{name} measures answers, but the study has no `generators`"))
+            text = f"{name} measures answers, but the study has no `generators`"
+            found.append(Finding(("metrics", number), "no_generators", text))
     return found
 
 
@@ -98,7 +103,7 @@ def _measures_answers(name: str) -> bool:
 def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> list[Finding]:
     if known is None or name in known:
         return []
-    return [(place, f"unknown {what} `{name}`; {instead(name, known)}")]
+    return [Finding(place, f"unknown_{what}", f"unknown {what} `{name}`; {instead(name, known)}")]
 
 
 def _names(part: Any) -> list[str] | None:

@@ -15,7 +15,7 @@ from evals.study.misfits import misfits
 from evals.study.paths import absolute, set_name
 from evals.study.study import Study
 from evals.study.study_names import BUNDLED, known_names, study_files, study_folder
-from warehouse.errors import InputError, NotSetError
+from warehouse.errors import InputError, Mistake, NotSetError
 from warehouse.files import check_regular
 from warehouse.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
 from warehouse.identity import canonical
@@ -44,17 +44,17 @@ def read_study(path: Path) -> Study:
     """
     marked = load(path)
     if not isinstance(marked.data, dict):
-        raise InputError(f"{path}:1: a study is a mapping that begins with `study: NAME`")
+        raise InputError(Mistake("no_study", path, 1, "a study is a mapping that begins with `study: NAME`"))
     base = path.resolve().parent
     findings = [*misfits(marked.data), *_absent(marked.data, base), *_doubled_sets(marked.data, base)]
     if "path" in marked.data:
-        findings.append((("path",), "unknown key `path`"))
+        findings.append(Finding(("path",), "unknown_key", "unknown key `path`"))
     study = None
     try:
         study = Study.model_validate({**marked.data, "path": path.resolve()})
     except ValidationError as error:
         # What the models say of the whole study, `misfits` has said with its place.
-        findings += [found for found in in_words(error, Study) if found[0] or not findings]
+        findings += [found for found in in_words(error, Study) if found.place or not findings]
     if findings or study is None:
         raise InputError(*lines_of(marked, findings))
     return study
@@ -78,9 +78,9 @@ def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
     try:
         given = absolute(path, base)
     except InputError as error:
-        return [(place, str(error))]
-    told = f"there is no {given}; relative paths start from the folder of this file"
-    return [] if given.exists() else [(place, told)]
+        return [Finding(place, "no_path", str(error))]
+    text = f"there is no {given}; relative paths start from the folder of this file"
+    return [] if given.exists() else [Finding(place, "no_file", text)]
 
 
 def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
@@ -91,7 +91,7 @@ def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
         if isinstance(path, str):
             check_regular(absolute(path, base))
     except InputError as error:
-        return [(place, str(error))]
+        return [Finding(place, "no_regular_file", str(error))]
     return []
 
 
@@ -111,12 +111,11 @@ def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
             continue
         if isinstance(file, str) and not re.fullmatch(NAME_PATTERN, name):
             text = f"the question set is named by its file, and `{name}` will not do: {NAME_RULE}"
-            found.append((("questions", number), text))
+            found.append(Finding(("questions", number), "bad_name", text))
         if name in seen:
             first = f"item {seen[name] + 1}"
-            found.append(
-                (("questions", number), f"a second question set with the name `{name}` ({first}); {rename}")
-            )
+            text = f"a second question set with the name `{name}` ({first}); {rename}"
+            found.append(Finding(("questions", number), "doubled_set", text))
         seen.setdefault(name, number)
     return found
 

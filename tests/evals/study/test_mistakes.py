@@ -1,0 +1,238 @@
+"""Every mistake of a study file is known by its code and line; the texts of all stand in one golden file.
+
+Write that anew after texts were changed: `GOLDEN=write python -m pytest tests/evals/study/test_mistakes.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evals.gold.question_files import read_yaml
+from evals.study.study_file import read_study
+from tests.evals.gold.test_question_files import MISTAKES as OF_QUESTIONS
+from tests.evals.gold.test_question_files import written
+from tests.fakes.tiny import write_study
+from warehouse.errors import InputError, Mistake
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "mistakes.yaml"
+HEAD = """\
+# What is said of wrong study files and question files: the change that makes a mistake, and what is found.
+# Written by `GOLDEN=write python -m pytest tests/evals/study/test_mistakes.py`; read it before you commit it.
+"""
+Row = tuple[str, str, int, str]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A study with one mistake.
+
+    old, new: what of its text is replaced; line, code: of the mistake
+    base: what was replaced in the tiny study before
+    """
+
+    old: str
+    new: str
+    line: int
+    code: str
+    base: dict[str, str] = field(default_factory=dict)
+
+    def findings(self, folder: Path) -> list[str]:
+        """Return what is said of the study, without the folder."""
+        path = write_study(folder, self.base)
+        text = path.read_text(encoding="utf-8")
+        assert self.old in text
+        path.write_text(text.replace(self.old, self.new, 1), encoding="utf-8")
+        with pytest.raises(InputError) as caught:
+            read_study(path)
+        return list(caught.value.findings)
+
+    def __str__(self) -> str:
+        return f"{self.old} -> {self.new}"
+
+
+UNKNOWN_KEYS = [
+    ("seed: 7", "sed: 7", 3, "unknown_key"),
+    ("reader: folder", "redaer: folder", 5, "unknown_key"),
+    ("path: docs}", "path: docs, limits: {page: 3}}", 5, "unknown_key"),
+    ("name: ferries", "nmae: ferries", 6, "unknown_key"),
+    ("t16: {tokens", "t16: {tokns", 8, "unknown_key"),
+    ("size: 16", "siz: 16", 8, "unknown_key"),
+    ("{model: all", "{modell: all", 10, "unknown_key"),
+    ("{bm25: {k: 5}}", "{bm52: {k: 5}}", 12, "unknown_key"),
+    ("dense: {dense: {k", "dense: {dense: {depth", 13, "unknown_key"),
+    ("extractive: {extractive", "extractive: {extractve", 15, "unknown_key"),
+    ("passages: 2", "passage: 2", 15, "unknown_key"),
+    ("- file:", "- fiel:", 17, "unknown_key"),
+    ("seed: 7", "budget: {eur: 5}", 3, "unknown_key"),
+    ("seed: 7", "restrict: {extractive: {chunking: [t16]}}", 3, "unknown_key"),
+    ("seed: 7", "path: here", 3, "unknown_key"),
+]
+UNKNOWN_NAMES = [
+    ("sources: [docs]", "sources: [dcos]", 6, "unknown_source"),
+    ("reader: folder", "reader: csv", 5, "value_error"),
+    ("{k: 5}", "{variant: okapy}", 12, "literal_error"),
+    ("ndcg@10", "ndgc@10", 18, "value_error"),
+    ("abstention", "abstension", 18, "value_error"),
+    ("all-MiniLM-L6-v2", "MiniLM", 10, "value_error"),
+    ("overlap: 4}", "overlap: 4}, tokenizer: bert", 8, "value_error"),
+    ("seed: 7", "restrict: {extractiv: {sample: 2}}", 3, "unknown_generator"),
+    ("seed: 7", "restrict: {extractive: {chunkings: [t61]}}", 3, "unknown_chunking"),
+    ("seed: 7", "restrict: {extractive: {embedders: [mini]}}", 3, "unknown_embedder"),
+    ("seed: 7", "restrict: {extractive: {retrievers: [bm52]}}", 3, "unknown_retriever"),
+]
+IMPOSSIBLE_VALUES = [
+    ("overlap: 4", "overlap: 16", 8, "value_error"),
+    ("size: 16", "size: 4", 8, "greater_than_equal"),
+    ("size: 16", "size: many", 8, "int_parsing"),
+    ("{k: 5}", "{k: -1}", 12, "greater_than_equal"),
+    ("{k: 5}", "{k: 2.5}", 12, "int_from_float"),
+    ("{k: 5}", "{k: true}", 12, "int_type"),
+    ("{k: 5}", "{b: yes}", 12, "float_type"),
+    ("{k: 5}", "{k1: .nan}", 12, "finite_number"),
+    ("seed: 7", "seed: false", 3, "int_type"),
+    ("max_tokens: 40", "min_score: true", 15, "float_type"),
+    ("reader: folder", "reader: text, lines: 1", 5, "bool_type"),
+    ("{k: 5}", "{b: 1.5}", 12, "less_than_equal"),
+    ("{k: 5}", "{k1: 0}", 12, "greater_than"),
+    ("seed: 7", "seed: -7", 3, "greater_than_equal"),
+    ("{tokens: {size: 16, overlap: 4}}", "{tokens: {size: 16}, document: {}}", 8, "value_error"),
+    ("{tokens: {size: 16, overlap: 4}}", "{}", 8, "value_error"),
+    ("{tokens: {size: 16, overlap: 4}}", "16", 8, "model_type"),
+    ("  t16: {tokens: {size: 16, overlap: 4}}\n", "", 7, "empty"),
+    ("sources: [docs]", "sources: []", 6, "too_short"),
+    ("corpus: {name: ferries, sources: [docs]}", "corpus: ferries", 6, "model_type"),
+    ("corpus: {name: ferries, sources: [docs]}\n", "", 1, "missing"),
+    ("[ndcg@10, evidence", "[ndcg@10, ndcg@10, evidence", 18, "doubled_metric"),
+    ("ndcg@10", "ndcg", 18, "value_error"),
+    (
+        "metrics: [ndcg@10, evidence_coverage@5, abstention, retrieval_latency]",
+        "metrics: []",
+        18,
+        "too_short",
+    ),
+    (
+        "metrics: [ndcg@10, evidence_coverage@5, abstention, retrieval_latency]",
+        "metrics: mrr@5",
+        18,
+        "tuple_type",
+    ),
+    ("seed: 7", "restrict: {extractive: {retrievers: []}}", 3, "no_cell"),
+    ("seed: 7", "restrict: {extractive: {sample: 0}}", 3, "greater_than_equal"),
+    ("max_tokens: 40", "min_score: 5", 15, "less_than_equal"),
+    ("extractive: {ext", "none: {ext", 15, "kept_name"),
+    ("seed: 7", "budget: {usd: -1}", 3, "greater_than_equal"),
+    ("reader: folder, path: docs", "spider: blog", 5, "value_error"),
+    ("reader: folder, path: docs", "reader: folder", 5, "value_error"),
+    ("reader: folder,", "spider: blog, reader: folder,", 5, "value_error"),
+    ("reader: folder, path: docs", "spider: blog, start: [x.org]", 5, "value_error"),
+    ("path: docs}", "path: docs, schedule: every monday}", 5, "value_error"),
+    ("study: tiny", "study: Tiny Study", 1, "string_pattern_mismatch"),
+    ("study: tiny", "study: 5", 1, "string_type"),
+    ("t16:", "T16:", 8, "bad_name"),
+    ("t16:", "t.16:", 8, "bad_name"),
+    ("minilm:", "mini|lm:", 10, "bad_name"),
+    ("name: ferries", "name: Ferries", 6, "string_pattern_mismatch"),
+]
+FUSED = "bm25: {bm25: {k: 5}}\n  rrf:\n    fuse:\n      of: [{bm25: {}}, {dense: {}}]\n"
+FUSIONS = [
+    ("[{bm25: {}}, {dense: {}}]", "[{bm25: {}}]", 15, "too_short"),
+    ("{dense: {}}]", "{dens: {}}]", 15, "unknown_key"),
+    ("{dense: {}}]", "{dense: {j: 1}}]", 15, "unknown_key"),
+    ("{dense: {}}]", "{dense: {}}]\n      weights: [1, 2, 3]", 14, "value_error"),
+    ("{dense: {}}]", "{dense: {}}]\n      weights: [1, -2]", 16, "greater_than_equal"),
+    ("{dense: {}}]", "{dense: {}}]\n      weights: [1, true]", 16, "float_type"),
+    ("{dense: {}}]", "{dense: {}}]\n      weights: [1, .inf]", 16, "finite_number"),
+    ("{dense: {}}]", "{dense: {}}]\n      rrf: {k: 0}", 16, "greater_than"),
+]
+CHAIN = "bm25: {bm25: {k: 5}}\n  chain:\n    - keywords: {}\n    - bm25: {k: 50}\n    - neighbours: {n: 1}\n"
+CHAINS = [
+    ("neighbours: {n", "neighbors: {n", 16, "unknown_key"),
+    ("neighbours: {n: 1}", "neighbours: {m: 1}", 16, "unknown_key"),
+    ("neighbours: {n: 1}", "neighbours: {n: 0}", 16, "greater_than_equal"),
+    ("bm25: {k: 50}", "top: {k: 50}", 13, "value_error"),
+    ("- neighbours: {n: 1}", "- dense: {}", 16, "value_error"),
+    ("- neighbours: {n: 1}", "- multi_query: {}", 16, "value_error"),
+    ("- keywords: {}", "- top: {}", 14, "value_error"),
+    ("- keywords: {}", "- bm25", 14, "model_type"),
+    ("- keywords: {}", "- {keywords: {}, entities: {}}", 14, "value_error"),
+]
+ALL = "bm25: {bm25: {k: 5}}\n  all:\n    powerset: [bm25, dense, recency]\n    fuse: rrf\n    k: 4\n"
+POWERSETS = [
+    ("[bm25, dense,", "[bm25, dens,", 14, "unknown_key"),
+    ("[bm25, dense,", "[bm25, {dense: {k: 0}},", 14, "greater_than_equal"),
+    ("[bm25, dense, recency]", "[]", 14, "too_short"),
+    ("fuse: rrf", "fuse: rff", 15, "value_error"),
+    ("k: 4", "k: 0", 16, "greater_than_equal"),
+    ("k: 4", "depht: 4", 16, "unknown_key"),
+    ("  all:", "  aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:", 13, "value_error"),
+    ("  all:", "  all-bm25: {bm25: {}}\n  all:", 14, "value_error"),
+    ("seed: 7", "restrict: {extractive: {retrievers: [all]}}", 3, "unknown_retriever"),
+]
+LLM = "extractive: {extractive: {passages: 2, max_tokens: 40}}\n  llm: {llm: {model: openai/x}}\n"
+MODELS = [
+    ("openai/x", "gpt-4", 16, "value_error"),
+    ("openai/x", "local/smollm", 16, "value_error"),
+    ("openai/x", "openai/x, temperature: 3", 16, "less_than_equal"),
+    ("openai/x", "openai/x, api_base: 'localhost:8000'", 16, "value_error"),
+    ("model: openai/x", "modl: openai/x", 16, "unknown_key"),
+    ("openai/x", "", 16, "empty"),
+]
+
+BM25 = "bm25: {bm25: {k: 5}}\n"
+QUOTES = "extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
+
+
+def wrong(rows: list[Row], base: dict[str, str] | None = None) -> list[Wrong]:
+    return [Wrong(*row, base or {}) for row in rows]
+
+
+OF_STUDIES = [
+    *wrong(UNKNOWN_KEYS + UNKNOWN_NAMES + IMPOSSIBLE_VALUES),
+    *wrong(FUSIONS, {BM25: FUSED}),
+    *wrong(CHAINS, {BM25: CHAIN}),
+    *wrong(POWERSETS, {BM25: ALL}),
+    *wrong(MODELS, {QUOTES: LLM}),
+]
+
+
+def known_by(findings: list[str]) -> list[tuple[int, str]]:
+    """Return line and code of each."""
+    assert all(isinstance(one, Mistake) for one in findings), findings
+    return [(one.line, one.code) for one in findings if isinstance(one, Mistake)]
+
+
+@pytest.mark.parametrize("study", OF_STUDIES, ids=lambda study: str(study)[:60])
+def test_a_mistake_is_known_by_its_line_and_code(tmp_path: Path, study: Wrong) -> None:
+    found = study.findings(tmp_path)
+    assert known_by(found).count((study.line, study.code)) == 1, found
+    assert all(one.startswith(f"{tmp_path}/tiny.yaml:") for one in found)
+
+
+def test_the_texts_of_all_mistakes_are_those_of_the_golden_file(tmp_path: Path) -> None:
+    said: dict[str, list[str]] = {}
+    for number, study in enumerate(OF_STUDIES):
+        said[str(study)] = told(study.findings(tmp_path / str(number)), tmp_path / str(number))
+    for number, (text, _, _) in enumerate(OF_QUESTIONS, start=len(OF_STUDIES)):
+        (folder := tmp_path / str(number)).mkdir()
+        with pytest.raises(InputError) as caught:
+            read_yaml(written(folder, text))
+        said[text] = told(list(caught.value.findings), folder)
+    assert len(said) == len(OF_STUDIES) + len(OF_QUESTIONS)
+    if os.environ.get("GOLDEN") == "write":
+        text = yaml.safe_dump(said, allow_unicode=True, width=1000, sort_keys=False)
+        GOLDEN.write_text(HEAD + text, encoding="utf-8")
+    golden = yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))
+    assert said == golden, "read the texts; if they are meant, write the golden file as its head says"
+
+
+def told(findings: list[str], folder: Path) -> list[str]:
+    """Return `code | file:line: text` of each."""
+    return [
+        f"{code} | {one.replace(f'{folder}/', '')}"
+        for one, (_, code) in zip(findings, known_by(findings), strict=True)
+    ]
