@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
-from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
-from evals.measuring.comparison import answered, primary_of
 from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
+from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
+from evals.statistics.comparison import answered, primary_of
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.study import Study

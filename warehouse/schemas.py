@@ -255,7 +255,7 @@ LEADERBOARD: Schema = {
     "rank": pl.Int64,  # by the study's first metric; NULL below MIN_COVERAGE
     "leader": pl.String,  # the cell that leads the subset by the study's first metric; NULL if none is ranked
     "difference": pl.Float64,  # mean of value - leader's value over the questions of both, if compared
-    "difference_low": pl.Float64,  # its interval (evals.measuring.significance)
+    "difference_low": pl.Float64,  # its interval (evals.statistics.significance)
     "difference_high": pl.Float64,
     "p": pl.Float64,  # of the difference, adjusted for the comparisons of this subset and metric (Holm)
     "tied": pl.Boolean,  # cannot be told apart from the leader in this metric; NULL if not compared

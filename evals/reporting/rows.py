@@ -10,13 +10,14 @@ import polars as pl
 
 from evals.generating.llm import Llm
 from evals.leaderboard import NOT_RUN
-from evals.measuring import get_metric, significance
-from evals.measuring.bootstrap import CONFIDENCE, RESAMPLES
-from evals.measuring.comparison import primary_of
+from evals.measuring import get_metric
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
+from evals.statistics import significance
+from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
+from evals.statistics.comparison import primary_of
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from evals.measuring import get_metric
-from evals.measuring.bootstrap import bootstrap
-from evals.measuring.comparison import UNCOMPARED, Valued, compared, leader_of, primary_of, with_ranks
 from evals.measuring.contract import Metric
+from evals.statistics.bootstrap import bootstrap
+from evals.statistics.comparison import UNCOMPARED, Valued, compared, leader_of, primary_of, with_ranks
 from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.parquet import frame

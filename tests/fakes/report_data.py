@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from evals.measuring.comparison import compared
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from evals.statistics.comparison import compared
 from warehouse.parquet import frame
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evals.measuring.contract import Metric
-from evals.measuring.significance import ALPHA, holm, paired_bootstrap
+from evals.statistics.significance import ALPHA, holm, paired_bootstrap
 from warehouse.schemas import MIN_COVERAGE, Status
 
 Floats = npt.NDArray[np.float64]

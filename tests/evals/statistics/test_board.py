@@ -238,3 +238,51 @@ def test_a_metric_that_applies_to_no_question_ranks_nothing() -> None:
         ("b", "ndcg@10", 1),
     }
     assert {row["leader"] for row in rows} == {"s.t16.minilm.b.gen"}
+
+
+def asked(name: str, *values: Sequence[float | None]) -> dict[Cell, pl.DataFrame]:
+    """Return the scores of a cell's replicates."""
+    replicates = cell(name).asked(len(values))
+    return {one: scores(found) for one, found in zip(replicates, values, strict=True)}
+
+
+def test_the_value_of_a_question_is_the_mean_over_its_replicates() -> None:
+    rows = board(asked("a", [1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]) | asked("b", [0.25] * 4))
+    a, b = rows["all", "a"], rows["all", "b"]
+    assert (a["cell"], a["n"], a["value"], a["coverage"]) == ("s.t16.minilm.a.gen", 4, 0.5, 1.0)
+    assert (a["replicates"], a["replicate_low"], a["replicate_high"]) == (2, 0.5, 0.5)
+    assert (b["replicates"], b["replicate_low"], b["replicate_high"]) == (1, None, None)
+    assert b["difference"] == pytest.approx((0.25 - 0.5 + 0.25 - 0 + 0.25 - 0.5 + 0.25 - 1) / 4)
+    assert rows.keys() == {("all", "a"), ("all", "b")}, "a row a cell, however often it was asked"
+
+
+def test_asking_more_often_makes_nothing_look_surer() -> None:
+    values = [0.1 * (number % 7) for number in range(40)]
+    other = [0.1 * (number % 5) for number in range(40)]
+    once = board(asked("a", values) | asked("b", other))
+    often = board(asked("a", *[values] * 5) | asked("b", *[other] * 5))
+    same = ("value", "n", "low", "high", "worst", "best", "rank", "difference", "difference_low", "p", "tied")
+    for place, row in once.items():
+        assert [often[place][name] for name in same] == pytest.approx([row[name] for name in same])
+
+
+def test_a_replicate_without_a_value_lowers_the_coverage_by_its_share() -> None:
+    (row,) = board(asked("a", [1.0, 0.5], [1.0, None], [0.0, 1.0])).values()
+    assert row["value"] == pytest.approx((2 / 3 + 0.75) / 2)
+    assert row["coverage"] == pytest.approx(5 / 6)
+    assert (row["worst"], row["best"]) == pytest.approx(((2 / 3 + 0.5) / 2, (2 / 3 + 2.5 / 3) / 2))
+    assert (row["replicate_low"], row["replicate_high"]) == (0.0, 1.0), "of the first question alone"
+    assert row["rank"] is None
+
+
+def test_a_question_that_no_replicate_has_a_value_of_has_none() -> None:
+    (row,) = board(asked("a", [1.0, None], [0.5, None])).values()
+    assert (row["n"], row["value"], row["coverage"]) == (2, 0.75, 0.5)
+    (nothing,) = board(asked("a", [None], [None])).values()
+    assert (nothing["value"], nothing["coverage"], nothing["replicate_low"]) == (None, 0.0, None)
+
+
+def test_replicates_of_which_no_question_is_whole_have_no_spread() -> None:
+    (row,) = board(asked("a", [1.0, None], [None, 0.0])).values()
+    assert (row["value"], row["replicates"]) == (0.5, 2)
+    assert (row["replicate_low"], row["replicate_high"]) == (None, None)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evals.measuring import get_metric
-from evals.measuring.comparison import answered, compared, leader_of
+from evals.statistics.comparison import answered, compared, leader_of
 from tests.fakes.cases import answer_row
 from warehouse.parquet import frame
 from warehouse.schemas import ANSWERS, Status

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from evals.measuring.bootstrap import bootstrap
+from evals.statistics.bootstrap import bootstrap
 
 
 @pytest.mark.parametrize(("hits", "n"), [(120, 200), (30, 100), (250, 500)])
