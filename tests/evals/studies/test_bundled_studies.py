@@ -11,7 +11,7 @@ from evals.gold.evidence import find_quote
 from evals.study.grid import read_questions_of
 from evals.study.study_file import BUNDLED, read_book, read_study
 
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-energy" / "html"
+SHARED = Path(__file__).parents[4] / "shared" / "data" / "eurlex-energy" / "html"
 STUDIES = sorted(path for path in BUNDLED.glob("*.yaml") if not path.stem.startswith("beir"))
 
 

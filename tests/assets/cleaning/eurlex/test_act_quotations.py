@@ -13,7 +13,7 @@ from assets.cleaning.draft import Draft
 from assets.cleaning.eurlex.cleaner import clean_eurlex
 from benchmarks.cleaning import own_articles
 
-ACTS = Path(__file__).resolve().parents[4] / "shared" / "data" / "eurlex-energy"
+ACTS = Path(__file__).resolve().parents[5] / "shared" / "data" / "eurlex-energy"
 
 # A line of a test act: "# 4" is the title of its own article 4, "> ‘Article 5" the title of one that it
 # quotes, anything else a paragraph.

@@ -16,7 +16,7 @@ from warehouse.json_ld import lenient_json
 from warehouse.source import Source
 from warehouse.source_kinds import READERS, SPIDERS
 
-SERVED = Path(__file__).parents[3] / "shared" / "data" / "eurlex-served-pages"
+SERVED = Path(__file__).parents[4] / "shared" / "data" / "eurlex-served-pages"
 HOST = "https://lex.example"
 
 

@@ -21,7 +21,7 @@ from warehouse.parquet import frame
 from warehouse.paths import Home
 from warehouse.schemas import DOCUMENTS, DROPPED, PAGES
 
-SAMPLE = Path(__file__).parents[2] / "crawlers" / "sample_site"
+SAMPLE = Path(__file__).parents[3] / "crawlers" / "sample_site"
 STORY = (
     "The harbour office opens at seven in the morning. A mooring costs twelve pounds a night in summer, and "
     "eight in winter. Pilots report by radio before they pass the outer buoy, day or night."

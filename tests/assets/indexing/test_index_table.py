@@ -17,7 +17,7 @@ from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEXTS = ["the ferry sails at nine", "a mooring costs twelve pounds", "Straßenlärm am Hafen"]
 VECTORS = np.eye(3, 4, dtype=np.float32)
 
@@ -116,7 +116,7 @@ import os, signal, sys
 from pathlib import Path
 from assets.indexing import index_table
 from assets.indexing.index_rows import HeldRows
-from tests.assets.test_indexing import TEXTS, VECTORS, chunks
+from tests.assets.indexing.test_index_table import TEXTS, VECTORS, chunks
 index_table.write_lexical = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 rows = HeldRows(chunks(*TEXTS, "of the killed build"), VECTORS.repeat(2, 0)[:4])
 index_table.build(Path(sys.argv[1]), rows)

@@ -11,7 +11,7 @@ from assets.cleaning.draft import Draft, Unusable
 from assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex
 from benchmarks.cleaning import measure_acts, numbering_faults, own_articles
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[4]
 DATA = REPOSITORY.parent / "shared" / "data"
 SITE = REPOSITORY / "crawlers" / "sample_site" / "energy" / "pages"
 

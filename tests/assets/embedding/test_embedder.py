@@ -31,7 +31,7 @@ from warehouse.paths import Home
 from warehouse.schemas import CHUNKS
 
 pytestmark = pytest.mark.models
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MINILM = "all-MiniLM-L6-v2"
 TEXTS = [
     "A mooring costs twelve pounds.",
