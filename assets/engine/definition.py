@@ -26,6 +26,7 @@ warnings.filterwarnings("ignore", category=PreviewWarning)
 
 RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
+Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 ASKING = frozenset({"documents", "enrichments", "rankings", "answers"})  # stages that may ask a model
 
 
@@ -77,47 +78,61 @@ def as_asset(
         skippable=True,
     )
 
-    check_specs = [
-        dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions_def)
-        for name, text in stage.checks.items()
-    ]
-    policy = _backfill_policy(stage, bounds)
-    if stage.crawls:
-        return _one_by_one(stage, spec, check_specs, policy)
-
     @dg.multi_asset(
         name=stage.name,
         specs=[spec],
-        backfill_policy=policy,
+        backfill_policy=_backfill_policy(stage, bounds),
         required_resource_keys={"options"},
-        check_specs=check_specs,
-        can_subset=True,  # makes the checks optional, which are logged a partition each
+        check_specs=[
+            dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions_def)
+            for name, text in stage.checks.items()
+        ],
+        can_subset=not stage.crawls,  # makes the checks optional, which are logged a partition each
     )
-    def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        options: RunOptions = context.resources.options
-        work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
-        outcomes = []
-        cursor = context.instance.event_log_storage.get_maximum_record_id()
-        keys = set(stage.keys())
-        if not keys:
-            # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
-            context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
-        with marked(work.home):
-            for outcome in build_keys(stage, [key for key in context.partition_keys if key in keys], work):
-                outcomes.append(outcome)
-                options.report(outcome)
-                for event in _events(stage, outcome, work, cursor):
-                    context.log_event(event)
-                if outcome.error:
-                    context.log.error(f"{outcome.key}: {outcome.error}")
-        work.close()
-        sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
-        if stage.name in ASKING and any(outcome.computed for outcome in outcomes):
-            sync_records(work)
-        _raise_failures(stage, outcomes)
-        yield from ()
+    def materialize(
+        context: dg.AssetExecutionContext,
+    ) -> Iterator[Result]:
+        yield from _materialized(stage, context)
 
     return materialize
+
+
+def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[Result]:
+    """Bring the partitions of a run up to date, and fail at the end if any of them did.
+
+    Each key is logged as soon as it is committed. Only a crawl, whose run has one key, is yielded, as
+    Pipes wants it.
+    """
+    options: RunOptions = context.resources.options
+    work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
+    cursor = context.instance.event_log_storage.get_maximum_record_id()
+    known = set(stage.keys())
+    if not known:
+        # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
+        context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
+    outcomes = []
+    with marked(work.home):
+        for outcome in _built([key for key in context.partition_keys if key in known], stage, work, options):
+            outcomes.append(outcome)
+            options.report(outcome)
+            for event in () if stage.crawls else _events(stage, outcome, work, cursor):
+                context.log_event(event)
+            if outcome.error:
+                context.log.error(f"{outcome.key}: {outcome.error}")
+    work.close()
+    sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
+    if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
+        sync_records(work)
+    _raise_failures(stage, outcomes)
+    for outcome in outcomes if stage.crawls else ():
+        yield from _results(stage, outcome, work, cursor)
+
+
+def _built(keys: Sequence[str], stage: Stage, work: Work, options: RunOptions) -> Iterable[Outcome]:
+    """Bring keys up to date; a crawl is told its own progress, and runs again when it is asked to."""
+    if stage.crawls:
+        return (build_key(stage, key, work, again=options.again) for key in keys)
+    return build_keys(stage, keys, work)
 
 
 def backfill_bounds(stages: Mapping[str, Stage]) -> dict[str, int]:
@@ -143,54 +158,6 @@ def _backfill_policy(stage: Stage, bounds: Mapping[str, int] | None) -> dg.Backf
     return dg.BackfillPolicy.multi_run(bounds[stage.name]) if bounds else dg.BackfillPolicy.single_run()
 
 
-def _one_by_one(
-    stage: Stage,
-    spec: dg.AssetSpec,
-    check_specs: Sequence[dg.AssetCheckSpec],
-    policy: dg.BackfillPolicy,
-) -> dg.AssetsDefinition:
-    """Return the asset of a stage that crawls: a run a partition, since Pipes wants each run's one result."""
-
-    @dg.multi_asset(
-        name=stage.name,
-        specs=[spec],
-        backfill_policy=policy,
-        required_resource_keys={"options"},
-        check_specs=check_specs,
-    )
-    def materialize(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        options: RunOptions = context.resources.options
-        work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
-        cursor = context.instance.event_log_storage.get_maximum_record_id()
-        with marked(work.home):
-            outcome = build_key(stage, context.partition_key, work, again=options.again)
-        options.report(outcome)
-        sync_records(work)
-        _raise_failures(stage, [outcome])
-        artifact = outcome.artifact
-        assert artifact is not None  # noqa: S101 -- without one, it failed
-        tags = _provenance(stage, artifact, work, cursor)
-        version = tags.pop("dagster/data_version")
-        yield dg.MaterializeResult(
-            asset_key=stage.name, metadata=_metadata(outcome), tags=tags, data_version=dg.DataVersion(version)
-        )
-        for check in outcome.checks:
-            yield _check_result(stage, check)
-
-    return materialize
-
-
-def _check_result(stage: Stage, check: Check) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=stage.name,
-        check_name=check.name,
-        passed=check.passed,
-        severity=dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
-        description=check.description,
-        metadata=check.metadata,
-    )
-
-
 def _arrows(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
     return [
         *(dg.AssetDep(name, partition_mapping=mapping(stage, stages[name])) for name in stage.upstream),
@@ -200,7 +167,8 @@ def _arrows(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
 
 def _events(
     stage: Stage, outcome: Outcome, work: Work, cursor: int | None
-) -> Iterable[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+    """Yield what is logged of a key: its materialization where it ended well, and its checks."""
     if outcome.ok and outcome.artifact:
         yield dg.AssetMaterialization(
             stage.name,
@@ -210,19 +178,38 @@ def _events(
         )
     if outcome.artifact and not (outcome.error and outcome.artifact.complete):
         for check in outcome.checks:
-            yield _evaluation(stage, outcome.key, check)
+            yield dg.AssetCheckEvaluation(
+                asset_key=dg.AssetKey(stage.name),
+                check_name=check.name,
+                passed=check.passed,
+                severity=_severity(check),
+                description=check.description,
+                metadata=check.metadata,
+                partition=outcome.key,
+            )
 
 
-def _evaluation(stage: Stage, key: str, check: Check) -> dg.AssetCheckEvaluation:
-    return dg.AssetCheckEvaluation(
-        asset_key=dg.AssetKey(stage.name),
-        check_name=check.name,
-        passed=check.passed,
-        severity=dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
-        description=check.description,
-        metadata=check.metadata,
-        partition=key,
+def _results(stage: Stage, outcome: Outcome, work: Work, cursor: int | None) -> Iterator[Result]:
+    """Yield what the run of one key that ended well gives back, with its checks."""
+    assert outcome.artifact is not None  # noqa: S101 -- without one, it failed
+    tags = _provenance(stage, outcome.artifact, work, cursor)
+    version = dg.DataVersion(tags.pop("dagster/data_version"))
+    yield dg.MaterializeResult(
+        asset_key=stage.name, metadata=_metadata(outcome), tags=tags, data_version=version
     )
+    for check in outcome.checks:
+        yield dg.AssetCheckResult(
+            asset_key=stage.name,
+            check_name=check.name,
+            passed=check.passed,
+            severity=_severity(check),
+            description=check.description,
+            metadata=check.metadata,
+        )
+
+
+def _severity(check: Check) -> dg.AssetCheckSeverity:
+    return dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN
 
 
 def _metadata(outcome: Outcome) -> dict[str, Any]:

@@ -86,18 +86,8 @@ def report_data(
             [grid.set_keys(study.study)],
             QUESTIONS,
         )
-        scores = _select(
-            connection,
-            "SELECT * FROM current_scores WHERE list_contains(?, cell)",
-            [cells],
-            {**SCORES, **_OF_CELL},
-        )
-        answers = _select(
-            connection,
-            "SELECT * FROM current_answers WHERE list_contains(?, cell)",
-            [cells],
-            {**ANSWERS, **_OF_CELL},
-        )
+        scores = _of_cells(connection, "current_scores", cells, SCORES)
+        answers = _of_cells(connection, "current_answers", cells, ANSWERS)
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
     primary = primary_of(study.metrics, board["metric"])
@@ -132,6 +122,14 @@ def _select(
 ) -> pl.DataFrame:
     rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
     return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
+
+
+def _of_cells(
+    connection: duckdb.DuckDBPyConnection, table: str, cells: list[str], schema: Schema
+) -> pl.DataFrame:
+    """Return the rows of these cells, with `cell`."""
+    sql = f"SELECT * FROM {table} WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
+    return _select(connection, sql, [cells], {**schema, **_OF_CELL})
 
 
 def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:

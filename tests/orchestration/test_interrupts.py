@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import subprocess
 import sys
 import threading
 import tomllib
@@ -15,6 +16,8 @@ import pytest
 
 from orchestration import start
 from orchestration.interrupts import noted_interrupts
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 class RaisesWhenGone:
@@ -102,6 +105,60 @@ def test_ctrl_c_while_the_command_line_is_imported(
         start.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "stopped. Nothing was begun.\n"
+
+
+WAITS = """
+import os, sys, time
+from orchestration import start
+
+class Waits:
+    def find_spec(self, name, *_):
+        if name == "orchestration.cli":
+            if {forks}:
+                child = os.fork()
+                if child == 0:
+                    time.sleep(60)
+                os.kill(child, 15)
+                os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) + 100)
+            print("here", flush=True)
+            time.sleep(60)
+
+sys.meta_path.insert(0, Waits())
+start.main()
+"""
+
+
+def test_sigterm_while_the_command_line_is_imported_is_a_sentence() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITS.format(forks=False)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "here\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "stopped. Nothing was begun.\n")
+
+
+def test_sigterm_ends_a_forked_process_as_if_nobody_handled_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WAITS.format(forks=True)], cwd=REPOSITORY, check=False, timeout=60
+    )
+    assert done.returncode - 100 == -signal.SIGTERM
+
+
+def test_sigterm_is_handled_as_before_where_the_command_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    import orchestration.cli
+
+    before = signal.getsignal(signal.SIGTERM)
+    during: list[object] = []
+    monkeypatch.setattr(orchestration.cli, "main", lambda: during.append(signal.getsignal(signal.SIGTERM)))
+    start.main()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert during != [before]
 
 
 def test_the_command_starts_there() -> None:
