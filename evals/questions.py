@@ -118,7 +118,7 @@ def _is_repeated(quote: str, text: str) -> bool:
     return len(list(islice(places_of(text, quote), 2))) > 1
 
 
-def _check(name: str, found: list[str], told: str) -> Check:
+def _check(name: str, found: list[str], what: str) -> Check:
     first = f", first {found[0]}" if found else ""
     metadata = {"count": len(found), "found": found[:50]}
-    return Check(name, not found, f"{len(found)} {told}{first}", metadata, severe=False)
+    return Check(name, not found, f"{len(found)} {what}{first}", metadata, severe=False)

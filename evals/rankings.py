@@ -102,8 +102,8 @@ class Rankings(Stage):
         index_artifact, *set_artifacts = self.inputs(key, work.store)
         n_train = len(self._train_keys(cell))
         tuned: dict[str, Any] = {}
-        asked_sets = set_artifacts[: len(set_artifacts) - n_train]
-        questions = read_questions(asked_sets, work)
+        test_sets = set_artifacts[: len(set_artifacts) - n_train]
+        questions = read_questions(test_sets, work)
         resources = work.resource(RunResources)
         index = resources.index(index_artifact)
         embedder = study.embedders[cell.embedder]
@@ -112,7 +112,7 @@ class Rankings(Stage):
         tokenizer = study.chunkings[cell.chunking].tokenizer
         context = resources.retrieval(index_artifact, embedder, tokenizer, budget_of(study, work))
         if n_train:
-            known = read_questions(set_artifacts[len(asked_sets) :], work)
+            known = read_questions(set_artifacts[len(test_sets) :], work)
             train = apart(known, questions)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
             metric = tuning_metric(study, train)
@@ -122,12 +122,12 @@ class Rankings(Stage):
             tuned["tuned"] = [one._asdict() for one in tuning.chosen]
             tuned["train_questions_left_out"] = len(known) - len(train)
         runner = QueryRunner(recipe, index, vectors, context, study.trace)
-        asked, losses = _ask(runner, questions, lambda done, of: work.progress(f"ranking {key}", done, of))
-        built = _built(asked)
-        _write(asked, losses, folder)
+        results, losses = _ask(runner, questions, lambda done, of: work.progress(f"ranking {key}", done, of))
+        built = _built(results)
+        _write(results, losses, folder)
         built = replace(built, meta={**built.meta, **tuned})
         # What was said of train questions decided the weights.
-        return _with_notes(built, [*context.notes, *(note for one in asked for note in one.notes)])
+        return _with_notes(built, [*context.notes, *(note for one in results for note in one.notes)])
 
 
 def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
@@ -138,8 +138,8 @@ def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
     meta = {**built.meta, "understanding": dict(sorted(counts.items()))}
     again = [note for note in notes if note.status in RETRYABLE]
     if again:
-        told = f"{len(again)} calls of a model failed and rules stood in, first: {again[0].reason}"
-        meta["incomplete"] = "; ".join(filter(None, [meta.get("incomplete"), told]))
+        reason = f"{len(again)} calls of a model failed and rules stood in, first: {again[0].reason}"
+        meta["incomplete"] = "; ".join(filter(None, [meta.get("incomplete"), reason]))
     return replace(built, meta=meta, complete=built.complete and not again)
 
 
@@ -149,29 +149,29 @@ def _ask(
     """Ask every question; return what each came to, its trace dropped, and rows of schemas.LOSSES."""
     len(runner.index)  # opened before the clock runs
     warm_up(runner, questions)
-    asked: list[QueryResult] = []
+    results: list[QueryResult] = []
     losses: list[dict[str, Any]] = []
     for number, question in enumerate(questions.iter_rows(named=True), 1):
         one = runner.ask(question)
         if one.ranked["status"] == Status.OK:
             passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
             losses += losses_of(question, one.trace, passages, runner.index)
-        asked.append(one._replace(trace=Trace()))  # all candidates of all questions would fill the memory
+        results.append(one._replace(trace=Trace()))  # all candidates of all questions would fill the memory
         if number % 25 == 0 or number == len(questions):
             progress(number, len(questions))
-    return asked, losses
+    return results, losses
 
 
-def _write(asked: list[QueryResult], losses: list[dict[str, Any]], folder: Path) -> None:
+def _write(results: list[QueryResult], losses: list[dict[str, Any]], folder: Path) -> None:
     tables: dict[str, tuple[list[dict[str, Any]], Schema]] = {
-        "hits": ([hit for one in asked for hit in one.hits], HITS),
-        "ranked": ([one.ranked for one in asked], RANKED),
-        "trace": ([step for one in asked for step in one.steps], TRACES),
+        "hits": ([hit for one in results for hit in one.hits], HITS),
+        "ranked": ([one.ranked for one in results], RANKED),
+        "trace": ([step for one in results for step in one.steps], TRACES),
         "losses": (losses, LOSSES),
         "notes": (
             [
                 {"question_id": one.ranked["question_id"], **note._asdict()}
-                for one in asked
+                for one in results
                 for note in one.notes
             ],
             NOTES,
@@ -220,15 +220,15 @@ def _cases(
     ]
 
 
-def _built(asked: list[QueryResult]) -> Built:
-    ranked = [one.ranked for one in asked]
+def _built(results: list[QueryResult]) -> Built:
+    ranked = [one.ranked for one in results]
     failed = [row for row in ranked if row["status"] != Status.OK]
-    spent = [one.spent for one in asked if one.spent]
+    spent = [one.spent for one in results if one.spent]
     seconds = pl.Series([one.seconds for one in spent], dtype=pl.Float64)
     busy = sum(one.busy for one in spent)
     content = [
         [h["question_id"], h["rank"], h["chunk_id"], h["start"], h["end"], round(h["score"], 6)]
-        for one in asked
+        for one in results
         for h in one.hits
     ]
     meta: dict[str, Any] = {

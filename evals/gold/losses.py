@@ -153,11 +153,11 @@ def _lost_after(steps: Sequence[TraceStep], held: Sequence[bool]) -> Fate:
 
 def _near(evidence: dict[str, Any], index: OpenIndex) -> Rows:
     """Return the rows whose passage meets the evidence: of a whole document, all of its rows."""
-    own = index.spans.rows[evidence["doc_id"]]
+    rows = index.spans.rows[evidence["doc_id"]]
     if evidence["start"] is None:
-        return own
-    starts, ends = index.spans.contexts[own].T
-    return own[(starts < evidence["end"]) & (ends > evidence["start"])]
+        return rows
+    starts, ends = index.spans.contexts[rows].T
+    return rows[(starts < evidence["end"]) & (ends > evidence["start"])]
 
 
 def _holds(evidence: dict[str, Any], passages: Sequence[Span], index: OpenIndex) -> bool:

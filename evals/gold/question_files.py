@@ -46,7 +46,7 @@ class TimeFrame(Strict):
     to: date | None = None
 
 
-Said = Annotated[str, Field(min_length=1, max_length=20_000)]
+Turn = Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
 class WrittenQuestion(Strict):
@@ -65,7 +65,7 @@ class WrittenQuestion(Strict):
     needs: Literal["all", "any"] = "all"
     time_frame: TimeFrame | None = None
     asked_at: date | None = None
-    conversation: Annotated[tuple[Said, ...], Field(max_length=100)] = ()
+    conversation: Annotated[tuple[Turn, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="after")
     def _has_what_it_says(self) -> Self:
@@ -282,8 +282,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text ({error})") from error
     except (OSError, EOFError, zlib.error) as error:
-        told = "not a whole gzip file" if path.suffix == ".gz" else "cannot be read"
-        raise InputError(f"{path}: {told} ({error})") from error
+        message = "not a whole gzip file" if path.suffix == ".gz" else "cannot be read"
+        raise InputError(f"{path}: {message} ({error})") from error
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -36,8 +36,8 @@ class MetricInfo:
     @property
     def heading(self) -> str:
         """The title, with the unit where the title does not say it."""
-        said = not self.unit or self.unit.lower() in self.title.lower()
-        return self.title if said else f"{self.title} ({self.unit})"
+        names_unit = not self.unit or self.unit.lower() in self.title.lower()
+        return self.title if names_unit else f"{self.title} ({self.unit})"
 
     @property
     def worst(self) -> float | None:

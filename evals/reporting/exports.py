@@ -83,11 +83,11 @@ def _beir_prefix(study: Study) -> str:
 
 
 def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str, prefix: str) -> list[str]:
-    asked = connection.execute(
+    question_rows = connection.execute(
         "SELECT question_id FROM ranked WHERE artifact_id = ? AND status = 'ok' ORDER BY question_id",
         [artifact_id],
     ).fetchall()
-    found: dict[str, list[tuple[str, float | None]]] = {question: [] for (question,) in asked}
+    found: dict[str, list[tuple[str, float | None]]] = {question: [] for (question,) in question_rows}
     hits = connection.execute(
         "SELECT question_id, doc_id, score FROM hits WHERE artifact_id = ? ORDER BY question_id, rank",
         [artifact_id],

@@ -81,15 +81,15 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
     answers = _by_question(data.answers.filter(_one_of(ids)))
     scores = _answer_scores(data, ids, answer_metric)
     order = {cell: place for place, cell in enumerate(labels)}
-    made = []
+    hard = []
     for row in shown.iter_rows(named=True):
         key = row["question_id"]
-        given = sorted(
+        answered = sorted(
             answers.get(key, []),
             key=lambda answer: (order.get(answer["cell"], len(order)), answer["replicate"]),
         )
         evidence = tuple(questions[key]["evidence"] or ())
-        made.append(
+        hard.append(
             HardQuestion(
                 questions[key],
                 evidence,
@@ -97,11 +97,11 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
                 row["missed"],
                 row["cells"],
                 tuple(_hit(hit, evidence) for hit in _top(hits.get(key, []))),
-                tuple(_answer(answer, labels, scores) for answer in given[: limits.ANSWERS]),
-                max(0, len(given) - limits.ANSWERS),
+                tuple(_answer(answer, labels, scores) for answer in answered[: limits.ANSWERS]),
+                max(0, len(answered) - limits.ANSWERS),
             )
         )
-    return Hardest(tuple(made), ranked.height - shown.height, next(iter(cells), None), answer_metric)
+    return Hardest(tuple(hard), ranked.height - shown.height, next(iter(cells), None), answer_metric)
 
 
 def _one_of(ids: Sequence[str]) -> pl.Expr:

@@ -130,7 +130,7 @@ def fate_of(rows: Sequence[Mapping[str, Any]], needs: str | None, k: int) -> Los
 
 def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, str], ...]:
     """Say what each column counts."""
-    said = {
+    meanings = {
         Loss.CORPUS: "No document holds the evidence: the page was not fetched, or cleaning lost the text.",
         Loss.CHUNKING: "No chunk holds the evidence whole, and its pieces were not found together.",
         Loss.FILTER: "A filter kept out the chunks that hold it, or dropped them as doubles.",
@@ -144,7 +144,7 @@ def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, 
         f"The first {several(k, 'passage')} hold all of the evidence, or one piece where any of it suffices."
     )
     last = [("Failed", "The ranking ended with an error, so that nothing can be said.")] if failed else []
-    return (("Found", first), *((loss.capitalize(), said[loss]) for loss in causes), *last)
+    return (("Found", first), *((loss.capitalize(), meanings[loss]) for loss in causes), *last)
 
 
 def _at(row: Mapping[str, Any], k: int) -> Loss | None:
@@ -163,8 +163,8 @@ def _fates(data: ReportData, k: int) -> dict[str, dict[str, Loss | None]]:
         if row["question_id"] in needs:
             pieces.setdefault(row["cell"], {}).setdefault(row["question_id"], []).append(row)
     return {
-        cell: {question: fate_of(rows, needs[question], k) for question, rows in asked.items()}
-        for cell, asked in pieces.items()
+        cell: {question: fate_of(rows, needs[question], k) for question, rows in of_cell.items()}
+        for cell, of_cell in pieces.items()
     }
 
 
@@ -197,7 +197,7 @@ def _unfound(
     question: Mapping[str, Any], of: Mapping[str, Mapping[str, Loss | None]], places: Mapping[str, int]
 ) -> Unfound | None:
     question_id = question["question_id"]
-    fates = [asked[question_id] for asked in of.values() if question_id in asked]
+    fates = [of_cell[question_id] for of_cell in of.values() if question_id in of_cell]
     causes = Counter(str(loss) for loss in fates if loss is not None)
     if not fates or causes.total() < len(fates):
         return None
@@ -215,13 +215,15 @@ def _where(causes: Mapping[str, int]) -> str:
 
 def _introduction(k: int, causes: Sequence[Loss]) -> str:
     unused = [str(loss) for loss in Loss if loss not in causes]
-    said = (
+    sentences = (
         f"A question is found when the first {several(k, 'passage')} that a retriever delivers hold the "
         "evidence that it needs; every other question is counted once, at the step that lost it. A row's "
         "largest loss is in bold."
     )
     return (
-        f"{said} Causes without a column lost no question: {listed(unused, len(unused))}." if unused else said
+        f"{sentences} Causes without a column lost no question: {listed(unused, len(unused))}."
+        if unused
+        else sentences
     )
 
 
@@ -229,19 +231,21 @@ def _summary(
     questions: Sequence[Mapping[str, Any]], of: Mapping[str, Mapping[str, Loss | None]], unfound: int
 ) -> str:
     causes = [
-        {asked[row["question_id"]] for asked in of.values() if row["question_id"] in asked}
+        {fates[row["question_id"]] for fates in of.values() if row["question_id"] in fates}
         for row in questions
     ]
     nowhere = sum(cause == {Loss.CORPUS} for cause in causes)
     early = {Loss.CORPUS, Loss.CHUNKING}
     cut = sum(bool(cause) and cause <= early for cause in causes) - nowhere
     why = {"no document holds the evidence": nowhere, "every chunking cuts it": cut}
-    said = [(clause, n) for clause, n in why.items() if n]
-    if len(said) == 1:
-        reasons = f", because {said[0][0]}"
+    clauses = [(clause, n) for clause, n in why.items() if n]
+    if len(clauses) == 1:
+        reasons = f", because {clauses[0][0]}"
     else:
-        reasons = ": " + " and ".join(f"{count(n)} because {clause}" for clause, n in said) if said else ""
-    how_many = f"{count(nowhere + cut)} {_is(nowhere + cut)} lost" if said else "none is lost"
+        reasons = (
+            ": " + " and ".join(f"{count(n)} because {clause}" for clause, n in clauses) if clauses else ""
+        )
+    how_many = f"{count(nowhere + cut)} {_is(nowhere + cut)} lost" if clauses else "none is lost"
     never = f"{several(unfound, 'question')} {_is(unfound)} found by no retriever."
     return (
         f"Of {several(len(questions), 'question')} with evidence, {how_many} before any retriever{reasons}."

@@ -54,10 +54,10 @@ def matrices(data: ReportData, subset: Subset) -> tuple[Matrix, ...]:
     """Return one matrix for each retrieval metric, and for each embedder when there are several."""
     embedders = sorted({standing.cell.embedder or "" for standing in subset.standings})
     metrics = [metric for metric in data.metrics if metric.kind == "retrieval"]
-    made = [
+    found = [
         _matrix(subset, metric, embedder, len(embedders) > 1) for metric in metrics for embedder in embedders
     ]
-    return tuple(matrix for matrix in made if matrix.squares)
+    return tuple(matrix for matrix in found if matrix.squares)
 
 
 def effect(values: Mapping[tuple[str, str], float], names: Sequence[str], others: Sequence[str]) -> Effect:

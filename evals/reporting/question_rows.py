@@ -102,7 +102,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
     order = {name: place for place, name in enumerate(study.metrics)}
     found = []
     for ranking in rankings:
-        own = [cell for cell in runs if cell.ranking == ranking]
+        of_ranking = [cell for cell in runs if cell.ranking == ranking]
         status = next((row for row in ranked if row["ranking"] == ranking), {})
         found.append(
             Found(
@@ -123,7 +123,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
                             key=lambda row: order.get(row["metric"], len(order)),
                         ),
                     )
-                    for cell in own
+                    for cell in of_ranking
                 ],
             )
         )
@@ -144,16 +144,16 @@ def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, q
     by_id = {row["question_id"]: row for row in rows}
     if question_id not in by_id:
         known = sorted(by_id)
-        told = instead(question_id, known) if len(known) <= 20 else _like(question_id, known)
-        raise InputError(f"the study {study.study} asks no question {question_id!r}; {told}")
+        hint = instead(question_id, known) if len(known) <= 20 else _like(question_id, known)
+        raise InputError(f"the study {study.study} asks no question {question_id!r}; {hint}")
     return by_id[question_id]
 
 
-def _like(given: str, known: list[str]) -> str:
+def _like(name: str, known: list[str]) -> str:
     """Name a few ids that resemble the one that was given, of many."""
     from difflib import get_close_matches
 
-    near = get_close_matches(given, known, n=3, cutoff=0.5) or known[:3]
+    near = get_close_matches(name, known, n=3, cutoff=0.5) or known[:3]
     return f"it asks {len(known)}, such as {', '.join(near)}"
 
 

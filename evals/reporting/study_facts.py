@@ -92,8 +92,8 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
     for ranking, cell in grid.rankings.items():
         meta = _meta(store.current("rankings", ranking))
         for tuned in meta.get("tuned", ()):
-            told = _tuned(tuned, meta.get("train_questions_left_out", 0))
-            recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {told}"
+            sentence = _tuned(tuned, meta.get("train_questions_left_out", 0))
+            recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {sentence}"
     return recipes
 
 
@@ -148,10 +148,12 @@ def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:
     found = []
     for key, meta in rankings.items():
         counts = {
-            said: n for said, n in meta.get("understanding", {}).items() if said.split(": ")[1] in STATUSES
+            status: n
+            for status, n in meta.get("understanding", {}).items()
+            if status.split(": ")[1] in STATUSES
         }
         if counts:
-            listed = ", ".join(f"{said} ({n})" for said, n in counts.items())
+            listed = ", ".join(f"{status} ({n})" for status, n in counts.items())
             found.append(f"rankings of {key}: rules stood in where a model's output was of no use: {listed}")
     return found
 
@@ -160,5 +162,5 @@ def _busy(rankings: dict[str, dict[str, Any]]) -> list[str]:
     """Say how many rankings have latencies that were measured on a busy machine: one note for all."""
     checks = [check for meta in rankings.values() for check in meta.get("checks", ())]
     busy = sum(check["name"] == "quiet_machine" and not check["passed"] for check in checks)
-    told = "are too high: other work held the processors meanwhile"
-    return [f"the latencies of {busy} of {len(rankings)} rankings {told}"] if busy else []
+    sentence = "are too high: other work held the processors meanwhile"
+    return [f"the latencies of {busy} of {len(rankings)} rankings {sentence}"] if busy else []

@@ -157,7 +157,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
         )
     if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
         lines.append(f"{TIED} cannot be told apart from the leader by a {data.comparison}.")
-    lines += [said] if (said := replicates_sentence(data, subset)) else []
+    lines += [sentence] if (sentence := replicates_sentence(data, subset)) else []
     left_out = len(subset.standings) - rows
     if left_out > 0:
         lines.append(f"{several(left_out, 'further cell')} in the report.")

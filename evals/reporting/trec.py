@@ -43,8 +43,8 @@ def falling(scores: Iterable[float | None]) -> list[float]:
     for score in scores:
         below = _below(before)
         known = score is not None and not math.isnan(score)
-        given = np.float32(min(max(score, -_LARGEST), _LARGEST)) if score is not None and known else below
-        before = min(given, below)
+        single = np.float32(min(max(score, -_LARGEST), _LARGEST)) if score is not None and known else below
+        before = min(single, below)
         found.append(float(before))
     return found
 

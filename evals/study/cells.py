@@ -39,7 +39,7 @@ class Cell:
         """Its own key, that of its answers and scores.
 
         >>> cell = Cell("s", "t", "e", "r", "g")
-        >>> [one.key for one in cell.asked(2)]
+        >>> [one.key for one in cell.replicates(2)]
         ['s.t.e.r.g', 's.t.e.r.g.2']
         """
         return self.name if self.replicate == 1 else f"{self.name}.{self.replicate}"
@@ -49,6 +49,6 @@ class Cell:
         """The name of the questions that it is asked."""
         return "all" if self.sample is None else f"sample of {self.sample}"
 
-    def asked(self, times: int) -> list[Cell]:
+    def replicates(self, times: int) -> list[Cell]:
         """Return its replicates from the first on."""
         return [replace(self, replicate=number) for number in range(1, times + 1)]

@@ -100,18 +100,18 @@ def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
 def _models(data: Any) -> list[Finding]:
     """Say which models cannot be asked, each where it stands in the study file."""
     found: list[Finding] = []
-    for place, model, base in _asked_models(data, ()):
+    for place, model, base in _named_models(data, ()):
         reason = unreachable(model, base)
         if reason:
             found.append(Finding((*place, "model"), "unreachable_model", reason))
     return found
 
 
-def _asked_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
+def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
     """Yield (place, model, server) of every part of a study file that asks a model through LiteLLM."""
     if isinstance(part, list):
         for number, one in enumerate(part):
-            yield from _asked_models(one, (*place, number))
+            yield from _named_models(one, (*place, number))
     if not isinstance(part, dict):
         return
     api = part.get("api")
@@ -122,7 +122,7 @@ def _asked_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
         yield place, model, base if isinstance(base, str) else None
     for name, one in part.items():
         if isinstance(name, str):
-            yield from _asked_models(one, (*place, name))
+            yield from _named_models(one, (*place, name))
 
 
 # Sources ---------------------------------------------------------------------------------------------------

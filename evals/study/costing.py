@@ -218,9 +218,9 @@ class _Corpus:
             waiting = ", ".join(self._missing())
             return Span(0, None), f"not known before its documents are there: `assay crawl {waiting}`"
         characters, n_documents = size
-        given = chunker.model_dump()
+        parameters = chunker.model_dump()
         window = window_of(chunker)
-        step = max(1.0, window - float(given.get("overlap") or 0))
+        step = max(1.0, window - float(parameters.get("overlap") or 0))
         least = characters / (window * SPARSEST)
         return Span(round(least), round(characters / (step * DENSEST)) * 2 + n_documents), ""
 

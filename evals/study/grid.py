@@ -71,8 +71,8 @@ def read_questions_of(study: Study) -> list[dict[str, Any]]:
     """
     sets = question_sets(study)
     rows = _read(sets)
-    asked = [one for one in sets if one.use == "test"]
-    return rows if len(asked) == len(sets) else _read(asked)
+    test_sets = [one for one in sets if one.use == "test"]
+    return rows if len(test_sets) == len(sets) else _read(test_sets)
 
 
 def read_train_questions_of(study: Study) -> list[dict[str, Any]]:

@@ -17,12 +17,12 @@ def absolute(path: str, base: Path) -> Path:
         InputError: it can be no path: a NUL in it, too long, or the home of a user that there is not.
     """
     try:
-        given = Path(path).expanduser()
-        if given.is_absolute():
-            given.exists()  # which raises for what can be no path
-            return given
-        beside = (base / given).resolve()
-        return given.resolve() if given.exists() and not beside.exists() else beside
+        expanded = Path(path).expanduser()
+        if expanded.is_absolute():
+            expanded.exists()  # which raises for what can be no path
+            return expanded
+        beside = (base / expanded).resolve()
+        return expanded.resolve() if expanded.exists() and not beside.exists() else beside
     except (OSError, RuntimeError, ValueError) as error:  # too long, `~nobody`, a NUL in it
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path[:80]!r} cannot be used as a path: {why}") from error

@@ -172,16 +172,16 @@ def _file(need: Need, home: Home) -> Path:
 
 
 def _call_plans(study: Study, answers: Stage, done: set[Need], home: Home) -> list[CallPlan]:
-    asked = {name: g for name, g in study.generators.items() if isinstance(g, Llm)}
-    n_questions = len(read_questions_of(study)) if asked else 0
+    models = {name: g for name, g in study.generators.items() if isinstance(g, Llm)}
+    n_questions = len(read_questions_of(study)) if models else 0
     passages = {
         cell.chunking: _passage_tokens(study, cell.chunking, done, home)
         for cell in study.cells()
-        if cell.generator in asked
+        if cell.generator in models
     }
     return [
         _call_plan(study, name, recipe, answers, n_questions, passages, home)
-        for name, recipe in asked.items()
+        for name, recipe in models.items()
     ]
 
 
@@ -198,8 +198,8 @@ def _call_plan(
     cells = [cell for cell in study.runs() if cell.generator == name]
     calls = prompt = 0
     for cell in cells:
-        n_asked = n_questions if cell.sample is None else min(cell.sample, n_questions)
-        to_do = 0 if answers.fresh(cell.key, store) else n_asked - _kept(answers, cell, store)
+        n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
+        to_do = 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
         calls += to_do
         prompt += to_do * (PROMPT_TOKENS + recipe.passages * passages[cell.chunking])
     return CallPlan(name, recipe.model, len(cells), calls, prompt, calls * recipe.max_tokens)
@@ -260,6 +260,6 @@ def window_of(chunker: Chunker) -> float:
     >>> [window_of(CHUNKERS[kind]()) for kind in ("recursive", "structure", "parent", "document")]
     [250.0, 256.0, 1024.0, 256.0]
     """
-    given = chunker.model_dump()
-    size = given.get("parent_size") or given.get("size") or given.get("limit") or WINDOW
-    return size / (CHARACTERS_PER_TOKEN if given.get("unit") == "characters" else 1)
+    parameters = chunker.model_dump()
+    size = parameters.get("parent_size") or parameters.get("size") or parameters.get("limit") or WINDOW
+    return size / (CHARACTERS_PER_TOKEN if parameters.get("unit") == "characters" else 1)

@@ -18,11 +18,11 @@ def expanded(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retrie
     found: dict[str, Retriever] = {}
     for name, one in retrievers.items():
         try:
-            own = one.retrievers(name) if isinstance(one, Powerset) else {name: one}
+            members = one.retrievers(name) if isinstance(one, Powerset) else {name: one}
         except ValueError as error:
             raise error_at((name,), str(error)) from error
-        taken = [key for key in own if key in found or (key != name and key in retrievers)]
+        taken = [key for key in members if key in found or (key != name and key in retrievers)]
         if taken:
             raise error_at((name,), f"there is another retriever `{min(taken)}`; rename one of them")
-        found |= own
+        found |= members
     return found

@@ -62,15 +62,15 @@ class Study(BuildHalf):
     @field_validator("retrievers", mode="after")
     @classmethod
     def _powersets_are_all_their_combinations(
-        cls, given: dict[str, Retriever | Powerset]
+        cls, value: dict[str, Retriever | Powerset]
     ) -> dict[str, Retriever]:
-        return expanded(given)
+        return expanded(value)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        wrong = misfits(self.model_dump())
-        if wrong:
-            raise ValueError("; ".join(f"{shown(place)}: {text}" for place, text in wrong))
+        misfitting = misfits(self.model_dump())
+        if misfitting:
+            raise ValueError("; ".join(f"{shown(place)}: {text}" for place, _code, text in misfitting))
         return self
 
     def cells(self) -> list[Cell]:
@@ -86,7 +86,7 @@ class Study(BuildHalf):
 
     def runs(self) -> list[Cell]:
         """Return every replicate of every cell: what has answers and scores of its own."""
-        return [one for cell in self.cells() for one in cell.asked(self.times(cell.generator))]
+        return [one for cell in self.cells() for one in cell.replicates(self.times(cell.generator))]
 
     def times(self, generator: str) -> int:
         """Return how often the cells of a generator are asked: once where it cannot answer otherwise.

@@ -76,11 +76,11 @@ def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
     if not isinstance(path, str):
         return []
     try:
-        given = absolute(path, base)
+        target = absolute(path, base)
     except InputError as error:
         return [Finding(place, "no_path", str(error))]
-    text = f"there is no {given}; relative paths start from the folder of this file"
-    return [] if given.exists() else [Finding(place, "no_file", text)]
+    text = f"there is no {target}; relative paths start from the folder of this file"
+    return [] if target.exists() else [Finding(place, "no_file", text)]
 
 
 def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
@@ -226,8 +226,8 @@ def study_path(name: str) -> Path:
     for candidate in study_files():
         if name_in(candidate) == name:
             return candidate
-    told = f"{instead(name, known_names())}, or give the path of a study file"
-    raise InputError(f"there is no study {name!r}; {told}")
+    message = f"{instead(name, known_names())}, or give the path of a study file"
+    raise InputError(f"there is no study {name!r}; {message}")
 
 
 def is_path(name: str) -> bool:

@@ -30,7 +30,7 @@ def known_names() -> list[str]:
 def _name(path: Path) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            said = _STUDY.search(file.read(HEAD))
+            named = _STUDY.search(file.read(HEAD))
     except OSError:
-        said = None
-    return said.group(1) if said else path.stem
+        named = None
+    return named.group(1) if named else path.stem
