@@ -99,6 +99,10 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    # Those of a mapping would import all that other packages add.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def entries(self) -> tuple[EntryPoint, ...]:
         """Return what other packages add, whether or not it can be used, without importing it."""
         return _entries(self.group)
