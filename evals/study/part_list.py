@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from assets.chunking import CHUNKERS
+from evals.judging.contract import JUDGES
 from evals.measuring import METRICS
 from evals.measuring.contract import RetrievalMetric
 from evals.study.registry import GENERATORS, QUERY_TRANSFORMS, RETRIEVERS, STEPS
@@ -34,6 +35,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
         STEPS,
         QUERY_TRANSFORMS,
         GENERATORS,
+        JUDGES,
         METRICS,
     )
 }

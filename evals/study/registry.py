@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from evals.generating.contract import GENERATORS, AnyGenerator, Generator
 from evals.generating.extractive import Extractive
 from evals.generating.llm import Llm
+from evals.judging.contract import JUDGES
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.chain import Chain
 from evals.retrieving.contract import Retriever
@@ -89,6 +90,7 @@ GENERATORS.add(
     Extractive,
     Llm,
 )
+JUDGES.add()  # none of our own yet
 
 POWERSETS: Registry[Powerset] = Registry("powersets", Powerset)
 POWERSETS.add(Powerset)

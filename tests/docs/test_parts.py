@@ -21,6 +21,7 @@ WHERE = {
     "steps": "retrieval.md",
     "query_transforms": "understanding.md",
     "generators": "studies.md",
+    "judges": "studies.md",
     "metrics": "studies.md",
 }
 
