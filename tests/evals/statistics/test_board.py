@@ -242,7 +242,7 @@ def test_a_metric_that_applies_to_no_question_ranks_nothing() -> None:
 
 def asked(name: str, *values: Sequence[float | None]) -> dict[Cell, pl.DataFrame]:
     """Return the scores of a cell's replicates."""
-    replicates = cell(name).asked(len(values))
+    replicates = cell(name).replicates(len(values))
     return {one: scores(found) for one, found in zip(replicates, values, strict=True)}
 
 

@@ -88,7 +88,7 @@ def test_bars_on_a_terminal(hostile: str) -> None:
 
 def test_plans_studies_and_questions(hostile: str, capsys: pytest.CaptureFixture[str]) -> None:
     calls = [CallPlan(hostile, hostile, 1, 1, 1, 1)]
-    found = Plan([], [StagePlan("pages", 1, 0, 1, 0)], {hostile: None}, calls, [])
+    found = Plan([], 0, [StagePlan("pages", 1, 0, 1, 0)], {hostile: None}, calls, [])
     span = Span(1, 2)
     showing_plan.show_plan(found, [Estimate(hostile, hostile, span, span, span, None, hostile)])
     showing.show_studies([KnownStudy(hostile, Path("/x"), None, None, hostile)])
