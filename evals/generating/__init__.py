@@ -1,1 +1,1 @@
-"""How an answer is made from a question and its passages: by quoting, or by a model behind the gateway."""
+"""Generators: answer a question from passages, by quoting or by a language model."""

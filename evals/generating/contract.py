@@ -1,4 +1,4 @@
-"""What every generator keeps to; `tests/contracts/test_generators.py` holds each one to it."""
+"""The contract of a generator; `tests/contracts/test_generators.py` checks every implementation."""
 
 from __future__ import annotations
 

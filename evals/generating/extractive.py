@@ -1,4 +1,4 @@
-"""Answers made of the passages' own sentences: no model invents anything, and the same input gives the same.
+"""Extractive answers: the sentences of the passages that fit the question best; no model writes them.
 
 A sentence's score is ``(1 - w) * cosine(question, sentence) + w * overlap(question, sentence)``. The overlap
 is the share of the question's terms that the sentence holds, each weighted by its rarity among the sentences,

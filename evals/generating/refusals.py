@@ -1,4 +1,4 @@
-"""How to see that a model found no answer in its passages (English or German)."""
+"""Detects answers that say the passages hold no answer, in English and German."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a question should find: question files, evidence in the documents, where it was lost."""
+"""Gold: question files, evidence resolved in the documents, and the step that lost a question."""

@@ -1,4 +1,4 @@
-"""From quotes to gold: evidence found in the documents as they are now."""
+"""Finds the quotes of a question file in the current documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a question was lost: the first step after which no candidates held its evidence any more."""
+"""The first step of a retriever after which no candidate held a question's evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Question sets as people write them: our YAML form and BEIR folders; typed, every error with its line."""
+"""Reads question sets: YAML files and BEIR folders, typed, with a line for every mistake."""
 
 from __future__ import annotations
 

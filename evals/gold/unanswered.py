@@ -1,4 +1,4 @@
-"""The sentence that says that the documents hold no answer: what generators give, and what is then right."""
+"""The sentence with which generators say that the documents hold no answer, by language."""
 
 from __future__ import annotations
 

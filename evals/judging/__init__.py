@@ -1,1 +1,1 @@
-"""Judges: what says how good an answer is, each verdict with its reason."""
+"""Judges: rate answers, each judgement with its reason."""

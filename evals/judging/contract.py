@@ -1,4 +1,4 @@
-"""What every judge keeps to; `tests/contracts/test_judges.py` holds each one to it.
+"""The contract of a judge; `tests/contracts/test_judges.py` checks every implementation.
 
 A stage that scores by judges makes a case of each question and its answer, calls `Judge.judge` with a
 context, and stores a row for each judgement; the judge's identity and `dependencies` are part of its own.

@@ -1,4 +1,4 @@
-"""Abstention: does it stay silent exactly where the documents do?"""
+"""Abstention: whether a generator refuses exactly where the documents hold no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metrics may use beside the cases: embedders and models, opened once for a run."""
+"""The resources that metrics share in a run: embedders and models, opened once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric is, and what it is given."""
+"""The contract of a metric, and the cases that it is computed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cell costs: seconds and tokens."""
+"""Cost metrics of a cell: latency and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence coverage: does the reader have what it needs?"""
+"""Evidence coverage: the share of the evidence's characters that the first k passages hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hit rate: is anything useful among the first k documents?"""
+"""Hit rate: whether any of the first k documents is relevant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall: how much of the gold is among the first k documents?"""
+"""Recall: the share of the relevant documents among the first k."""
 
 from __future__ import annotations
 

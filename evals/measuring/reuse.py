@@ -1,4 +1,4 @@
-"""Scores that are there already: found by what went into them, metric by metric, never by a name.
+"""Reuses stored scores, metric by metric, by the digest of what they were computed from.
 
 A stored artifact of scores says which metrics it holds, each by the digest of all that its scores depend on
 (`identity_of`). A build takes over those that it needs from any sound artifact, and computes the others. What

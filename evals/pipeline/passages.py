@@ -1,4 +1,4 @@
-"""Passages as generators and judges read them, put together from an index."""
+"""Builds the passages that generators and judges read from hits and an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rankings and answers of a run share: open indexes, loaded models, gateways, question vectors."""
+"""The resources that a run shares: open indexes, loaded models, gateways, question vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a long name such as `bm25+dense+recency` may break, so that it never breaks inside a word."""
+"""Line breaks in long names such as `bm25+dense+recency`, never inside a word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cell costs: seconds at the median and at the 95th percentile, tokens and money in sum."""
+"""Costs of a cell: latency at the median and 95th percentile, total tokens and money."""
 
 from __future__ import annotations
 

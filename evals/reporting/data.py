@@ -1,4 +1,4 @@
-"""What a report is made of: plain facts and frames, filled from DuckDB by the leaderboard asset."""
+"""The data of a report: plain frames and facts, read from DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers, lists and text as a reader sees them: three decimals, units, and a dash for what is missing."""
+"""Formats numbers, lists and text for readers: three decimals, units, a dash for a missing value."""
 
 from __future__ import annotations
 

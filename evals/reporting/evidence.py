@@ -1,4 +1,4 @@
-"""Where the evidence of a question lies in a hit, and the part of a long text that shows it."""
+"""Marks the evidence of a question in a passage, and trims long passages around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study's rankings are exported as: TREC run and qrels files."""
+"""Exports rankings as TREC run and qrels files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that did not end well, counted by cell, metric, status and reason."""
+"""Counts failed rows by cell, metric, status and reason."""
 
 from __future__ import annotations
 

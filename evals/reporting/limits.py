@@ -1,4 +1,4 @@
-"""How much the report shows, so that a large grid stays a small file; the report says what it leaves out."""
+"""Limits on what the report shows, so that a large study stays a small file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses may become links: a crawled address is data of a stranger."""
+"""Decides which crawled addresses may become links in the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where questions were lost: how many each retriever finds, and which step lost the others."""
+"""Counts the questions that each retriever finds, and which step lost the others."""
 
 from __future__ import annotations
 

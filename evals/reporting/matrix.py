@@ -1,4 +1,4 @@
-"""Chunking x retriever: where a retrieval metric is high, and how far each axis moves it."""
+"""A heat map of chunking x retriever, and the effect of each axis on a metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTML report: one file that needs nothing else and lets nothing in it act."""
+"""Renders the HTML report: one file without scripts or outside resources."""
 
 from __future__ import annotations
 

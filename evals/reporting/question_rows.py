@@ -1,4 +1,4 @@
-"""What is stored of one question of a study: its gold, and what every cell found, answered and scored."""
+"""Reads everything stored about one question: gold, hits, answers, scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is filled with: the current rows of one study, from DuckDB."""
+"""Reads the current rows of one study from DuckDB for a report."""
 
 from __future__ import annotations
 

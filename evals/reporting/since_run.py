@@ -1,4 +1,4 @@
-"""Is what is stored under a study's names what its file means by them now?"""
+"""Tells whether stored results still fit the study file."""
 
 from __future__ import annotations
 

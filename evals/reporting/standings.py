@@ -1,4 +1,4 @@
-"""The leaderboard's rows, gathered: one standing a cell, one table a subset of the questions."""
+"""Groups the leaderboard's rows: one standing for each cell, one table for each subset of questions."""
 
 from __future__ import annotations
 

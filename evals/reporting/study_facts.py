@@ -1,4 +1,4 @@
-"""What a report says of a study beside its rows: its corpus, its recipes, and what its stages warn of."""
+"""Facts of a study for its report: corpus, recipes, warnings of its stages."""
 
 from __future__ import annotations
 

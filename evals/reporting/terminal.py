@@ -1,4 +1,4 @@
-"""The leaderboard for a terminal: one table, what a reader must know of it, and the headline."""
+"""Renders the leaderboard as a table for the terminal."""
 
 from __future__ import annotations
 

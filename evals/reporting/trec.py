@@ -1,4 +1,4 @@
-"""Rankings and gold in the files of TREC, so that trec_eval ranks and counts as we do.
+"""Writes rankings and gold in TREC's format, rounded so that trec_eval ranks them as we do.
 
 trec_eval orders a question's documents by score and equal scores by name, whatever rank the file says, and
 holds scores as 32-bit floats. So scores are written as such floats, each below the one before it.

@@ -1,4 +1,4 @@
-"""What the primary metric cannot see: axes that it is blind to, metrics by which others beat its leader."""
+"""Finds what the primary metric cannot see: axes without effect on it, and other metrics that disagree."""
 
 from __future__ import annotations
 

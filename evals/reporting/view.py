@@ -1,4 +1,4 @@
-"""The report's sections as the templates read them: numbers and sentences are made before."""
+"""Prepares the report's sections for the templates: all numbers and sentences."""
 
 from __future__ import annotations
 

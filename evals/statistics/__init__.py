@@ -1,1 +1,1 @@
-"""What a study's scores say together: means with intervals, ranks, and differences that are no chance."""
+"""Statistics over a study's scores: means with intervals, ranks, significant differences."""

@@ -1,4 +1,4 @@
-"""How sure a mean is: percentile bootstrap over the questions."""
+"""Percentile bootstrap intervals of a mean over questions."""
 
 from __future__ import annotations
 

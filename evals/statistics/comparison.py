@@ -1,4 +1,4 @@
-"""Ranks and differences on a leaderboard: which cells can be told apart from the leader."""
+"""Ranks cells and tests which of them differ from the leader."""
 
 from __future__ import annotations
 

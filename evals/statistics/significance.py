@@ -1,4 +1,4 @@
-"""Whether two cells can be told apart: paired bootstrap of their differences, corrected for many comparisons.
+"""Paired bootstrap tests between cells, with Holm's correction for multiple comparisons.
 
 Other tests (of seeds, replicates, judges) have their place here: each gives p-values that `holm` adjusts.
 """

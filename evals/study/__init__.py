@@ -1,1 +1,1 @@
-"""The study: its file, its sections, its cells, what is wrong with it, what it would cost."""
+"""The study: its file and sections, its cells, checks of it, and what a run would cost."""

@@ -1,4 +1,4 @@
-"""Cells: the combinations of a study's axes, each asked as often as it has replicates."""
+"""Cells: the combinations of a study's axes, each with its replicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the models that a run would ask cost at least and at most, said before anything is built."""
+"""Estimates the least and most that a run's model calls would cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All studies together as one grid of partition keys."""
+"""The partition keys of all studies together."""
 
 from __future__ import annotations
 

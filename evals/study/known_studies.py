@@ -1,4 +1,4 @@
-"""Which studies there are: study files that are known, and studies that were run in a home."""
+"""Lists the known study files and the studies that were run in a home."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the parts of a study do not fit each other."""
+"""Finds parts of a study that do not fit each other, such as unknown names."""
 
 from __future__ import annotations
 

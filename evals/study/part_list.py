@@ -1,4 +1,4 @@
-"""Every part that a study can name, with its parameters, and the package that it comes from."""
+"""Lists every part that a study can name, with its parameters and its package."""
 
 from __future__ import annotations
 

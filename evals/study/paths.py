@@ -1,4 +1,4 @@
-"""Paths of a study file."""
+"""Resolves the paths in a study file."""
 
 from __future__ import annotations
 

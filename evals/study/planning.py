@@ -1,4 +1,4 @@
-"""What a run would do: cells, chunks to embed, model calls and tokens, and what is there already."""
+"""Plans a run: cells, chunks to embed, model calls and tokens, and what is stored already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powersets of a study: each combination a retriever of its own."""
+"""Expands a powerset into one retriever for each combination."""
 
 from __future__ import annotations
 

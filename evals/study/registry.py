@@ -1,4 +1,4 @@
-"""All parts by the names that study files use."""
+"""Fills the registries with the parts of this package."""
 
 from __future__ import annotations
 

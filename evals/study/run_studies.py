@@ -1,4 +1,4 @@
-"""Which study files were run in a home: the Dagster UI shows them, and their names are taken there."""
+"""Remembers which study files were run in a home, for the Dagster UI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study file, typed: the build half of `assets.recipes.build_half` and what is compared on it."""
+"""The study file, typed: the build half of `assets.recipes.build_half`, and what is compared on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where study files lie and what they are called, known without reading them: the shell asks at each Tab."""
+"""Finds study files and their names without reading them whole, for shell completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Question sets as they are written: rows whose evidence was not looked for in the documents yet."""
+"""Question sets as written, before their evidence is looked up in the documents."""
 
 from __future__ import annotations
 

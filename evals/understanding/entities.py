@@ -1,4 +1,4 @@
-"""What a question names - dates, seasons, clubs, other keywords - and prefilters made of it."""
+"""Query transform `entities`: finds dates, seasons and names in a question and filters documents by them."""
 
 from __future__ import annotations
 

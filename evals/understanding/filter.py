@@ -1,4 +1,4 @@
-"""Filters by metadata: an expression written by hand in the study, or by a model for each question."""
+"""Query transform `filter`: filters chunks by metadata, with an expression of the study or of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a question that leans on the conversation stand alone."""
+"""Query transform `follow_up`: rewrites a question that depends on the conversation to stand alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeds a passage that would answer a question in place of the question (HyDE)."""
+"""Query transform `hyde`: searches with the vector of an invented answer (HyDE)."""
 
 from __future__ import annotations
 

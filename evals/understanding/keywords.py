@@ -1,4 +1,4 @@
-"""Searches with the words that carry a question, and with one or two synonyms of each."""
+"""Query transform `keywords`: searches with a question's content words and their synonyms."""
 
 from __future__ import annotations
 

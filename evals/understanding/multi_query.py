@@ -1,4 +1,4 @@
-"""Asks a question in several forms, whose rankings the chain fuses by reciprocal rank."""
+"""Query transform `multi_query`: searches several wordings of a question, fused by reciprocal rank."""
 
 from __future__ import annotations
 

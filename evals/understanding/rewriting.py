@@ -1,4 +1,4 @@
-"""Queries with another text: their vectors are made again."""
+"""Replaces the text of a query and computes its vector again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps a question to the documents that were published in the window that it asks for."""
+"""Query transform `time_frame`: filters documents by the publication dates that a question asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word lists of the rules that read questions: data, one TOML file for each language and topic.
+"""Word lists for the rules that read questions: TOML files, one for each language and topic.
 
 A file holds groups. A group is text (words between white space), a list (phrases, or regular expressions
 where its comment says so), or a table from a meaning to the words that have it (the months by their numbers).

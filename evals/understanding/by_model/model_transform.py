@@ -1,4 +1,4 @@
-"""Asking a language model about a question: JSON by a bounded schema, or a reason why there is none."""
+"""The base of query transforms with a model version: fields, prompt identity, the call and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named entities by spaCy or GLiNER, where one of them and its weights are installed; none is needed."""
+"""Named-entity recognition by spaCy or GLiNER, where one of them is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boolean expressions over the metadata of chunks, as a study or a model writes them: typed and bounded.
+"""Boolean expressions over chunk metadata, typed and bounded, as a study or a model writes them.
 
     {and: [{field: language, op: "=", value: de},
            {not: {field: keywords, op: any, value: [Derby, Transfer]}},

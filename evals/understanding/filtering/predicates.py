@@ -1,4 +1,4 @@
-"""A checked expression, compiled to a mask over the rows of an index and to LanceDB and DuckDB predicates."""
+"""Compiles an expression to a row mask and to LanceDB and DuckDB predicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prefilters: which rows of an index a question may find."""
+"""Prefilters: the rows of an index that a query may find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of a corpus that mean about the same as a question's: by stem, as parts of compounds, by vectors."""
+"""Synonyms from the corpus itself: words of the same stem, compounds, nearest vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says by rules whether a question leans on the conversation before it, in German and English.
+"""Rules that tell whether a German or English question depends on the conversation before it.
 
 A question depends on what was said before where it opens as a continuation ("and", "was ist mit"), asks for
 more of the same ("anything else?", "noch weitere Beispiele"), is too short to say what it is about, or holds

@@ -1,4 +1,4 @@
-"""Days, months, years and seasons that a text names, German and English, as stretches of days."""
+"""Finds the dates, months, years and seasons in German or English text, as first and last day."""
 
 from __future__ import annotations
 

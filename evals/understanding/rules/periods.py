@@ -1,4 +1,4 @@
-"""Stretches of days longer than a month, and ranges: quarters, halves, seasons, decades, "1 to 5 March 2023".
+"""Reads periods and ranges: quarters, halves, seasons, decades, "1 to 5 March 2023".
 
 Seasons of the year are the meteorological ones of the northern half: summer is June to August, the winter of
 2021 is December 2021 to February 2022. A sports season ("last season") is the year from 1 July.

@@ -1,4 +1,4 @@
-"""Windows of publication that a question asks for, told apart from the dates that its content is about.
+"""Finds the window of publication dates that a question asks for.
 
 "Rules published before 2005" asks for old documents; "the target for 2030", "the season 2019/20" and "to be
 reached by 2030" say what a document is about, whenever it appeared. A date counts as one of publication when

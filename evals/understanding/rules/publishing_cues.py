@@ -1,4 +1,4 @@
-"""Whether a date in a question is one of publication: which words stand by it.
+"""Rules that tell whether a date in a question is a publication date, by the words around it.
 
 A word of publishing ("published", "erschienen") or a word for a document ("the directive of 2012") makes it
 one; a nearer word of content ("target", "Ziel", "season") does not. Where a report on a law is asked for, the

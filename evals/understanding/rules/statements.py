@@ -1,4 +1,4 @@
-"""Questions turned into other forms by plain rules: keywords, statements."""
+"""Rewrites a question as keywords or as a statement, by rules."""
 
 from __future__ import annotations
 
