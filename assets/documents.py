@@ -240,7 +240,7 @@ def _history(stage: str, key: str, folder: Path, work: Work) -> pl.DataFrame:
 
 
 def _is_good(artifact: Artifact, name: str, store: ArtifactStore) -> bool:
-    """Say whether one file of a damaged artifact is as it was written."""
+    """Return whether one file of a damaged artifact is as it was written."""
     folder = store.place(artifact.stage, artifact.identity) / artifact.folder
     return name in artifact.files and file_damage(folder, artifact, name) is None
 

@@ -66,7 +66,7 @@ class Embeddings(Stage):
         return {f"embedder.{name}": recipe.passage_revision(), **asking}
 
     def _asks(self, key: str) -> bool:
-        """Say whether the questions that a model wrote for chunks are indexed too."""
+        """Return whether the questions that a model wrote for chunks are indexed too."""
         recipe = self.build_plan.chunkings.get(self.build_plan.indexes[key][1])
         return recipe is not None and recipe.enrich is not None and recipe.enrich.index
 

@@ -60,7 +60,7 @@ class Pages(Stage):
         }
 
     def is_of_now(self, key: str, artifact: Artifact) -> bool:
-        """Say whether a study means by a source what was crawled, whatever became of its files since then.
+        """Return whether a study means by a source what was crawled, whatever became of its files since then.
 
         True also where an earlier version has crawled it, which kept nothing of that. Where the folder is
         gone that was read, its study may have been moved with it, and another path means the same.
@@ -134,7 +134,7 @@ class Pages(Stage):
 
 
 def _holds(artifact: Artifact, home: Home) -> bool:
-    """Tell whether the manifest holds the stored pages that it held when the artifact was made."""
+    """Return whether the manifest holds the stored pages that it held when the artifact was made."""
     path = manifest_file(home, artifact.key)
     if not path.exists():
         return False

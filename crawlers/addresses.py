@@ -27,7 +27,7 @@ _COMPATIBLE = IPv6Network("::/96")
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an IP address is one of the internet at large.
+    """Return whether an IP address is one of the internet at large.
 
     Not public are private, loopback, link-local, multicast, reserved and unspecified addresses, and IPv6
     addresses that stand for such an IPv4 address.

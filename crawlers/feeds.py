@@ -68,7 +68,7 @@ def listed_in(text: str) -> list[Listed] | None:
 
 
 def looks_listed(body: bytes) -> bool:
-    """Tell whether a body begins as a sitemap or feed does, whatever its media type says.
+    """Return whether a body begins as a sitemap or feed does, whatever its media type says.
 
     >>> looks_listed(b'<?xml version="1.0"?>\\n<rss version="2.0">'), looks_listed(b"<!doctype html><html>")
     (True, False)

@@ -50,7 +50,7 @@ class Bounds:
         self._denied = [re.compile(pattern) for pattern in source.deny]
 
     def foreign(self, url: str) -> str | None:
-        """Say why a URL is not one of the source's hosts; None where it is. No password is repeated."""
+        """Return why a URL is not one of the source's hosts; None where it is. No password is repeated."""
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname or "", parts.port
@@ -63,7 +63,7 @@ class Bounds:
         return "a URL with a user name" if "@" in parts.netloc else None
 
     def why_not(self, url: str, *, start: bool = False) -> str | None:
-        """Say why a URL is not followed; None where it is. A start URL need not match `allow`."""
+        """Return why a URL is not followed; None where it is. A start URL need not match `allow`."""
         if foreign := self.foreign(url):
             return foreign
         if any(pattern.search(url) for pattern in self._denied):

@@ -157,7 +157,7 @@ class RedirectBoundsMiddleware:
         return spider.bounds.why_not(target, start=start)
 
     def _leads_back(self, url: str, target: str) -> bool:
-        """Tell whether the redirects of this crawl lead from ``target`` to ``url``, which leads to it.
+        """Return whether the redirects of this crawl lead from ``target`` to ``url``, which leads to it.
 
         The filter of doubles would drop such a page without a word.
         """

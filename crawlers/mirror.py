@@ -50,7 +50,7 @@ def mirrored_url(base: str, url: str) -> str:
 
 
 def is_mirrored(url: str) -> bool:
-    """Tell whether a URL lies on one of the sample sites."""
+    """Return whether a URL lies on one of the sample sites."""
     name, _, domain = (urlsplit(url).hostname or "").partition(".")
     return domain == SAMPLE_DOMAIN and (SAMPLE_SITES / name / "routes.json").is_file()
 

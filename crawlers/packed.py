@@ -61,7 +61,7 @@ class WholeBodiesMiddleware(HttpCompressionMiddleware):
 
 
 def ends_early(body: bytes, encoding: str) -> bool:
-    """Tell whether a body stops before its packing ends.
+    """Return whether a body stops before its packing ends.
 
     A sum at its end that is wrong is not minded, nor is what follows the end: servers get these wrong.
 

@@ -29,7 +29,7 @@ _LINKED = f"{_HEADINGS}[.//a[@href] or ancestor::a[@href]]"
 
 
 def reads_as_text(page: Selector) -> bool:
-    """Tell whether a page without any mark reads as a text of its own: a post, an article, a manual's page.
+    """Return whether a page without any mark reads as a text of its own: a post, an article, a manual's page.
 
     That is, it has words enough outside links and menus, twice as many as within links; and it is no list of
     teasers: of two headings or more, most lead to other pages.
@@ -41,7 +41,7 @@ def reads_as_text(page: Selector) -> bool:
 
 
 def is_dated(response: HtmlResponse) -> bool:
-    """Tell whether a page has a date: in its address, its head, a `<time>`, or above or below its text."""
+    """Return whether a page has a date: in its address, its head, a `<time>`, or above or below its text."""
     page = response.selector
     words = " ".join(page.xpath(_TEXT).getall()).split()
     edges = f"{' '.join(words[:_EDGE])} … {' '.join(words[-_EDGE:])}"

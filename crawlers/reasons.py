@@ -50,6 +50,6 @@ def too_large(page_bytes: int, *, unpacked: bool = False) -> str:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Tell whether a host cannot be asked for anything: no address, none that is allowed, or nobody there."""
+    """Return whether a host cannot be asked for anything: no address, no allowed one, or no server."""
     refused = isinstance(error, IgnoreRequest) and str(error).startswith("not a public address")
     return refused or isinstance(error, CannotResolveHostError | DownloadConnectionRefusedError)

@@ -27,7 +27,7 @@ class Unread:
 
 
 def is_robots(request: Request) -> bool:
-    """Tell whether a request is one for robots.txt that this middleware makes."""
+    """Return whether a request is one for robots.txt that this middleware makes."""
     return bool(request.meta.get("dont_obey_robotstxt"))
 
 

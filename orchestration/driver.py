@@ -246,7 +246,7 @@ def _known_to_dagster(stage: Stage, instance: dg.DagsterInstance) -> dict[str, s
 
 
 def _failure_of(result: dg.ExecuteInProcessResult) -> str:
-    """Say why a run ended before it came to a key."""
+    """Return why a run ended before it came to a key."""
     for event in result.all_events:
         data = getattr(event, "event_specific_data", None)
         error = getattr(data, "error", None)

@@ -200,7 +200,7 @@ class ArtifactStore:
 
 
 def file_damage(folder: Path, artifact: Artifact, name: str) -> str | None:
-    """Say what is wrong with one file of an artifact, None where it is as it was committed."""
+    """Return what is wrong with one file of an artifact, None where it is as it was committed."""
     path = folder / name
     try:
         size = path.stat().st_size
@@ -286,7 +286,7 @@ def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
 
 
 def _is_plausible(artifact: Artifact) -> bool:
-    """Say whether what a record without a seal names can be files of its own."""
+    """Return whether what a record without a seal names can be files of its own."""
     paths = all(".." not in Path(name).parts and not Path(name).is_absolute() for name in artifact.files)
     sizes = all(type(size) is int for size in artifact.files.values())
     return paths and sizes and (not artifact.folder or _is_name(artifact.folder))
@@ -323,7 +323,7 @@ def _files(folder: Path) -> list[str]:
 
 
 def _has_its_files(artifact: Artifact, folder: Path) -> bool:
-    """Say whether the files directly in the folder are there with their sizes; `damage` looks at all."""
+    """Return whether the files directly in the folder are there with their sizes; `damage` looks at all."""
     try:
         with os.scandir(folder) as entries:
             now = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}

@@ -133,7 +133,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _holder(message: str) -> str | None:
-    """Say which process a DuckDB lock error names, or None when the error is about something else."""
+    """Return which process a DuckDB lock error names, or None when the error is about something else."""
     if "set lock on file" not in message:  # a path may hold the word, too
         return None
     match = _HOLDER.search(message)

@@ -12,7 +12,7 @@ _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def is_cron(text: str) -> bool:
-    """Say whether ``text`` is a cron expression of five fields that some day fulfils.
+    """Return whether ``text`` is a cron expression of five fields that some day fulfils.
 
     A field is `*`, numbers or English names of months and days, ranges of them, lists of these, each with
     a step or without. The day of the month must be one of its months, whatever the day of the week.

@@ -33,7 +33,7 @@ _ABSENT = re.compile(
 
 
 def says_absent(text: str) -> bool:
-    """Tell whether a short text says that another one is not there.
+    """Return whether a short text says that another one is not there.
 
     >>> says_absent("The HTML format is unavailable in your User interface language"), says_absent("Lamps")
     (True, False)
@@ -60,7 +60,7 @@ def notice_in(root: Element, url: str) -> str | None:
 
 
 def _is_of_document(root: Element, url: str) -> bool:
-    """Tell whether a page is that of one document, whether or not it has its text."""
+    """Return whether a page is that of one document, whether or not it has its text."""
     title = root.find(".//title")
     return (
         "/legal-content/" in urlsplit(url).path

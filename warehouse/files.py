@@ -55,7 +55,7 @@ def read_bounded(path: Path, most: int) -> bytes:
 
 
 def is_text(text: str) -> bool:
-    """Say whether decoded bytes are text: hardly a sign among them that no text has.
+    """Return whether decoded bytes are text: hardly a sign among them that no text has.
 
     Random bytes have one in five at least, whatever the charset that they were read in.
 
@@ -114,7 +114,7 @@ def walk(root: Path) -> Iterator[Path]:
 
 
 def is_folder(path: Path) -> bool:
-    """Say whether a path is a folder; False where that may not be looked at, in any version of Python."""
+    """Return whether a path is a folder; False where that may not be looked at, in any version of Python."""
     try:
         return path.is_dir()
     except OSError:

@@ -31,7 +31,7 @@ KINDS = {
 
 
 def why_not(body: bytes, kind: Kind) -> str | None:
-    """Say why a file cannot be used: encrypted, truncated, damaged, a bomb, none of its kind; None if it can.
+    """Return why a file cannot be used: encrypted, truncated, damaged, a bomb, of another kind; or None.
 
     What a part unpacks to is bounded by what the archive declares: more of it is an error when it is read.
     """

@@ -173,7 +173,7 @@ def _packs(folder: Path) -> Packs:
 
 
 def is_whole(home: Home, sha256: str) -> bool:
-    """Tell whether a body can be read."""
+    """Return whether a body can be read."""
     try:
         read_body(home, sha256)
     except CorruptFileError:

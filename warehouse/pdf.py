@@ -11,7 +11,7 @@ _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
 
 def why_not(body: bytes) -> str | None:
-    """Say why a PDF cannot be used: encrypted, truncated, damaged, of too many pages, without text."""
+    """Return why a PDF cannot be used: encrypted, truncated, damaged, of too many pages, without text."""
     import pypdfium2 as pdfium
 
     try:
@@ -36,7 +36,7 @@ def _has_end(body: bytes) -> bool:
 
 
 def _without_text(document: Any) -> str | None:
-    """Say why a PDF has no text; None for one that has some."""
+    """Return why a PDF has no text; None for one that has some."""
     import pypdfium2 as pdfium
 
     loaded = 0

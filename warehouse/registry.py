@@ -108,7 +108,7 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         return _entries(self.group)
 
     def broken(self, entry: EntryPoint) -> str | None:
-        """Say why an entry point of another package cannot be used; None where it can be."""
+        """Return why an entry point of another package cannot be used; None where it can be."""
         if entry.name in self._built_in:
             reason = f"`{entry.name}` is a {self.sort} of rag-assay itself; give it another name"
             return f"{_who(self.sort, entry)} cannot be used: {reason}"

@@ -153,7 +153,7 @@ def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> l
 
 
 def _unreadable(store: ArtifactStore, artifact: Artifact) -> str | None:
-    """Say why the tables of an artifact of an earlier version, which has no checksums, cannot be read."""
+    """Return why the tables of an artifact of an earlier version, which has no checksums, cannot be read."""
     try:
         for table in FILES[artifact.stage]:
             _rows(store, artifact, table)

@@ -38,7 +38,7 @@ def fitted(cut: Callable[[int], list[Span]], size: int, tokenizer: Tokenizer) ->
 
 
 def fits(spans: Sequence[Span], size: int) -> bool:
-    """Say whether no chunk has more than ``size`` tokens."""
+    """Return whether no chunk has more than ``size`` tokens."""
     return longest(spans) <= size
 
 
@@ -99,7 +99,7 @@ class Ruler:
         return [Span(start, end, count) for (start, end), count in zip(places, counts, strict=True)]
 
     def _parts_marks(self, start: int, end: int) -> bool:
-        """Say whether a cut parts a letter from its marks, which the tokenizer may read in another order."""
+        """Return whether a cut parts a letter from its marks, which a tokenizer may reorder."""
         text = self.text
         return combining(text[start]) != 0 or (end < len(text) and combining(text[end]) != 0)
 

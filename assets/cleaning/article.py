@@ -211,7 +211,7 @@ def _without_top(lines: list[str], facts: PageFacts) -> list[str]:
 
 
 def _is_stamp(line: str, authors: tuple[str, ...]) -> bool:
-    """Tell whether a line is a time stamp, or a byline: that names an author, or else somebody in full."""
+    """Return whether a line is a time stamp, or a byline: that names an author, or else somebody in full."""
     if len(line) >= _STAMP_LENGTH or _STAMP.fullmatch(line):
         return len(line) < _STAMP_LENGTH
     if not _BYLINE.fullmatch(line):  # as "By the numbers" is none

@@ -35,7 +35,7 @@ def refuse_chrome(html: str) -> None:
 
 
 def _holds_facts(element: Any) -> bool:
-    """Tell whether an element holds statements for machines alone: what they are about is elsewhere."""
+    """Return whether an element holds statements for machines alone: what they are about is elsewhere."""
     inside = [child.tag for child in element.iter() if child is not element and isinstance(child.tag, str)]
     return bool(inside) and _FACTS.issuperset(inside) and not element.text_content().strip()
 

@@ -30,7 +30,7 @@ class Marks:
         return spaced.replace("\t", tab).replace("\n", line)
 
     def is_code(self, line: str) -> bool:
-        """Tell whether a line of an extracted text holds code of more than one line."""
+        """Return whether a line of an extracted text holds code of more than one line."""
         return self._signs[0] != " " and any(sign in line for sign in self._signs)
 
     def restored(self, text: str) -> str:

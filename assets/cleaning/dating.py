@@ -158,7 +158,7 @@ def checked(reply: DateReply, text: str, today: date) -> Found:
 
 
 def _doubt(day: date | None, written: str, words: str, text: str, today: date) -> str | None:
-    """Say why a date cannot be believed."""
+    """Return why a date cannot be believed."""
     if day is None:
         return f"no day of the calendar: {written[:40]}"
     if day > today:

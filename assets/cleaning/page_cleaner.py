@@ -116,7 +116,7 @@ def clean_page(
 
 
 def may_pass(error: BaseException) -> bool:
-    """Tell whether an error is one of the system, not of the page: too many open files, a disk, no memory.
+    """Return whether an error is one of the system, not of the page: too many open files, a disk, no memory.
 
     Parsers raise `OSError` for bytes that they cannot read, too, but only the system gives it a number.
     """
@@ -183,7 +183,7 @@ def _authors(fields: dict[str, Any], draft: Draft) -> list[str]:
 
 
 def _source_knows_more(fields: dict[str, Any]) -> bool:
-    """Tell whether a source knows more of a document than its own page says: a table, a list of acts."""
+    """Return whether a source knows more of a document than its own page says: a table, a list of acts."""
     return not fields.keys().isdisjoint({"id", "celex"})
 
 

@@ -85,7 +85,7 @@ def _headings(text: str) -> Iterator[Heading]:
 
 
 def _is_title(words: str, under: str) -> bool:
-    """Say whether a line has words, and an adornment that is as long as docutils wants it."""
+    """Return whether a line has words, and an adornment that is as long as docutils wants it."""
     length = len(words.rstrip())
     return bool(words.strip()) and not _ADORNMENT.fullmatch(words) and len(under.rstrip()) >= min(length, 4)
 

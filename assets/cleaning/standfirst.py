@@ -61,7 +61,7 @@ def _beginning(node: Element, length: int) -> Iterator[str]:
 
 
 def _is(key: str, wanted: str) -> bool:
-    """Tell whether a text is the one wanted: it may go on where that was cut, and have a dateline."""
+    """Return whether a text is the one wanted: it may go on where that was cut, and have a dateline."""
     start = key.find(wanted[:_SAME])
     return 0 <= start <= _DATELINE and len(key) <= 3 * len(wanted)
 

@@ -19,7 +19,7 @@ _BETWEEN = re.compile(r"\s*[;\n]\s*|\s+(?:and|und|&)\s+")
 
 
 def is_title(text: str) -> bool:
-    """Say whether what a file gives as its title is one.
+    """Return whether what a file gives as its title is one.
 
     >>> is_title("Harbour rules"), is_title("(anonymous)"), is_title("Microsoft Word - a.doc")
     (True, False, False)

@@ -82,7 +82,7 @@ class LocalEmbedder:
 
 
 def has_bf16() -> bool:
-    """Say whether this machine's processor computes in bf16 itself; else it would be slower than fp32."""
+    """Return whether this machine's processor computes in bf16 itself; else it would be slower than fp32."""
     import torch
 
     if platform.machine().lower() in {"x86_64", "amd64"}:

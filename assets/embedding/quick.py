@@ -40,7 +40,7 @@ def quick_embedder(recipe: EmbedderRecipe, home: Home) -> QuickBert | None:
 
 
 def _may_have_gpu() -> bool:
-    """Say whether there may be a faster device than the processor; torch would know, but takes a second."""
+    """Return whether there may be a GPU; importing torch to find out takes a second."""
     return sys.platform == "darwin" or any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
 
 

@@ -142,7 +142,7 @@ def _artifact(stage: Stage, key: str, identity: str, built: Built, store: Artifa
 
 
 def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Say whether what an artifact stands for is what would be read now.
+    """Return whether what an artifact stands for is what would be read now.
 
     What lies in one place, as the pages of a source, is changed by each build. So an earlier crawl cannot be
     gone back to: after another one, by another recipe or of other files, the source is crawled again.

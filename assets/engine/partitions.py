@@ -13,7 +13,7 @@ def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
 
 
 def mapping(stage: Stage, upstream: Stage | None) -> dg.StaticPartitionMapping:
-    """Say which partitions of ``upstream`` (None: of the recipes) go into which of ``stage``."""
+    """Return which partitions of ``upstream`` (None: of the recipes) go into which of ``stage``."""
     downstream: dict[str, set[str]] = {}
     for key in stage.keys():
         sources = (

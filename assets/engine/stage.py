@@ -109,7 +109,7 @@ class Work:
             self.dagster.log.warning(sentence)
 
     def damage(self, artifact: Artifact) -> str | None:
-        """Say what is wrong with an artifact's files, which are read once in this run; None: nothing."""
+        """Return what is wrong with an artifact's files, which are read once in this run; None: nothing."""
         mark = (artifact.stage, artifact.identity, artifact.created_at)
         if mark in self.sound:
             return None

@@ -39,7 +39,7 @@ class Changes:
         return before.dead + len(self.changed) + len(self.removed)
 
     def few(self, before: IndexFacts, chunks: int) -> bool:
-        """Say whether an upsert is cheaper than a whole table."""
+        """Return whether an upsert is cheaper than a whole table."""
         bound = REBUILD_SHARE * chunks
         touched = len(self.added) + len(self.changed) + len(self.removed)
         return touched <= bound and self.dead(before) <= bound and before.upserts < MAX_UPSERTS

@@ -164,7 +164,7 @@ def _run_starts(text: str) -> Ints:
 
 
 def _splits_at_spaces(raw: RawTokenizer) -> bool:
-    """Say whether a text's tokens are those of the runs between its spaces, as they are in BERT's family."""
+    """Return whether a text's tokens are those of the runs between its spaces, as in BERT's family."""
     spec = json.loads(raw.to_str())
     kinds = [(spec.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
     added = (str(token["content"]) for token in spec.get("added_tokens", ()))

@@ -113,7 +113,7 @@ def find(sites: Mapping[str, Routes], host: str, target: str) -> Answer:
 
 
 def unchanged(answer: Answer, if_none_match: str) -> bool:
-    """Say whether the client already holds this answer, going by its If-None-Match header.
+    """Return whether the client already holds this answer, going by its If-None-Match header.
 
     >>> unchanged(Answer(HTTPStatus.OK, {"ETag": '"a"'}), 'W/"a", "b"')
     True

@@ -173,7 +173,7 @@ class SiteSpider(scrapy.Spider):
                 yield from self._requests(link.url, hops, priority=_priority(link), **listed)
 
     def _leads_on(self, link: Listed, folders: list[str] | None = None) -> bool:
-        """Tell whether a link is followed; `allow` and folders are about pages, not lists that name them."""
+        """Return whether a link is followed; `allow` and folders concern pages, not lists of pages."""
         if self.bounds.why_not(link.url, start=link.is_list):
             return False
         return link.is_list or within(link.url, folders)
@@ -215,11 +215,11 @@ class SiteSpider(scrapy.Spider):
                 yield from self._requests(url, response.meta["hops"], barren)
 
     def is_on_site(self, url: str) -> bool:
-        """Tell whether a URL lies on a host of the source, or below one, and is one that it allows."""
+        """Return whether a URL lies on a host of the source, or below one, and is one that it allows."""
         return self.bounds.why_not(url) is None
 
     def is_readable(self, kind: str, url: str = "") -> bool:
-        """Tell whether this spider has use for a media type, under a URL whose name may say more."""
+        """Return whether this spider has use for a media type, under a URL whose name may say more."""
         if kind == "application/octet-stream" and urlsplit(url).path.endswith(".gz"):
             return True
         return kind in self.readable or kind in LISTS or kind.startswith("text/")
@@ -271,7 +271,7 @@ class SiteSpider(scrapy.Spider):
             yield from self.follow(response, listed_lines(decode(response.body, content_type)[0]))
 
     def _is_packed(self, response: Response) -> bool:
-        """Tell whether a body is a packed sitemap; many servers know no media type of `.gz`."""
+        """Return whether a body is a packed sitemap; many servers know no media type of `.gz`."""
         return gzip_magic_number(response) and urlsplit(response.url).path.endswith(".gz")
 
     def visit_file(self, response: Response, kind: str) -> Output:

@@ -25,11 +25,11 @@ class BlogSpider(NewsSpider):
     name = "blog"
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
-        """Tell whether a page is a post: it says so, or is one <article> with a time and its own heading."""
+        """Return whether a page is a post: by its metadata, or as one <article> with time and heading."""
         return super().is_article(page, article) or len(page.xpath(_POSTS)) == 1
 
     def is_plain(self, response: HtmlResponse) -> bool:
-        """Tell whether a page without marks is a post: it reads as one text and has a date."""
+        """Return whether a page without marks is a post: it reads as one text and has a date."""
         return reads_as_text(response.selector) and is_dated(response)
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:

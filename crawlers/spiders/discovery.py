@@ -48,7 +48,7 @@ def folder_of(url: str) -> str:
 
 
 def within(url: str, folders: Iterable[str] | None) -> bool:
-    """Tell whether a URL lies in one of the folders, by either scheme; None means anywhere."""
+    """Return whether a URL lies in one of the folders, by either scheme; None means anywhere."""
     if folders is None:
         return True
     bare = url.partition("://")[2]

@@ -66,11 +66,11 @@ class NewsSpider(SiteSpider):
         yield from self.turn(response, onward, fruitful=bool(found))
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
-        """Tell whether a page is an article: JSON-LD or OpenGraph says so."""
+        """Return whether a page is an article: JSON-LD or OpenGraph says so."""
         return article is not None or "article" in meta(page, "og:type")
 
     def is_plain(self, response: HtmlResponse) -> bool:
-        """Tell whether a page is stored that has no marks of an article."""
+        """Return whether a page is stored that has no marks of an article."""
         return False
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:

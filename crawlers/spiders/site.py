@@ -26,7 +26,7 @@ class AnySiteSpider(NewsSpider):
     readable = HTML | {PDF, "text/plain", "text/markdown"}
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
-        """Tell whether a page has what `content` selects."""
+        """Return whether a page has what `content` selects."""
         return self.source.content is None or bool(page.css(self.source.content))
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:

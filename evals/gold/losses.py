@@ -55,7 +55,7 @@ class Fate(NamedTuple):
 def losses_of(
     question: Mapping[str, Any], trace: Trace, delivered: Sequence[Span], index: OpenIndex
 ) -> list[dict[str, Any]]:
-    """Say what became of each piece of evidence of a question: rows of `schemas.LOSSES`.
+    """Return what became of each piece of evidence of a question: rows of `schemas.LOSSES`.
 
     A question without evidence gives none.
 
@@ -82,7 +82,7 @@ def fate(
     index: OpenIndex,
     allowed: Mask | None = None,
 ) -> Fate:
-    """Say what became of a piece of evidence (a row of `schemas.EVIDENCE`).
+    """Return what became of a piece of evidence (a row of `schemas.EVIDENCE`).
 
     steps: the candidates after each step, in their order
     delivered: the passages that the ranking ended with, best first

@@ -170,7 +170,7 @@ def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
 
 
 def _gold(question: WrittenQuestion) -> str:
-    """Say what the gold of a question is: quotes, whole documents where nothing is quoted, or nothing."""
+    """Return what the gold of a question is: quotes, whole documents where nothing is quoted, or nothing."""
     if any(evidence.quote for evidence in question.evidence):
         return "spans"
     return "documents" if question.evidence else "none"

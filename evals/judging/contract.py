@@ -58,7 +58,7 @@ class JudgedMetric(NamedTuple):
     higher_is_better: bool = True
 
     def applies(self, case: JudgeCase) -> bool:
-        """Say whether it can be asked of a question: a matter of the question alone, never of a cell."""
+        """Return whether it can be asked of a question: a matter of the question alone, never of a cell."""
         return "ground_truth" not in self.needs or bool(case.ground_truth)
 
     def obstacle(self, case: JudgeCase) -> Judgement | None:

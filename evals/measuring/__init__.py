@@ -52,7 +52,7 @@ def get_metric(name: str) -> Metric:
 
 
 def has_depth(stem: str) -> bool:
-    """Say whether a metric is written with a depth, as in `ndcg@10`.
+    """Return whether a metric is written with a depth, as in `ndcg@10`.
 
     >>> has_depth("ndcg"), has_depth("rouge_l")
     (True, False)

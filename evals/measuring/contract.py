@@ -134,7 +134,7 @@ class Metric(ABC):
 
     @abstractmethod
     def applies(self, question: dict[str, Any]) -> bool:
-        """Say whether it can be asked of this question: a matter of the question alone, never of a cell."""
+        """Return whether the metric applies to this question; that never depends on a cell."""
 
     @abstractmethod
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
@@ -158,7 +158,7 @@ class RetrievalMetric(Metric):
         self.title = f"{self.label} @ {k}"
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Say whether the question has evidence of any kind."""
+        """Return whether the question has evidence of any kind."""
         return bool(question["gold"] != "none")
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
@@ -183,7 +183,7 @@ class AnswerMetric(Metric):
     sees: ClassVar[Sees] = "answers"
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Say whether there is a ground truth to compare with."""
+        """Return whether there is a ground truth to compare with."""
         return bool(question["ground_truth"])
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:

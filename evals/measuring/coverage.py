@@ -21,7 +21,7 @@ class EvidenceCoverage(RetrievalMetric):
     explanation = "Share of the characters of the evidence quotes that the first k chunks hold together."
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Say whether the evidence is quoted; whole documents as gold have no characters to cover."""
+        """Return whether the evidence is quoted; whole documents as gold have no characters to cover."""
         return bool(question["gold"] == "spans")
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:

@@ -54,7 +54,7 @@ class RougeL(AnswerMetric):
     )
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Say whether there is a ground truth with a word in it: of signs alone nothing can be in common."""
+        """Return whether there is a ground truth with at least one word."""
         return super().applies(question) and bool(rouge_tokens(question["ground_truth"]))
 
     def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:

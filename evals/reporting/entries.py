@@ -39,7 +39,7 @@ def entries(data: ReportData, subset: Subset) -> tuple[Entry, ...]:
 
 
 def could_reach(unranked: Result, leader: Result, metric: MetricInfo) -> bool:
-    """Tell whether the best case of a cell without a rank reaches the interval of the leader."""
+    """Return whether the best case of a cell without a rank reaches the interval of the leader."""
     if unranked.best is None or leader.low is None or leader.high is None:
         return True
     return unranked.best >= leader.low if metric.higher_is_better else unranked.best <= leader.high

@@ -114,7 +114,7 @@ def depth(metric: MetricInfo) -> int:
 
 
 def fate_of(rows: Sequence[Mapping[str, Any]], needs: str | None, k: int) -> Loss | None:
-    """Say what lost a question, None when the first k delivered passages hold the evidence that it needs.
+    """Return what lost a question, None when the first k delivered passages hold the evidence that it needs.
 
     rows: of `schemas.LOSSES`, its pieces of evidence
 
@@ -129,7 +129,7 @@ def fate_of(rows: Sequence[Mapping[str, Any]], needs: str | None, k: int) -> Los
 
 
 def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, str], ...]:
-    """Say what each column counts."""
+    """Return what each column counts."""
     meanings = {
         Loss.CORPUS: "No document holds the evidence: the page was not fetched, or cleaning lost the text.",
         Loss.CHUNKING: "No chunk holds the evidence whole, and its pieces were not found together.",

@@ -22,7 +22,7 @@ from warehouse.errors import AssayError, InputError
 
 
 def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Say whether what a key holds was built by the recipes that its name stands for now, of what is there.
+    """Return whether a key's artifact was built by the recipes that its name has now, from current inputs.
 
     True also where nothing is stored, or nothing is known of how: an earlier version did not keep that.
     """
@@ -30,7 +30,7 @@ def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
 
 
 def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Say whether the recipes of a key are those that it was built by; True where they are not known."""
+    """Return whether the recipes of a key are those that it was built by; True where they are not known."""
     artifact = store.current(stage.name, key)
     known = artifact.meta.get("recipes") if artifact else None
     if known is None:
@@ -40,7 +40,7 @@ def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
 
 
 def is_of_contents_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Say whether a key was built from what it needs as that is now; True where that is not known.
+    """Return whether a key was built from what it needs as that is now; True where that is not known.
 
     It was not where a study asks other questions, or where another study has built anew what both share.
     """

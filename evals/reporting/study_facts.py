@@ -98,7 +98,7 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
 
 
 def _tuned(chosen: dict[str, Any], left_out: int) -> str:
-    """Say what was chosen on train questions (`evals.retrieving.tuning.Chosen`)."""
+    """Return what was chosen on train questions (`evals.retrieving.tuning.Chosen`)."""
     weights = " : ".join(f"{weight:.3f}" for weight in chosen["weights"])
     arms = " : ".join(chosen["arms"])
     return (
@@ -113,7 +113,7 @@ def _yaml(value: object) -> str:
 
 
 def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
-    """Say which checks of what the study was built from failed."""
+    """Return which checks of what the study was built from failed."""
     keys = {
         "pages": list(study.corpus.sources),
         "documents": list(study.corpus.sources),
@@ -132,7 +132,7 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
 
 
 def _unusable(study: Study, store: ArtifactStore) -> list[str]:
-    """Say which cells have answers that no further run will mend: empty or cut ones."""
+    """Return which cells have answers that no further run will mend: empty or cut ones."""
     found = []
     for cell in study.runs():
         meta = _meta(store.current("answers", cell.key))

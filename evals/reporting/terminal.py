@@ -129,7 +129,7 @@ def _row(standing: Standing, layout: Layout) -> list[RenderableType]:
 
 
 def _is_tied(result: Result | None) -> bool:
-    """Say whether a cell was compared with the leader and cannot be told apart from it."""
+    """Return whether a cell was compared with the leader and cannot be told apart from it."""
     return result is not None and result.tied is True and result.p is not None
 
 

@@ -80,5 +80,5 @@ def qrels_lines(question_id: str, gold: Gold) -> list[str]:
 
 
 def counts_alike(gold: Gold) -> bool:
-    """Say whether trec_eval counts a question as we do: it cannot say that any one of several suffices."""
+    """Return whether trec_eval counts a question as we do: it cannot say that any one of several suffices."""
     return gold.needs_all or len(gold.documents) == 1

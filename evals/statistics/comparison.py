@@ -72,7 +72,7 @@ def with_ranks(rows: list[Row], primary: Metric) -> list[Row]:
 
 
 def is_able(row: Row) -> bool:
-    """Say whether enough questions have a value and, where there is a generator, an answer."""
+    """Return whether enough questions have a value and, where there is a generator, an answer."""
     covered = row["value"] is not None and row["coverage"] >= MIN_COVERAGE
     return covered and (row["answered"] is None or row["answered"] >= MIN_COVERAGE)
 

@@ -98,7 +98,7 @@ def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
 
 
 def _models(data: Any) -> list[Finding]:
-    """Say which models cannot be asked, each where it stands in the study file."""
+    """Return which models cannot be asked, each where it stands in the study file."""
     found: list[Finding] = []
     for place, model, base in _named_models(data, ()):
         reason = unreachable(model, base)
@@ -129,7 +129,7 @@ def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
 
 
 def _unreadable(study: Study | None) -> list[Finding]:
-    """Say which sources of files hold nothing that their reader can read."""
+    """Return which sources of files hold nothing that their reader can read."""
     if study is None:
         return []
     found: list[Finding] = []
@@ -143,7 +143,7 @@ def _unreadable(study: Study | None) -> list[Finding]:
 
 
 def _why_nothing(source: Source) -> str | None:
-    """Say why the reader of a source finds nothing to read; None: it does find something."""
+    """Return why the reader of a source finds nothing to read; None: it does find something."""
     from crawlers.reading import pages_of
 
     reasons: list[str] = []
@@ -159,7 +159,7 @@ def _why_nothing(source: Source) -> str | None:
 
 
 def cut_off(study: Study) -> list[str]:
-    """Say which limits cut off a part of a source of files."""
+    """Return which limits cut off a part of a source of files."""
     from crawlers.reading import cut
 
     found = []
@@ -173,7 +173,7 @@ def cut_off(study: Study) -> list[str]:
 
 
 def lost_evidence(study: Study, home: Home) -> list[str]:
-    """Say which evidence is not in the documents, where these were made; nothing where they were not."""
+    """Return which evidence is not in the documents, where these were made; nothing where they were not."""
     work = Work(home)
     documents = [work.store.current("documents", source) for source in study.corpus.sources]
     inputs = [artifact for artifact in documents if artifact is not None]

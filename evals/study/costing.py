@@ -55,7 +55,7 @@ class Estimate:
 
 
 def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -> list[Estimate]:
-    """Say what each part of a run that asks a model would ask of it, by a plan of the study."""
+    """Return what each part of a run that asks a model would ask of it, by a plan of the study."""
     cached = _Cached(home)
     corpus = _Corpus(study, home)
     rows = [

@@ -61,7 +61,7 @@ def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[st
 
 
 def _unfit_questions(sources: Any, retrievers: Any) -> list[Finding]:
-    """Say where train questions are lacking, or questions to ask."""
+    """Return where train questions are lacking, or questions to ask."""
     if not isinstance(sources, list | tuple):
         return []
     uses = [one.get("use", "test") for one in sources if isinstance(one, dict)]
@@ -76,7 +76,7 @@ def _unfit_questions(sources: Any, retrievers: Any) -> list[Finding]:
 
 
 def _is_tuned(part: Any) -> bool:
-    """Say whether a retriever, as it is written, has something that is to be tuned."""
+    """Return whether a retriever, as it is written, has something that is to be tuned."""
     if isinstance(part, dict):
         return part.get("weights") == "tuned" or any(_is_tuned(one) for one in part.values())
     return isinstance(part, list | tuple) and any(_is_tuned(one) for one in part)

@@ -231,7 +231,7 @@ def study_path(name: str) -> Path:
 
 
 def is_path(name: str) -> bool:
-    """Say whether what was given for a study is the path of a file, and not a name."""
+    """Return whether what was given for a study is the path of a file, and not a name."""
     return name.endswith((".yaml", ".yml")) or Path(name).is_file()
 
 

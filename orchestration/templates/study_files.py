@@ -198,7 +198,7 @@ def _spider(url: str, host: str) -> tuple[str, str]:
 
 
 def _is_private(host: str) -> bool:
-    """Say whether a site is one of this machine or network: a crawl reaches it only where that is allowed."""
+    """Return whether a site is on this machine or network, which a crawl reaches only where allowed."""
     try:
         return not ip_address(host).is_global
     except ValueError:

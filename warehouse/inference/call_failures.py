@@ -45,7 +45,7 @@ def status_of(error: Exception) -> Status:
 
 
 def reason_of(error: Exception) -> str:
-    """Say what went wrong; where a library hides what its transport said ("Connection error."), that."""
+    """Return what went wrong; where a library hides what its transport said ("Connection error."), that."""
     hidden = [cause for cause in _causes(error) if isinstance(cause, httpx.HTTPError | httpx.InvalidURL)]
     kept = [cause for cause in hidden if not isinstance(cause, httpx.HTTPStatusError) and str(cause)]
     shown = kept[-1] if kept and not _is_from_server(error) else error
@@ -92,7 +92,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bool) -> str | None:
-    """Say what will fail every further call to the same model in the same way; None: the next may succeed.
+    """Return what will fail every further call to the same model in the same way; None: the next may succeed.
 
     A missing or refused key, an account without money, an address that leads nowhere, a model that the server
     does not have. Of a server that was reachable before, too: whoever restarts it runs the study again.
@@ -117,7 +117,7 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
 
 
 def _is_lasting(error: Exception) -> bool:
-    """Say whether an error that looks like a passing one is none."""
+    """Return whether an error that looks like a passing one is none."""
     lasting = (httpx.UnsupportedProtocol, ReplyTooLargeError)
     if any(isinstance(cause, lasting) for cause in _causes(error)):
         return True

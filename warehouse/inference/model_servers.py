@@ -71,7 +71,7 @@ def missing_keys(model: str, api_base: str | None) -> list[str]:
 
 
 def unreachable(model: str, api_base: str | None) -> str | None:
-    """Say why a model cannot be asked, as far as that can be told without asking: no such provider, no key.
+    """Return why a model cannot be asked, as far as is known without a call: no such provider, no key.
 
     >>> unreachable("nonsense/foo", None)
     '`nonsense/foo` names no provider that LiteLLM knows; write `provider/model`, as in `openai/gpt-4o-mini`'

@@ -32,7 +32,7 @@ _UNWANTED = ["onnx/*", "openvino/*", "flax*", "tf_*"]
 
 
 def place_of(model: str, revision: str | None) -> Place:
-    """Say where a model's files come from; raise `ValueError` with what to write when that is not clear.
+    """Return where a model's files come from; raise `ValueError` with what to write when that is not clear.
 
     >>> place_of("all-MiniLM-L6-v2", None)
     'registry'

@@ -95,5 +95,5 @@ class Builder:
 
 
 def is_bare(entry: dict[str, Any], section: dict[str, Any]) -> bool:
-    """Tell whether a section has its label alone, and no heading yet."""
+    """Return whether a section has its label alone, and no heading yet."""
     return " – " not in section["heading"] and entry["kind"] != "statement"

@@ -244,7 +244,7 @@ def _has_text(node: Element) -> bool:
 
 
 def _is_head(table: Element) -> bool:
-    """Tell whether a table is the head of the journal, or of a consolidated text."""
+    """Return whether a table is the head of the journal, or of a consolidated text."""
     for number, paragraph in enumerate(table.iter("p")):
         if classes_of(paragraph) & _HEAD:
             return True

@@ -102,7 +102,7 @@ class _Reader:
         return None
 
     def _holds_article_of_act(self, place: int, end: int) -> bool:
-        """Tell whether the act's numbering goes on between two lines, and not where it did below them."""
+        """Return whether the act's numbering goes on between two lines, and not where it did below them."""
         within = {self._number(line) for line in self.lines[place + 1 : end + 1]}
         of_act, below = self.last + 1, self.next[end + 1]
         return of_act in within and below != of_act and (below > of_act or of_act + 1 in within)
@@ -157,7 +157,7 @@ def _opening(line: Line) -> tuple[str, bool] | None:
 
 
 def _is_left_open(rest: str, mark: str) -> bool:
-    """Tell whether nothing in the rest of its line closes a quotation."""
+    """Return whether nothing in the rest of its line closes a quotation."""
     if mark == '"':
         return rest.count('"') % 2 == 0
     level = 1
@@ -172,7 +172,7 @@ def _is_left_open(rest: str, mark: str) -> bool:
 
 
 def _closes(text: str, mark: str) -> bool:
-    """Tell whether a line closes a quotation that was opened above it.
+    """Return whether a line closes a quotation that was opened above it.
 
     >>> _closes("Light is free.’;", "‘"), _closes("the so-called ‘lamp’", "‘")
     (True, False)

@@ -173,7 +173,7 @@ class _Reader:
         return self._is_plain_heading(line.text, following)
 
     def _is_heading_in_group(self, line: Line) -> bool:
-        """Tell whether a line that markup calls a part's title is that of the annex, which has none yet."""
+        """Return whether a line that markup calls a part's title is that of the annex, which has none yet."""
         if not _group(line) or _begins_part(line.text):
             return False
         return is_bare(self.build.structure[-1], self.build.sections[-1]) or line.text[0] == "("

@@ -44,13 +44,13 @@ class _Span:
 
 
 def is_data(table: Element) -> bool:
-    """Tell whether a table's markup says that it holds data; others number the paragraphs of a list."""
+    """Return whether a table's markup says that it holds data; others number the paragraphs of a list."""
     class_names = (table.get("class") or "").split()
     return bool({"table", "oj-table"} & set(class_names)) or table.get("border", "0") not in ("0", "")
 
 
 def has_spans(table: Element) -> bool:
-    """Tell whether a cell of the table itself spans rows, which no list needs."""
+    """Return whether a cell of the table itself spans rows, which no list needs."""
     return any(_rows_of(cell) > 1 for rows in _sections(table) for row in rows for cell in _cells(row))
 
 

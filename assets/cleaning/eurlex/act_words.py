@@ -86,7 +86,7 @@ def article(text: str) -> str | None:
 
 
 def begins_with_article(text: str) -> bool:
-    """Tell whether a line begins with the name of an article, whatever follows.
+    """Return whether a line begins with the name of an article, whatever follows.
 
     >>> begins_with_article("Article 87 - EEC Treaty"), begins_with_article("In Article 87")
     (True, False)
@@ -157,12 +157,12 @@ def annex(text: str) -> tuple[str | None, str] | None:
 
 
 def is_structure(text: str) -> bool:
-    """Tell whether a line names an article, a division or an annex."""
+    """Return whether a line names an article, a division or an annex."""
     return bool(article(text) or division(text) or annex(text))
 
 
 def is_part(text: str) -> bool:
-    """Tell whether a line names a part of an annex.
+    """Return whether a line names a part of an annex.
 
     >>> is_part("Appendix 2"), is_part("Teil B"), is_part("Partial loads")
     (True, True, False)
@@ -171,15 +171,15 @@ def is_part(text: str) -> bool:
 
 
 def begins_preamble(text: str) -> bool:
-    """Tell whether a line is the first below an act's title."""
+    """Return whether a line is the first below an act's title."""
     return bool(_PREAMBLE.match(text))
 
 
 def is_final(text: str) -> bool:
-    """Tell whether a line is the place and date of signature."""
+    """Return whether a line is the place and date of signature."""
     return bool(_FINAL.match(text))
 
 
 def is_note(text: str) -> bool:
-    """Tell whether a line looks like a footnote."""
+    """Return whether a line looks like a footnote."""
     return bool(_NOTE.match(text))

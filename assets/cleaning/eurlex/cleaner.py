@@ -35,7 +35,7 @@ _RESULTS = re.compile(r"""class\s*=\s*["'](?:[^"']*\s)?SearchResult["'\s]""")
 
 
 def is_eurlex(html: str, url: str) -> bool:
-    """Tell whether a page holds the text of an act of EUR-Lex, or of a site of its make.
+    """Return whether a page holds the text of an act of EUR-Lex, or of a site of its make.
 
     The markup decides, for acts are served from many places; search results, help pages and notices of
     EUR-Lex itself are not acts.

@@ -219,7 +219,7 @@ def _are_columns(rows: list[list[_Segment]], gutter: float) -> bool:
 
 
 def _is_column(rows: list[list[_Segment]], whole: float) -> bool:
-    """Tell whether one side of a gutter is prose: enough rows, wide enough, filled to their ends."""
+    """Return whether one side of a gutter is prose: enough rows, wide enough, filled to their ends."""
     if len(rows) < _FEW_ROWS:
         return False
     width = max(row[-1].x1 for row in rows) - min(row[0].x0 for row in rows)

@@ -116,7 +116,7 @@ def _page(document: Any, number: int, left: int) -> tuple[PageText, int]:
 
 
 def _is_scan(page: Any, found: PageText) -> bool:
-    """Say whether a page is a picture of one: hardly a word, as of a stamp, and images over half of it."""
+    """Return whether a page is a picture of one: hardly a word, as of a stamp, and images over half of it."""
     from pypdfium2 import raw
 
     if sum(len(piece.text) for piece in found.pieces) > _STAMP:

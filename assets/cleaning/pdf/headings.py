@@ -40,7 +40,7 @@ def headings(parts: list[Paragraph]) -> dict[int, int]:
 
 
 def is_heading(part: Paragraph, following: Paragraph | None) -> bool:
-    """Tell whether a paragraph looks like a heading: larger, or bold, or with a number and standing apart."""
+    """Return whether a paragraph looks like a heading: larger, bold, or numbered and standing apart."""
     text = part.text
     if not 2 <= len(text) <= _LONGEST or part.lines > _MOST_LINES or not any(map(str.isalpha, text)):
         return False
@@ -58,7 +58,7 @@ def is_heading(part: Paragraph, following: Paragraph | None) -> bool:
 
 
 def is_title(part: Paragraph, parts: list[Paragraph]) -> bool:
-    """Tell whether a paragraph is what is set largest on its file's first page with text."""
+    """Return whether a paragraph is what is set largest on its file's first page with text."""
     first = parts[0].pages[0][0]
     largest = max(one.size for one in parts if one.pages[0][0] == first)
     return part.pages[0][0] == first and part.size == largest and _is_larger(part) and len(part.text) > 2

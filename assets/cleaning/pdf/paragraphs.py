@@ -92,12 +92,12 @@ def _usual(lines: list[Line]) -> Type:
 
 
 def is_other_size(one: float, other: float) -> bool:
-    """Tell whether two sizes differ so that a reader sees it."""
+    """Return whether two sizes differ so that a reader sees it."""
     return abs(one - other) > OTHER_SIZE * max(one, other)
 
 
 def _goes_on(above: Line, below: Line, so_far: str, text: str, usual: Type) -> bool:
-    """Tell whether a line belongs to the paragraph of the line above it."""
+    """Return whether a line belongs to the paragraph of the line above it."""
     bold = usual.weight + BOLDER
     if (
         len(so_far) > _LONGEST
@@ -116,7 +116,7 @@ def _goes_on(above: Line, below: Line, so_far: str, text: str, usual: Type) -> b
 
 
 def _goes_on_elsewhere(above: Line, so_far: str, text: str) -> bool:
-    """Tell whether the last paragraph of a column or page goes on in the next one."""
+    """Return whether the last paragraph of a column or page goes on in the next one."""
     if _ENDS.search(so_far[-_LONGEST_WORD:]) or _ITEM.match(text):
         return False
     if text[0].islower() or so_far.endswith("-"):

@@ -88,7 +88,7 @@ SHORT = 4  # words: a shorter question without a name of its own says too little
 
 
 def depends(text: str) -> bool:
-    """Say whether a question leans on what was said before.
+    """Return whether a question leans on what was said before.
 
     >>> depends("Und wie hoch ist es?"), depends("Wie hoch ist der Turm, und wem gehört er?")
     (True, False)
@@ -108,7 +108,7 @@ def _pointing(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_resolved(text: str, found: re.Match[str]) -> bool:
-    """Say whether the question itself names what its pronoun may stand for."""
+    """Return whether the question itself names what its pronoun may stand for."""
     before, word = text[: found.start()], found.group().casefold()
     if word in _OWNED:
         # "its stocks that a country may keep": the owner may come later.
@@ -126,7 +126,7 @@ def _names_something(clause: str, word: str) -> bool:
 
 
 def _says_too_little(text: str) -> bool:
-    """Say whether a question is short and names nothing; bare keywords ("heat pump subsidy") do."""
+    """Return whether a question is short and names nothing; bare keywords ("heat pump subsidy") do."""
     found = words(text)
     # Without the capital of its beginning: "Against whom?" names nobody.
     if len(found) >= SHORT or names(text[:1].lower() + text[1:]):

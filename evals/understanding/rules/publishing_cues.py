@@ -90,7 +90,7 @@ class Place:
 
 
 def is_of_publishing(text: str, place: Place) -> bool:
-    """Say whether the nearest cue by a date is one of publishing.
+    """Return whether the nearest cue by a date is one of publishing.
 
     >>> text = "Which law of 2012 sets a target for 2030?"
     >>> is_of_publishing(text, Place(13, 17, during=True, of=True))
@@ -114,7 +114,7 @@ def is_of_publishing(text: str, place: Place) -> bool:
 
 
 def _by_words_before(text: str, place: Place, before: list[str]) -> bool | None:
-    """Say what the nearest cue before a date makes of it; None where there is no cue.
+    """Return what the nearest cue before a date makes of it; None where there is no cue.
 
     before: the words before the date, the nearest first
     """
@@ -137,7 +137,7 @@ def _by_words_before(text: str, place: Place, before: list[str]) -> bool | None:
 
 
 def _is_asked_for(document: str, before: list[str]) -> bool:
-    """Say whether a dated document is what is looked for: a report on a law of 2018 may be of any year.
+    """Return whether a dated document is what is looked for: a report on a law of 2018 may be of any year.
 
     before: the words before the date, the nearest first
     """
