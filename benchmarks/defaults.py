@@ -22,6 +22,7 @@ from benchmarks.defaults_data import Collection, Queries, collections, opened
 from evals.measuring.contract import RetrievalMetric
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
+from evals.retrieving.context import RetrievalContext
 from evals.study.registry import read_retriever
 from warehouse.paths import home
 
@@ -95,7 +96,8 @@ def line(name: str, given: dict[str, Any], asked: Sequence[Queries], metric: Ret
     for one in asked:
         recipe = read_retriever(in_language(given, one.collection.language))
         deep = recipe.at_depth(100)  # of chunks: ten documents may take more than ten
-        means.append(np.mean(one.values([deep.rank(query, one.index) for query in one.queries], metric)))
+        searcher = deep.open(one.index, RetrievalContext())
+        means.append(np.mean(one.values([searcher.search(query) for query in one.queries], metric)))
     cells = " | ".join(f"{mean:.3f}" for mean in [*means, np.mean(means)])
     print(f"| {name} | {cells} |", flush=True)
 

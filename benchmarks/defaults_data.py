@@ -27,8 +27,9 @@ from crawlers.reading import beir
 from evals.gold.evidence import gold_of
 from evals.gold.question_files import read_beir
 from evals.measuring.contract import Gold, RetrievalMetric
-from evals.retrieving.contract import Query, Ranking
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking
 from evals.study.grid import Grid
 from evals.study.study import Study
 from evals.study.study_file import BUNDLED, read_study

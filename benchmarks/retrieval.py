@@ -24,12 +24,14 @@ import polars as pl
 import yaml
 
 from assets.tokenizing.tokenizer import load_tokenizer
+from evals.pipeline.ranking_rows import RankingRows
 from evals.retrieving.clock import Clock
-from evals.retrieving.context import Made, TextEmbedder
-from evals.retrieving.contract import Memory, RetrievalContext
+from evals.retrieving.context import RetrievalContext, TextEmbedder
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.queries import QueryVector, embed_queries
+from evals.retrieving.memory import Memory
+from evals.retrieving.query_vectors import QueryVector, embed_queries
 from evals.retrieving.running import QueryRunner, warm_up
+from evals.retrieving.shared import SharedSearcher
 from warehouse.inference import models
 from warehouse.paths import Home, home
 
@@ -137,15 +139,18 @@ def run(
 ) -> Figures:
     """Rank every question as the stage does."""
     begin = time.perf_counter()
-    runner = QueryRunner(recipe, index, vectors if recipe.needs_vector else {}, context, 100)
+    searcher = SharedSearcher(recipe, index, context)
+    runner = QueryRunner(searcher, index, vectors if recipe.needs_vector else {}, context.clock)
     warm_up(runner, questions)
-    asked = [runner.ask(question) for question in questions.iter_rows(named=True)]
+    rows = RankingRows(index, 100)
+    for question in questions.iter_rows(named=True):
+        rows.add({**question, "evidence": None}, runner.ask(question))
     wall = time.perf_counter() - begin
-    failed = [one.ranked["reason"] for one in asked if one.ranked["reason"]]
+    failed = [row["reason"] for row in rows.ranked if row["reason"]]
     if failed:
         raise SystemExit(f"{recipe.kind}: {failed[0]}")
-    seconds = np.array([one.ranked["seconds"] for one in asked])
-    busy = sum(one.spent.busy for one in asked if one.spent)
+    seconds = np.array([spent.seconds for spent in rows.spent])
+    busy = sum(spent.busy for spent in rows.spent)
     return Figures(wall, *(1000 * np.quantile(seconds, (0.5, 0.95))), busy)
 
 
@@ -168,7 +173,7 @@ def measure(data: Path, place: Path) -> None:
     clock = Clock()
     count = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home())).count
     contexts = {
-        name: RetrievalContext(TextEmbedder(caller, clock), Made(), home(), Memory(), clock, count=count)
+        name: RetrievalContext(TextEmbedder(caller, clock), memory=Memory(), clock=clock, count=count)
         for name in SIZES
     }
     begin = time.perf_counter()

@@ -18,7 +18,7 @@ import numpy as np
 from assets.indexing.lexical import plain_tokens
 from benchmarks.scifact_data import Questions, SciFact, read
 from evals.retrieving.bm25 import Bm25
-from evals.retrieving.contract import Query, Ranking, Retriever
+from evals.retrieving.contract import Retriever
 from evals.retrieving.dense import Dense
 from evals.retrieving.fusing import fused
 from evals.retrieving.methods import (
@@ -31,6 +31,8 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking
 from evals.retrieving.tuning import choose_weights
 from warehouse.paths import home
 
@@ -98,7 +100,8 @@ class Study:
 
     def ranked(self, recipe: Retriever, split: str) -> list[Ranking]:
         """Ask all questions of a split."""
-        return [recipe.rank(query, self.data.index) for query in self.splits[split].queries]
+        searcher = recipe.open(self.data.index, self.data.context)
+        return [searcher.search(query) for query in self.splits[split].queries]
 
     def arm(self, recipe: Retriever) -> Arm:
         """Ask the questions of both splits."""
@@ -206,7 +209,8 @@ def vector_feedback(study: Study, dense: Arm) -> None:
                 assert query.vector is not None  # noqa: S101 -- every question was embedded
                 vector = query.vector + share * vectors[ranking.rows[:chunks]].mean(axis=0)
                 moved.append(Query(query.text, vector / np.linalg.norm(vector)))
-            arm[split] = [Dense(k=DEPTH).rank(query, study.data.index) for query in moved]
+            searcher = Dense(k=DEPTH).open(study.data.index, study.data.context)
+            arm[split] = [searcher.search(query) for query in moved]
         study.line("dense + Rocchio", arm, f"{chunks} chunks, {share}")
 
 
@@ -224,10 +228,11 @@ def speeds(study: Study) -> None:
         model = library(corpus)
         ours, theirs, differs = [], [], 0.0
         recipe = Bm25.model_validate({"variant": variant, **TOKENIZERS["plain"]})
-        recipe.rank(queries[0], index)
+        searcher = recipe.open(index, study.data.context)
+        searcher.search(queries[0])
         for query in queries:
             begin = time.perf_counter()
-            ranking = recipe.rank(query, index)
+            ranking = searcher.search(query)
             middle = time.perf_counter()
             scores = model.get_scores(plain_tokens(query.text))
             np.argsort(-scores, kind="stable")[:10]

@@ -20,9 +20,10 @@ from evals.gold.question_files import read_beir
 from evals.measuring.contract import Gold
 from evals.measuring.ndcg import Ndcg
 from evals.retrieving.clock import Clock
-from evals.retrieving.context import TextEmbedder
-from evals.retrieving.contract import Query, Ranking, RetrievalContext
+from evals.retrieving.context import RetrievalContext, TextEmbedder
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking
 from evals.retrieving.tuning import TrainQuestion, Worth, apart
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame
@@ -58,9 +59,10 @@ class Questions:
 
 @dataclass(frozen=True)
 class SciFact:
-    """The index of whole abstracts, its embedder, and the questions of both splits."""
+    """The index of whole abstracts, what searchers of it may use, and the questions of both splits."""
 
     index: OpenIndex
+    context: RetrievalContext
     train: Questions
     test: Questions
 
@@ -74,13 +76,13 @@ def read(folder: Path, home: Home) -> SciFact:
     except CorruptFileError:
         _build(folder, place, embedder)
     index = OpenIndex(place)
-    words = TextEmbedder(embedder, Clock())
+    context = RetrievalContext(embed=TextEmbedder(embedder, Clock()))
     test = read_beir(folder, "test", "scifact")
     # Two of the train questions are test questions under another id: nothing may be chosen on them.
     written = read_beir(folder, "train", "scifact")
     own = apart(frame(written, QUESTIONS), frame(test, QUESTIONS))["question_id"].to_list()
     train = [row for row in written if row["question_id"] in own]
-    return SciFact(index, *(_questions(split, embedder, words, index) for split in (train, test)))
+    return SciFact(index, context, *(_questions(split, embedder, index) for split in (train, test)))
 
 
 def _build(folder: Path, place: Path, embedder: CachedEmbedder) -> None:
@@ -105,13 +107,8 @@ def _build(folder: Path, place: Path, embedder: CachedEmbedder) -> None:
     index_table.build(place, HeldRows(frame(rows, CHUNKS), vectors))
 
 
-def _questions(
-    found: list[dict[str, Any]], embedder: CachedEmbedder, words: TextEmbedder, index: OpenIndex
-) -> Questions:
+def _questions(found: list[dict[str, Any]], embedder: CachedEmbedder, index: OpenIndex) -> Questions:
     vectors = embedder.queries([row["question"] for row in found]).vectors
-    context = RetrievalContext(embed=words)
-    queries = [
-        Query(row["question"], vector, context=context) for row, vector in zip(found, vectors, strict=True)
-    ]
+    queries = [Query(row["question"], vector) for row, vector in zip(found, vectors, strict=True)]
     golds = [Gold({item["url"]: int(item["grade"]) for item in row["evidence"]}) for row in found]
     return Questions(queries, [Worth(Ndcg(10), gold, index) for gold in golds])

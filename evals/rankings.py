@@ -13,24 +13,23 @@ import polars as pl
 from assets.embedding.cached import CachedEmbedder
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.gold.evidence import gold_of
-from evals.gold.losses import losses_of
 from evals.measuring.contract import RetrievalMetric
+from evals.pipeline.ranking_rows import RankingRows
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of, read_questions
-from evals.retrieving.contract import Query, RetrievalContext, Retriever, Trace, TrainCase
-from evals.retrieving.running import QueryResult, QueryRunner, warm_up
+from evals.retrieving.contract import Retriever
+from evals.retrieving.query import Note, Query
+from evals.retrieving.running import QueryRunner, warm_up
+from evals.retrieving.shared import SharedSearcher
 from evals.retrieving.tuning import CODE_VERSION as TUNING
-from evals.retrieving.tuning import apart
+from evals.retrieving.tuning import Bench, TrainCase, apart, tuned
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
-from evals.understanding.notes import Note
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.inference import models
-from warehouse.parquet import frame, write_parquet
-from warehouse.schemas import HITS, LOSSES, NOTES, RANKED, RETRYABLE, TRACES, Schema, Status
-from warehouse.spans import Span
+from warehouse.schemas import RETRYABLE, Status
 
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
 
@@ -101,7 +100,6 @@ class Rankings(Stage):
         recipe = study.retrievers[cell.retriever]
         index_artifact, *set_artifacts = self.inputs(key, work.store)
         n_train = len(self._train_keys(cell))
-        tuned: dict[str, Any] = {}
         test_sets = set_artifacts[: len(set_artifacts) - n_train]
         questions = read_questions(test_sets, work)
         resources = work.resource(RunResources)
@@ -111,23 +109,29 @@ class Rankings(Stage):
         vectors = resources.query_vectors(texts, embedder) if recipe.needs_vector else {}
         tokenizer = study.chunkings[cell.chunking].tokenizer
         context = resources.retrieval(index_artifact, embedder, tokenizer, budget_of(study, work))
+        metadata: dict[str, Any] = {}
+        notes: list[Note] = []
         if n_train:
             known = read_questions(set_artifacts[len(test_sets) :], work)
             train = apart(known, questions)
             work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
             metric = tuning_metric(study, train)
-            cases = _cases(recipe, train, metric, resources.embedder(embedder), context)
-            tuning = recipe.tuned(cases, index, metric)
-            recipe = tuning.tuned
-            tuned["tuned"] = [one._asdict() for one in tuning.chosen]
-            tuned["train_questions_left_out"] = len(known) - len(train)
-        runner = QueryRunner(recipe, index, vectors, context, study.trace)
-        results, losses = _ask(runner, questions, lambda done, of: work.progress(f"ranking {key}", done, of))
-        built = _built(results)
-        _write(results, losses, folder)
-        built = replace(built, meta={**built.meta, **tuned})
-        # What was said of train questions decided the weights.
-        return _with_notes(built, [*context.notes, *(note for one in results for note in one.notes)])
+            cases = _cases(recipe, train, metric, resources.embedder(embedder))
+            tuning = tuned(recipe, cases, Bench(index, context, metric))
+            recipe = tuning.retriever
+            # What was noted of train questions decided the weights.
+            notes = [note for case in cases for note in case.query.trace.notes]
+            metadata["tuned"] = [one._asdict() for one in tuning.chosen]
+            metadata["train_questions_left_out"] = len(known) - len(train)
+        searcher = SharedSearcher(recipe, index, context)
+        runner = QueryRunner(searcher, index, vectors, context.clock)
+        rows = RankingRows(index, study.trace)
+        _ask(runner, questions, rows, lambda done, of: work.progress(f"ranking {key}", done, of))
+        searcher.close()
+        rows.write(folder)
+        built = _built(rows)
+        built = replace(built, meta={**built.meta, **metadata})
+        return _with_notes(built, [*notes, *rows.notes])
 
 
 def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
@@ -144,41 +148,18 @@ def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
 
 
 def _ask(
-    runner: QueryRunner, questions: pl.DataFrame, progress: Callable[[int, int], None]
-) -> tuple[list[QueryResult], list[dict[str, Any]]]:
-    """Ask every question; return what each came to, its trace dropped, and rows of schemas.LOSSES."""
+    runner: QueryRunner,
+    questions: pl.DataFrame,
+    rows: RankingRows,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Ask every question, and add what came of it."""
     len(runner.index)  # opened before the clock runs
     warm_up(runner, questions)
-    results: list[QueryResult] = []
-    losses: list[dict[str, Any]] = []
     for number, question in enumerate(questions.iter_rows(named=True), 1):
-        one = runner.ask(question)
-        if one.ranked["status"] == Status.OK:
-            passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
-            losses += losses_of(question, one.trace, passages, runner.index)
-        results.append(one._replace(trace=Trace()))  # all candidates of all questions would fill the memory
+        rows.add(question, runner.ask(question))
         if number % 25 == 0 or number == len(questions):
             progress(number, len(questions))
-    return results, losses
-
-
-def _write(results: list[QueryResult], losses: list[dict[str, Any]], folder: Path) -> None:
-    tables: dict[str, tuple[list[dict[str, Any]], Schema]] = {
-        "hits": ([hit for one in results for hit in one.hits], HITS),
-        "ranked": ([one.ranked for one in results], RANKED),
-        "trace": ([step for one in results for step in one.steps], TRACES),
-        "losses": (losses, LOSSES),
-        "notes": (
-            [
-                {"question_id": one.ranked["question_id"], **note._asdict()}
-                for one in results
-                for note in one.notes
-            ],
-            NOTES,
-        ),
-    }
-    for name, (rows, schema) in tables.items():
-        write_parquet(frame(rows, schema), folder / f"{name}.parquet")
 
 
 def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
@@ -199,7 +180,6 @@ def _cases(
     questions: pl.DataFrame,
     metric: RetrievalMetric,
     embedder: CachedEmbedder,
-    context: RetrievalContext,
 ) -> list[TrainCase]:
     """Return the train questions that the metric can be asked of, each with what it should find."""
     answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
@@ -207,29 +187,21 @@ def _cases(
     vectors = embedder.queries(texts).vectors if recipe.needs_vector else [None] * len(texts)
     return [
         TrainCase(
-            Query(
-                row["question"],
-                vector,
-                row["asked_at"],
-                tuple(row["conversation"] or ()),
-                context=context,
-            ),
-            gold_of(row),
+            Query(row["question"], vector, row["asked_at"], tuple(row["conversation"] or ())), gold_of(row)
         )
         for row, vector in zip(answerable.iter_rows(named=True), vectors, strict=True)
     ]
 
 
-def _built(results: list[QueryResult]) -> Built:
-    ranked = [one.ranked for one in results]
+def _built(rows: RankingRows) -> Built:
+    ranked = rows.ranked
     failed = [row for row in ranked if row["status"] != Status.OK]
-    spent = [one.spent for one in results if one.spent]
+    spent = rows.spent
     seconds = pl.Series([one.seconds for one in spent], dtype=pl.Float64)
     busy = sum(one.busy for one in spent)
     content = [
         [h["question_id"], h["rank"], h["chunk_id"], h["start"], h["end"], round(h["score"], 6)]
-        for one in results
-        for h in one.hits
+        for h in rows.hits
     ]
     meta: dict[str, Any] = {
         "questions": len(ranked),

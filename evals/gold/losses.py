@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evals.retrieving.contract import Rows, Trace, TraceStep
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Trace, TraceStep
+from evals.retrieving.ranking import Rows
 from warehouse.spans import Span
 
 

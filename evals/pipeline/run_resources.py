@@ -11,10 +11,10 @@ from assets.tokenizing.named import tokenizer_of
 from assets.tokenizing.tokenizer import Tokenizer
 from evals.generating.contract import GenerationContext
 from evals.retrieving.clock import Clock
-from evals.retrieving.context import Made, TextEmbedder
-from evals.retrieving.contract import Memory, RetrievalContext
+from evals.retrieving.context import LoadedModels, RetrievalContext, TextEmbedder
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.queries import QueryVector, embed_queries
+from evals.retrieving.memory import Memory
+from evals.retrieving.query_vectors import QueryVector, embed_queries
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.inference.budget import Budget
@@ -25,12 +25,13 @@ class RunResources(Resource):
     """Opens, loads and embeds what is asked for, each thing once in a run.
 
     clock: counts what is taken from memory as if it were computed now
+    models: local models that searchers have loaded
     """
 
     def __init__(self, work: Work) -> None:
         super().__init__(work)
         self.clock = Clock()
-        self._made = Made()
+        self.models = LoadedModels()
         self._indexes: dict[str, OpenIndex] = {}
         self._tokenizers: dict[str, Tokenizer] = {}
         self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
@@ -94,11 +95,10 @@ class RunResources(Resource):
         """
         return RetrievalContext(
             self.text_embedder(recipe),
-            self._made,
-            self.work.home,
+            self.models,
+            self.gateway(budget),
             self._memories.setdefault((index.identity, recipe), Memory()),
             self.clock,
-            budget,
             lambda texts: self.tokenizer(tokenizer).count(texts),
         )
 
@@ -135,4 +135,3 @@ class RunResources(Resource):
         """Stop the model servers that were started."""
         for gateway in self._gateways.values():
             gateway.close()
-        self._made.close()

@@ -1,18 +1,19 @@
-"""Retrievers that do something with what another retriever found."""
+"""A retriever around another one, and one step on what that found: a chain of two in one word."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from abc import abstractmethod
 
-from evals.measuring.contract import RetrievalMetric
-from evals.retrieving.contract import Depth, Retriever, TrainCase, Tuning
+from evals.retrieving.chain import ChainSearcher, TakenStep
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher, Step
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kinds import AnyRetriever
+from evals.retrieving.shared import SharedSearcher
 
 
 class Around(Retriever):
-    """A retriever around another one.
+    """Another retriever's candidates after one step, cut at k.
 
     of: the retriever
     """
@@ -20,9 +21,14 @@ class Around(Retriever):
     of: AnyRetriever
     k: Depth = 10
 
+    @property
+    @abstractmethod
+    def step(self) -> Step:
+        """The step, as a chain would have it."""
+
     def versions(self) -> list[str]:
-        """Return its own version and those of the retriever."""
-        return [self.code_version, *self.of.all_versions()]
+        """Return the versions of the step and of the retriever."""
+        return [*self.step.versions(), *self.of.all_versions()]
 
     @property
     def needs_vector(self) -> bool:
@@ -31,15 +37,15 @@ class Around(Retriever):
 
     @property
     def widens(self) -> bool:
-        """When its retriever does."""
-        return self.of.widens
+        """When its retriever does, unless the step undoes that."""
+        return self.of.widens and not self.step.narrows
 
     @property
     def needs_tuning(self) -> bool:
         """When the retriever does."""
         return self.of.needs_tuning
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
-        """Tune the retriever, by its own ranking."""
-        found = self.of.tuned([case._replace(finish=()) for case in cases], index, metric)
-        return Tuning(self.model_copy(update={"of": found.tuned}), found.chosen)
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search with the retriever, then take the step."""
+        taken = TakenStep(self.kind, self.step.role, self.step.open(index, context), self.k)
+        return ChainSearcher(index, (), SharedSearcher(self.of, index, context), (taken,))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from evals.retrieving.analyzer import Analyzer, Tokenizer, asked_tokens
-from evals.retrieving.bm25_scores import Parameters, Variant
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
+from evals.retrieving.bm25_scores import Bm25Scores, Parameters, Variant
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.expansion import Expand, Vocabulary, expanded
 from evals.retrieving.feedback import Feedback, interpolated
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, nothing
+from evals.retrieving.terms import Terms
 from evals.word_lists import Language
 
 DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
@@ -64,35 +69,58 @@ class Bm25(Retriever):
         """When words are expanded by their embeddings."""
         return self.expand is not None
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank the chunks that share at least one word with the question, or with what it was widened to."""
-        if not len(index):
-            return nothing()
-        terms = index.terms(self._analyzer, self.title)
-        model = terms.bm25(self._parameters)
-        plain = asked_tokens(query.text, contracted=self._analyzer.functional)
-        words: Mapping[str, float] = Counter(self._analyzer.counted(plain))
-        if self.expand:
-            words = expanded(
-                words, plain, query, index, Vocabulary(model.lexical, self._analyzer), self.expand
-            )
-        if self.feedback:
-            # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
-            first = Ranking.best(*model.score(words), self.feedback.chunks)
-            words = interpolated(words, first, terms.of_chunks, self.feedback)
-        rows, scores = model.score(words)
-        if query.allowed is not None:
-            allowed = query.permitted(rows)
-            rows, scores = rows[allowed], scores[allowed]
-        return Ranking.best(rows, scores, self.k)
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index by words."""
+        return _Bm25Searcher(self, index, context)
 
     @property
-    def _analyzer(self) -> Analyzer:
-        said = self.function_words
-        kept = self.language != "english" if said is None else said == "keep"
+    def analyzer(self) -> Analyzer:
+        """How words are told apart."""
+        kept = self.language != "english" if self.function_words is None else self.function_words == "keep"
         return Analyzer(self.tokenizer, self.language, kept)
 
     @property
-    def _parameters(self) -> Parameters:
+    def parameters(self) -> Parameters:
+        """What scores are computed by."""
         delta = DELTAS[self.variant] if self.delta is None else self.delta
         return Parameters(self.variant, self.k1, self.b, self.epsilon, delta)
+
+
+class _Bm25Searcher(Searcher):
+    """Words are counted and weighted once for each index: the index keeps them for all that search so."""
+
+    def __init__(self, recipe: Bm25, index: OpenIndex, context: RetrievalContext) -> None:
+        self._recipe, self._index, self._context = recipe, index, context
+        self._analyzer = recipe.analyzer
+
+    @cached_property
+    def _terms(self) -> Terms:
+        return self._index.terms(self._analyzer, self._recipe.title)
+
+    @cached_property
+    def _model(self) -> Bm25Scores:
+        return self._terms.bm25(self._recipe.parameters)
+
+    def search(self, query: Query) -> Ranking:
+        """Rank the chunks that share at least one word with the question, or with what it was widened to."""
+        if not len(self._index):
+            return nothing()
+        rows, scores = self._model.score(self._words(query))
+        if query.allowed is not None:
+            allowed = query.permitted(rows)
+            rows, scores = rows[allowed], scores[allowed]
+        return Ranking.best(rows, scores, self._recipe.k)
+
+    def _words(self, query: Query) -> Mapping[str, float]:
+        """Return the words that are searched, and what each counts."""
+        expand, feedback = self._recipe.expand, self._recipe.feedback
+        plain = asked_tokens(query.text, contracted=self._analyzer.functional)
+        words: Mapping[str, float] = Counter(self._analyzer.counted(plain))
+        if expand:
+            vocabulary = Vocabulary(self._terms.lexical, self._analyzer)
+            words = expanded(words, plain, self._context.embed, self._index, vocabulary, expand)
+        if feedback:
+            # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
+            first = Ranking.best(*self._model.score(words), feedback.chunks)
+            words = interpolated(words, first, self._terms.of_chunks, feedback)
+        return words

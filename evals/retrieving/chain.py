@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from itertools import takewhile
-from typing import Annotated, ClassVar, Self, TypeVar
+from functools import cached_property
+from typing import Annotated, ClassVar, NamedTuple, Self, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field, ValidationError, model_validator
 
-from evals.measuring.contract import RetrievalMetric
-from evals.retrieving.contract import (
-    Finish,
-    Query,
-    QueryTransform,
-    Ranking,
-    Retriever,
-    Step,
-    TrainCase,
-    Tuning,
-    nothing,
-)
-from evals.retrieving.fusing import fused
+from evals.retrieving.context import Embed, RetrievalContext
+from evals.retrieving.contract import OpenStep, OpenTransform, QueryTransform, Retriever, Searcher, Step
+from evals.retrieving.fusing import either, fused
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kinds import AnyLink
 from evals.retrieving.methods import Rrf
+from evals.retrieving.query import Kind, Query
+from evals.retrieving.ranking import Ranking, nothing
+from evals.retrieving.shared import SharedSearcher
 from warehouse.recipe import error_at
 
 Item = TypeVar("Item")
@@ -104,11 +94,13 @@ class Chain(Retriever):
         return found
 
     @property
-    def _transforms(self) -> list[QueryTransform]:
+    def transforms(self) -> list[QueryTransform]:
+        """What it does with the question, in their order."""
         return [link for link in self.steps[: self._place] if isinstance(link, QueryTransform)]
 
     @property
-    def _later(self) -> list[Step]:
+    def later(self) -> list[Step]:
+        """What it does with the ranking, in their order."""
         return [link for link in self.steps[self._place + 1 :] if isinstance(link, Step)]
 
     @property
@@ -130,72 +122,112 @@ class Chain(Retriever):
         sized = [n for n, link in enumerate(self.steps) if n >= self._place and hasattr(link, "k")]
         return sized[-1]
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Read the question, search, and take the steps; each notes its candidates in the query's trace."""
-        if not len(index) or not query.text.strip():
-            return nothing()
-        queries = self._read(query, index)
-        if not queries:
-            return nothing()
-        found, masks = [], []
-        for one in queries:
-            if query.trace:
-                query.trace.allowed = None
-            found.append(self.retriever.ranked(one, index))
-            # A part of its retriever may have allowed less than the query does.
-            inner = query.trace.allowed if query.trace else None
-            masks.append(one.allowed if inner is None else inner)
-        if query.trace:
-            query.trace.allowed = either(masks)
-        ranking = found[0] if len(found) == 1 else self._fused(found, query)
-        for step in self._later:
-            ranking = step.apply(ranking, queries[0], index)
-            if query.trace:
-                query.trace.note(step.kind, step.role, ranking)
-        return ranking
-
-    def _read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the queries that the understanding steps make of one."""
-        queries = [query]
-        for transform in self._transforms:
-            queries = [_embedded(new, old, self) for old in queries for new in transform.read(old, index)]
-        return queries
-
     @property
     def needs_tuning(self) -> bool:
         """When its retriever does."""
         return self.retriever.needs_tuning
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
-        """Tune its retriever on the train questions as its understanding steps read them.
+    def open(self, index: OpenIndex, context: RetrievalContext) -> ChainSearcher:
+        """Open its transforms, its retriever and its steps on the index."""
+        return ChainSearcher(
+            index,
+            [transform.open(index, context) for transform in self.transforms],
+            SharedSearcher(self.retriever, index, context),
+            [TakenStep(step.kind, step.role, step.open(index, context)) for step in self.later],
+            fused_k=self.retriever.k,
+            embed=context.embed if self.needs_vector else None,
+        )
 
-        It is tuned by what the chain delivers, but for steps from the first one on that a model takes. Where
-        a question is read as several, each of them counts.
-        """
-        if not self.needs_tuning:
-            return Tuning(self)
-        read = [
-            TrainCase(one, case.gold, self._finish(one, index, case.finish))
-            for case in cases
-            for one in self._read(case.query, index)
-        ]
-        found = self.retriever.tuned(read, index, metric)
-        steps = replaced(self.steps, self._place, found.tuned)
-        return Tuning(self.model_copy(update={"steps": steps}), found.chosen)
+    def with_retriever(self, retriever: Retriever) -> Self:
+        """Return the same chain around another retriever."""
+        return self.model_copy(update={"steps": replaced(self.steps, self._place, retriever)})
 
-    def _finish(self, query: Query, index: OpenIndex, outer: tuple[Finish, ...]) -> tuple[Finish, ...]:
-        """Return what is done with the retriever's ranking of a question, up to the first costly step."""
-        later = self._later
-        tried = list(takewhile(lambda step: not step.costly, later))
-        own = tuple(partial(step.apply, query=query, index=index) for step in tried)
-        return own + outer if len(tried) == len(later) else own
+
+class TakenStep(NamedTuple):
+    """A step of a chain.
+
+    name, role: what a trace calls it
+    most: passages that it leaves at most; None: as many as it does
+    """
+
+    name: str
+    role: Kind
+    step: OpenStep
+    most: int | None = None
+
+
+class ChainSearcher(Searcher):
+    """Reads the question, searches, and takes the steps; each records its candidates in the query's trace.
+
+    Args:
+        index: what is searched.
+        transforms: what is done with the question, in their order.
+        part: the retriever.
+        steps: what is done with its ranking, in their order.
+        fused_k: passages of the fusion, where the question is read as several.
+        embed: for questions whose text was changed; None: they need no vector.
+    """
+
+    def __init__(
+        self,
+        index: OpenIndex,
+        transforms: Sequence[OpenTransform],
+        part: SharedSearcher,
+        steps: Sequence[TakenStep],
+        *,
+        fused_k: int = 0,
+        embed: Embed | None = None,
+    ) -> None:
+        self._index = index
+        self._transforms = transforms
+        self._part = part
+        self._steps = steps
+        self._fused_k = fused_k
+        self._embed = embed
+
+    def search(self, query: Query) -> Ranking:
+        """Return what is left after the last step."""
+        if not len(self._index) or not query.text.strip():
+            return nothing()
+        queries = self.read(query)
+        if not queries:
+            return nothing()
+        found = [self._part.found(one) for one in queries]
+        for one in found:
+            query.trace.include(one.steps, one.notes)
+        # A part of its retriever may have allowed less than the query does.
+        parts = zip(queries, found, strict=True)
+        masks = [own.allowed if part.allowed is None else part.allowed for own, part in parts]
+        query.trace.allowed = either(masks)
+        ranking = self._fused([one.ranking for one in found], query) if len(found) > 1 else found[0].ranking
+        for name, role, step, most in self._steps:
+            ranking = step.apply(ranking, queries[0]).take(slice(most))
+            query.trace.record(name, role, ranking)
+        return ranking
+
+    def read(self, query: Query) -> list[Query]:
+        """Return the queries that the transforms make of one."""
+        queries = [query]
+        for transform in self._transforms:
+            queries = [self._embedded(new, old) for old in queries for new in transform.read(old)]
+        return queries
+
+    def _embedded(self, new: Query, old: Query) -> Query:
+        """Give a query whose text was changed a vector of its own, where one is needed."""
+        if self._embed is None or not new.text.strip():
+            return new
+        stale = new.vector is None or (new.text != old.text and new.vector is old.vector)
+        return replace(new, vector=self._embed([new.text])[0]) if stale else new
 
     def _fused(self, found: list[Ranking], query: Query) -> Ranking:
         """Fuse the rankings of several queries: the sum of 1 / (60 + rank), ties by chunk id."""
-        ranking = fused(found, (1.0,) * len(found), Rrf(k=RRF), self.retriever.k)
-        if query.trace:
-            query.trace.note("queries", "fuse", ranking)
+        ranking = fused(found, (1.0,) * len(found), Rrf(k=RRF), self._fused_k)
+        query.trace.record("queries", "fuse", ranking)
         return ranking
+
+    def close(self) -> None:
+        """Close its retriever."""
+        self._part.close()
 
 
 def replaced(items: tuple[Item, ...], at: int, item: Item) -> tuple[Item, ...]:
@@ -207,26 +239,8 @@ def replaced(items: tuple[Item, ...], at: int, item: Item) -> tuple[Item, ...]:
     return (*items[:at], item, *items[at + 1 :])
 
 
-def either(masks: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[np.bool_] | None:
-    """Return the rows that some of the masks let through, each of shape (chunks,); None: all.
-
-    >>> either([np.array([True, False, False]), np.array([False, False, True])]).tolist()
-    [True, False, True]
-    """
-    given = [mask for mask in masks if mask is not None]
-    return np.logical_or.reduce(given) if given and len(given) == len(masks) else None
-
-
 def _widens(link: AnyLink) -> bool:
     return not isinstance(link, QueryTransform) and link.widens
-
-
-def _embedded(new: Query, old: Query, chain: Chain) -> Query:
-    """Give a query whose text was changed a vector of its own, where one is needed."""
-    if not chain.needs_vector or not new.text.strip() or new.context.embed is None:
-        return new
-    stale = new.vector is None or (new.text != old.text and new.vector is old.vector)
-    return replace(new, vector=new.context.embed([new.text])[0]) if stale else new
 
 
 def _at(number: int, reason: str) -> ValidationError:

@@ -1,28 +1,61 @@
-"""What the rankings of a run share: loaded models, and the embedding of texts made of questions."""
+"""What searchers may use beside an index: an embedder, loaded models, a gateway, the run's memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import numpy as np
 
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import Matrix
 from evals.retrieving.clock import Clock, Spent
+from evals.retrieving.memory import Memory
 
+if TYPE_CHECKING:
+    from warehouse.inference.gateway import Gateway
+
+Args = TypeVarTuple("Args")
+Model = TypeVar("Model")
+Embed = Callable[[Sequence[str]], Matrix]
+CountTokens = Callable[[Sequence[str]], list[int]]
 MANY = 64  # texts; so many come from no question, but from a corpus, and are kept for the next run
 
 
-class Made(dict[object, Any]):
-    """Things that are made once for a run, and closed at its end where they can be."""
+class LoadedModels:
+    """Local models that a run has loaded, each once: searchers of all indexes share them."""
 
-    def close(self) -> None:
-        """Close a model server, say."""
-        for thing in self.values():
-            if hasattr(thing, "close"):
-                thing.close()
-        self.clear()
+    def __init__(self) -> None:
+        self._held: dict[tuple[object, ...], Any] = {}
+
+    def get(self, load: Callable[[*Args], Model], *args: *Args) -> Model:
+        """Return the model that a function loads, loaded once for each function and its arguments."""
+        key = (load, *args)
+        if key not in self._held:
+            self._held[key] = load(*args)
+        found: Model = self._held[key]
+        return found
+
+
+@dataclass(frozen=True)
+class RetrievalContext:
+    """What searchers may use beside the index.
+
+    embed: texts -> unit vectors of the index's embedder (its query side), shape (texts, dimensions)
+    models: local models that the run has loaded (a cross-encoder)
+    gateway: asks language models; None: none can be asked
+    memory: rankings of arms that combinations share; None: every arm ranks anew
+    clock: what was taken from caches says here what it had taken
+    count: texts -> their tokens by the chunking's tokenizer, special tokens not counted
+    """
+
+    embed: Embed | None = None
+    models: LoadedModels = field(default_factory=LoadedModels)
+    gateway: Gateway | None = None
+    memory: Memory | None = None
+    clock: Clock = field(default_factory=Clock)
+    count: CountTokens | None = None
 
 
 class TextEmbedder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -13,16 +14,12 @@ from pydantic import Field, model_validator
 
 from assets.chunking.sentence_splitter import sentences
 from evals.retrieving.around import Around
-from evals.retrieving.contract import (
-    Kind,
-    Query,
-    Ranking,
-    Scores,
-    Step,
-    nothing,
-)
+from evals.retrieving.context import LoadedModels, RetrievalContext
+from evals.retrieving.contract import OpenStep, Step
 from evals.retrieving.delivering import passages
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Kind, Query
+from evals.retrieving.ranking import Ranking, Scores, nothing
 from warehouse.errors import InputError
 from warehouse.identity import digest, sha256_file
 from warehouse.recipe import Strict
@@ -79,18 +76,38 @@ class _Reading(Strict):
         files = sorted(path for path in self.folder.rglob("*") if path.is_file())
         return digest([[str(path.relative_to(self.folder)), _sha256(path)] for path in files])
 
-    def read(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+
+def _mean(values: list[float]) -> float:
+    return round(sum(values) / len(values), DECIMALS)
+
+
+class CrossEncoder(_Reading, Step):
+    """Re-ranks the first n passages by a cross-encoder (Nogueira and Cho, 2019, arXiv:1901.04085)."""
+
+    kind: ClassVar[str] = "cross_encoder"
+    code_version: ClassVar[str] = "2"
+    role: ClassVar[Kind] = "rerank"
+    costly: ClassVar[bool] = True
+
+    def versions(self) -> list[str]:
+        """Return its code version and the digest of its weights."""
+        return [self.code_version, self.weights()]
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Keep the first n, in the order of their new scores."""
+        models = context.models
+        return OpenStep(lambda ranking, query: self._reranked(ranking, query, index, models))
+
+    def _reranked(self, ranking: Ranking, query: Query, index: OpenIndex, models: LoadedModels) -> Ranking:
         """Score the first n candidates anew and sort them."""
         if not len(ranking) or not query.text.strip():
             return nothing()
         first = ranking.take(slice(self.n))
-        key = ("cross-encoder", self.model, self.revision, self.max_length)
-        model = query.context.once(key, lambda: load(self.model, self.revision, self.max_length))
+        model = models.get(load, self.model, self.revision, self.max_length)
         # A question that is longer than any model reads is cut before it is tokenised for every passage.
         scores = self._scores(model, query.text[: 32 * self.max_length], passages(first, index))
         order = np.lexsort((first.rows, -scores))
-        spans = None if first.spans is None else first.spans[order]
-        return Ranking(first.rows[order], scores[order], spans)
+        return replace(first.take(order), scores=scores[order])
 
     def _scores(self, model: Model, question: str, texts: list[str]) -> Scores:
         parts = (
@@ -111,27 +128,6 @@ class _Reading(Strict):
         return scores
 
 
-def _mean(values: list[float]) -> float:
-    return round(sum(values) / len(values), DECIMALS)
-
-
-class CrossEncoder(_Reading, Step):
-    """Re-ranks the first n passages by a cross-encoder (Nogueira and Cho, 2019, arXiv:1901.04085)."""
-
-    kind: ClassVar[str] = "cross_encoder"
-    code_version: ClassVar[str] = "2"
-    role: ClassVar[Kind] = "rerank"
-    costly: ClassVar[bool] = True
-
-    def versions(self) -> list[str]:
-        """Return its code version and the digest of its weights."""
-        return [self.code_version, self.weights()]
-
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return the first n, in the order of their new scores."""
-        return self.read(ranking, query, index)
-
-
 class CrossEncoded(_Reading, Around):
     """Another retriever's first n passages, re-ranked by a cross-encoder.
 
@@ -139,21 +135,11 @@ class CrossEncoded(_Reading, Around):
     """
 
     kind: ClassVar[str] = "cross_encoder"
-    code_version: ClassVar[str] = "2"
 
-    def versions(self) -> list[str]:
-        """Return its code version, the digest of its weights and the versions of the retriever."""
-        return [self.code_version, self.weights(), *self.of.all_versions()]
-
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank with the retriever, then by the cross-encoder."""
-        if not query.text.strip():
-            return nothing()
-        candidates = self.of.ranked(query, index)
-        found = self.read(candidates, query, index).take(slice(self.k))
-        if query.trace:
-            query.trace.note(self.kind, "rerank", found)
-        return found
+    @property
+    def step(self) -> CrossEncoder:
+        """The step that reads the passages."""
+        return CrossEncoder(**{name: getattr(self, name) for name in _Reading.model_fields})
 
 
 def load(model: str, revision: str | None, max_length: int) -> Model:

@@ -7,8 +7,11 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evals.retrieving.contract import Depth, Kind, Query, Ranking, Scores, Step
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, OpenStep, Step
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Kind
+from evals.retrieving.ranking import Ranking, Scores
 
 DECIMALS = 9  # of a drop and of a curvature that are compared
 EXACT = 1e-12  # share of a score below which differences are those of floats
@@ -26,9 +29,9 @@ class Top(Step):
 
     k: Depth = 10
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return the first k."""
-        return ranking.take(slice(self.k))
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Keep the first k."""
+        return OpenStep(lambda ranking, query: ranking.take(slice(self.k)))
 
 
 class Threshold(Step):
@@ -48,8 +51,11 @@ class Threshold(Step):
     at_least: Annotated[float, Field(gt=0, lt=1)] = 0.5
     of: Literal["best", "absolute"] = "best"
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return what reaches the score, in its order."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Keep what reaches the score, in its order."""
+        return OpenStep(lambda ranking, query: self._reaching(ranking))
+
+    def _reaching(self, ranking: Ranking) -> Ranking:
         if not len(ranking):
             return ranking
         best = float(ranking.scores.max())
@@ -82,8 +88,11 @@ class Adaptive(Step):
             raise ValueError(f"min ({self.min}) must not be larger than max ({self.max})")
         return self
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return the part before the drop or bend, by falling score."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Keep the part before the drop or bend, by falling score."""
+        return OpenStep(lambda ranking, query: self._before_the_end(ranking))
+
+    def _before_the_end(self, ranking: Ranking) -> Ranking:
         order = np.lexsort((ranking.rows, -ranking.scores))[: self.max]
         falling = ranking.scores[order]
         if len(falling) > self.min:

@@ -10,8 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from evals.retrieving.chunk_spans import ChunkSpans
-from evals.retrieving.contract import Kind, Query, Ranking, Step
+from evals.retrieving.context import CountTokens, RetrievalContext
+from evals.retrieving.contract import OpenStep, Step
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Kind
+from evals.retrieving.ranking import Ranking
 from warehouse.spans import Span
 
 _WORD = re.compile(r"\w+")
@@ -53,8 +56,11 @@ class Neighbours(Step):
 
     n: Annotated[int, Field(ge=1, le=100)] = 1
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return fewer and longer passages, in the order of the ranking."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Deliver fewer and longer passages, in the order of the ranking."""
+        return OpenStep(lambda ranking, query: self._with_neighbours(ranking, index))
+
+    def _with_neighbours(self, ranking: Ranking, index: OpenIndex) -> Ranking:
         chunks = index.spans
         wide = [
             self._widened(row, span, chunks)
@@ -107,8 +113,11 @@ class Deduplicate(Step):
 
     jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return the passages that say something new, in the order of the ranking."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Keep the passages that say something new, in the order of the ranking."""
+        return OpenStep(lambda ranking, query: self._without_copies(ranking, index))
+
+    def _without_copies(self, ranking: Ranking, index: OpenIndex) -> Ranking:
         seen: set[str] = set()
         holders: dict[str, list[int]] = {}  # word -> kept passages that hold it
         sizes: list[int] = []
@@ -150,13 +159,11 @@ class TokenBudget(Step):
     tokens: Annotated[int, Field(ge=1, le=10_000_000)]
     skip: bool = False
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return what fits, in the order of the ranking.
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Keep what fits, in the order of the ranking."""
+        return OpenStep(lambda ranking, query: self._fitting(ranking, index, context.count))
 
-        Raises:
-            ValueError: the query's context counts no tokens.
-        """
-        count = query.context.count
+    def _fitting(self, ranking: Ranking, index: OpenIndex, count: CountTokens | None) -> Ranking:
         if count is None:
             raise ValueError("a token budget needs the tokenizer of the chunking")
         left = self.tokens

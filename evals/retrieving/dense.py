@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Vector, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, Vector, nothing
 
 
 class Dense(Retriever):
@@ -30,24 +34,38 @@ class Dense(Retriever):
         """Always."""
         return True
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank by cosine; both sides are unit vectors, so the dot product is the cosine.
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index by vectors."""
+        return DenseSearcher(self, index)
+
+
+@dataclass(frozen=True)
+class DenseSearcher(Searcher):
+    """Ranks by cosine; both sides are unit vectors, so the dot product is the cosine."""
+
+    recipe: Dense
+    index: OpenIndex
+
+    def search(self, query: Query) -> Ranking:
+        """Rank the chunks that are nearest to the question.
 
         Raises:
             ValueError: the question has no vector, or `ann` is asked of an index without it.
         """
+        index, recipe = self.index, self.recipe
         if not len(index) or not query.text.strip():
             return nothing()
         if query.vector is None:
             raise ValueError("dense retrieval needs the question's vector")
-        if self.search == "ann" and not index.has_ann:
+        if recipe.search == "ann" and not index.has_ann:
             raise ValueError(
                 "`search: ann` needs an index with approximate search; build one, or search `exact`"
             )
-        if self.search == "exact" or not index.has_ann or (query.allowed is not None and query.where is None):
-            return nearest(query.vector, query, index, self.k)
-        rows, scores = index.search_ann(query.vector, self.k, query.where, query.allowed)
-        return Ranking.best(rows, scores, self.k)
+        exactly = recipe.search == "exact" or not index.has_ann
+        if exactly or (query.allowed is not None and query.where is None):
+            return nearest(query.vector, query, index, recipe.k)
+        rows, scores = index.search_ann(query.vector, recipe.k, query.where, query.allowed)
+        return Ranking.best(rows, scores, recipe.k)
 
 
 def nearest(vector: Vector, query: Query, index: OpenIndex, k: int) -> Ranking:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,13 +11,12 @@ from pydantic import Field
 
 from assets.indexing.lexical import Lexical
 from evals.retrieving.analyzer import Analyzer
-from evals.retrieving.contract import Query
+from evals.retrieving.context import Embed
 from evals.retrieving.index import OpenIndex
 from evals.word_lists import Language, function_words
 from warehouse.recipe import Strict
 
 Vectors = npt.NDArray[np.float32]
-Embed = Callable[[Sequence[str]], Vectors]
 DECIMALS = 6  # of a cosine that are kept: below them, it hangs on the order in which a processor adds
 
 
@@ -66,7 +65,7 @@ class Candidates(NamedTuple):
 def expanded(
     words: Mapping[str, float],
     plain: Sequence[str],
-    query: Query,
+    embed: Embed | None,
     index: OpenIndex,
     vocabulary: Vocabulary,
     recipe: Expand,
@@ -75,33 +74,36 @@ def expanded(
 
     words: form -> weight, as the question says them
     plain: the question's words as they stand
+    embed: the index's embedder
+
     A word that two words of the question lead to gets the larger weight; one that the question says itself
     keeps its own.
 
     Raises:
-        ValueError: the query brings no embedder.
+        ValueError: there is no embedder.
     """
+    if embed is None:
+        raise ValueError("`expand` needs an embedder for the words of the question")
     asked = _to_expand(plain, vocabulary, recipe)[: recipe.asked]
-    known = candidates(query, index, vocabulary.analyzer.language, recipe.vocabulary)
+    known = index.derived(embedded_candidates, embed, vocabulary.analyzer.language, recipe.vocabulary)
     if not asked or not known.words:
         return dict(words)
     found: dict[str, float] = {}
     for word in asked:
-        cosines = (known.vectors @ _vector(word, known, query)).round(DECIMALS)
+        cosines = (known.vectors @ _vector(word, known, embed)).round(DECIMALS)
         for neighbour, cosine in _nearest(word, cosines, known.words, recipe, vocabulary):
             found[neighbour] = max(found.get(neighbour, 0.0), recipe.weight * cosine)
     return {**found, **words}
 
 
-def _vector(word: str, known: Candidates, query: Query) -> Vectors:
+def _vector(word: str, known: Candidates, embed: Embed) -> Vectors:
     """Return a word's vector, shape (dimensions,): the one at hand, or else embedded by itself.
 
     Together with others it would come out a little different, by what else the questions before it had asked.
     """
     if word in known.places:
         return known.vectors[known.places[word]]
-    assert query.context.embed is not None  # noqa: S101 -- candidates() has said so
-    return query.context.embed([word])[0]
+    return embed([word])[0]
 
 
 def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
@@ -136,19 +138,8 @@ def _nearest(
     return list(found.items())
 
 
-def candidates(query: Query, index: OpenIndex, language: Language, limit: int) -> Candidates:
-    """Return the corpus' words that may be added: embedded once for each index and embedder.
-
-    Raises:
-        ValueError: the query brings no embedder.
-    """
-    embed = query.context.embed
-    if embed is None:
-        raise ValueError("`expand` needs an embedder for the words of the question")
-    return index.derived(_embedded_words, embed, language, limit)
-
-
-def _embedded_words(index: OpenIndex, embed: Embed, language: Language, limit: int) -> Candidates:
+def embedded_candidates(index: OpenIndex, embed: Embed, language: Language, limit: int) -> Candidates:
+    """Return the corpus' words that may be added, embedded."""
     words = _candidates(index.lexical, function_words(language), limit)
     places = {word: place for place, word in enumerate(words)}
     return Candidates(words, places, embed(words) if words else np.zeros((0, 0), np.float32))

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from evals.retrieving.contract import Ranking
+from evals.retrieving.ranking import Ranking
 from evals.retrieving.terms import WordsOfChunks
 from warehouse.recipe import Strict
 

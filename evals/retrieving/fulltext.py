@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, Scores, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, Rows, Scores, nothing
 
 AHEAD = 50  # asked for beyond k, so that equal scores at the cut can be ordered by chunk id
 WORDS = 512  # of a question that are searched: the search takes seconds for tens of thousands
@@ -24,11 +28,21 @@ class FullText(Retriever):
 
     k: Depth = 10
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index by LanceDB's full-text search."""
+        return _FullTextSearcher(index, self.k)
+
+
+@dataclass(frozen=True)
+class _FullTextSearcher(Searcher):
+    index: OpenIndex
+    k: int
+
+    def search(self, query: Query) -> Ranking:
         """Rank the chunks that match at least one word of the question."""
-        if not len(index) or not query.text.strip():
+        if not len(self.index) or not query.text.strip():
             return nothing()
-        return matching(query, index, self.k)
+        return matching(query, self.index, self.k)
 
 
 def matching(query: Query, index: OpenIndex, k: int) -> Ranking:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from evals.measuring.contract import RetrievalMetric
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, TrainCase, Tuning
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.kinds import AnyRetriever
 from evals.retrieving.methods import (
@@ -23,6 +23,9 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Mask, Ranking, Rows
+from evals.retrieving.shared import SharedSearcher
 from warehouse.errors import InputError
 
 METHODS = ("rrf", "weighted", "relative_score", "max", "arithmetic", "geometric", "harmonic")
@@ -110,52 +113,61 @@ class Fuse(Retriever):
         """When its weights are `tuned`, or something of an arm is."""
         return self.weights == "tuned" or any(arm.needs_tuning for arm in self.of)
 
-    def tuned(self, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric) -> Tuning[Self]:
-        """Tune its arms, each by its own ranking, then choose its weights."""
-        from evals.retrieving.tuning import tune
-
-        alone = [case._replace(finish=()) for case in cases]
-        found = [arm.tuned(alone, index, metric) if arm.needs_tuning else Tuning(arm) for arm in self.of]
-        ready = self.model_copy(update={"of": tuple(arm.tuned for arm in found)})
-        inner = tuple(one for arm in found for one in arm.chosen)
-        if self.weights != "tuned":
-            return Tuning(ready, inner)
-        whole = tune(ready, cases, index, metric)
-        return Tuning(whole.tuned, inner + whole.chosen)
-
     def with_weights(self, weights: Sequence[float]) -> Self:
         """Return the same fusion with these weights, one an arm."""
         return type(self).model_validate({**self.model_dump(), "weights": tuple(weights)})
 
-    def arms(self, query: Query, index: OpenIndex) -> list[Ranking]:
-        """Return each arm's ranking, as deep as the arm says: what weights are chosen on."""
-        masks: list[Any] = []
-        rankings = []
-        for arm in self.of:
-            if query.trace:
-                query.trace.allowed = None
-            rankings.append(arm.ranked(query, index))
-            masks.append(query.trace.allowed if query.trace else None)
-        if query.trace:  # what any arm was allowed to find
-            query.trace.allowed = None if any(m is None for m in masks) else np.logical_or.reduce(masks)
-        return rankings
+    def open(self, index: OpenIndex, context: RetrievalContext) -> FuseSearcher:
+        """Open its arms on the index."""
+        return FuseSearcher(self, [SharedSearcher(arm, index, context) for arm in self.of])
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
+
+class FuseSearcher(Searcher):
+    """Searches with every arm, and fuses what they found."""
+
+    def __init__(self, recipe: Fuse, arms: Sequence[SharedSearcher]) -> None:
+        self._recipe = recipe
+        self._arms = arms
+
+    def search(self, query: Query) -> Ranking:
         """Rank with every arm, then fuse.
 
         Raises:
             InputError: the weights are to be tuned, and have not been.
         """
-        if self.weights == "tuned":
+        recipe = self._recipe
+        if recipe.weights == "tuned":
             raise InputError(
                 "fuse: its weights are `tuned`, and none have been chosen. Tuning needs a train question "
                 "set: give one in the study, or write the weights."
             )
-        weights = self.weights or (1.0,) * len(self.of)
-        ranking = fused(self.arms(query, index), weights, self.method, self.k)
-        if query.trace:
-            query.trace.note(self.kind, "fuse", ranking)
+        weights = recipe.weights or (1.0,) * len(recipe.of)
+        ranking = fused(self.arms(query), weights, recipe.method, recipe.k)
+        query.trace.record(recipe.kind, "fuse", ranking)
         return ranking
+
+    def arms(self, query: Query) -> list[Ranking]:
+        """Return each arm's ranking, as deep as the arm says: what weights are chosen on."""
+        found = [arm.found(query) for arm in self._arms]
+        for one in found:
+            query.trace.include(one.steps, one.notes)
+        query.trace.allowed = either([one.allowed for one in found])  # what any arm was allowed to find
+        return [one.ranking for one in found]
+
+    def close(self) -> None:
+        """Close its arms."""
+        for arm in self._arms:
+            arm.close()
+
+
+def either(masks: Sequence[Mask | None]) -> Mask | None:
+    """Return the rows that some of the masks let through, each of shape (chunks,); None: all.
+
+    >>> either([np.array([True, False, False]), np.array([False, False, True])]).tolist()
+    [True, False, True]
+    """
+    limiting = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(limiting) if limiting and len(limiting) == len(masks) else None
 
 
 def candidates(rankings: Sequence[Ranking], method: Method) -> tuple[Rows, Floats]:

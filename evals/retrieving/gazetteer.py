@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from evals.retrieving.contract import Entity
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Entity
 from evals.retrieving.question_words import MAX_READ, folded, stop_words, words
 from evals.word_lists import alternation, entries
 

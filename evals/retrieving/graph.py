@@ -9,8 +9,11 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from evals.retrieving.around import Around
-from evals.retrieving.contract import Kind, Query, Ranking, Rows, Scores, Step, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenStep, Step
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Kind, Query
+from evals.retrieving.ranking import Ranking, Rows, Scores
 from warehouse.recipe import Strict
 
 Square = npt.NDArray[np.float64]
@@ -44,35 +47,6 @@ class _Spreading(Strict):
     spread: Annotated[float, Field(ge=0, lt=1)] = 0.3
     add: Annotated[int, Field(ge=0, le=1_000)] = 0
     n: Annotated[int, Field(ge=1, le=1_000)] = 100
-
-    def walk(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return the candidates, and what is added, by the new scores; each with its own context."""
-        if not len(ranking):
-            return ranking
-        rows, scores = ranking.rows[: self.n], ranking.scores[: self.n]
-        alike = cosines(index, rows, rows)
-        bound = self._bound(alike)
-        more = self._more(rows, bound, query, index) if self.add else rows[:0]
-        start = np.concatenate([_shares(scores), np.zeros(len(more))])
-        nodes = np.concatenate([rows, more])
-        if len(more):
-            alike = cosines(index, nodes, nodes)
-        near = np.where(alike >= bound, np.maximum(alike, 0.0), 0.0)
-        np.fill_diagonal(near, 0.0)
-        return Ranking.best(nodes, np.round(random_walk(start, near, self.spread), 12), len(nodes))
-
-    def _bound(self, alike: Square) -> float:
-        pairs = alike[np.triu_indices(len(alike), 1)]
-        if not len(pairs):
-            return self.similarity
-        return max(self.similarity, float(np.percentile(pairs, self.percentile, method="higher")))
-
-    def _more(self, rows: Rows, bound: float, query: Query, index: OpenIndex) -> Rows:
-        nearest = np.round((index.vectors @ index.vectors[rows].T).max(axis=1).astype(np.float64), DECIMALS)
-        nearest[rows] = -2.0
-        near = np.flatnonzero(nearest >= bound)
-        near = near[query.permitted(near)]
-        return Ranking.best(near, nearest[near], self.add).rows
 
 
 def cosines(index: OpenIndex, left: Rows, right: Rows) -> Square:
@@ -119,9 +93,38 @@ class Graph(_Spreading, Step):
     role: ClassVar[Kind] = "rerank"
     narrows: ClassVar[bool] = True
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
         """Return the first n and what is added, in the order of their new scores."""
-        return self.walk(ranking, query, index)
+        return OpenStep(lambda ranking, query: self._walk(ranking, query, index))
+
+    def _walk(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        """Return the candidates, and what is added, by the new scores; each with its own context."""
+        if not len(ranking):
+            return ranking
+        rows, scores = ranking.rows[: self.n], ranking.scores[: self.n]
+        alike = cosines(index, rows, rows)
+        bound = self._bound(alike)
+        more = self._more(rows, bound, query, index) if self.add else rows[:0]
+        start = np.concatenate([_shares(scores), np.zeros(len(more))])
+        nodes = np.concatenate([rows, more])
+        if len(more):
+            alike = cosines(index, nodes, nodes)
+        near = np.where(alike >= bound, np.maximum(alike, 0.0), 0.0)
+        np.fill_diagonal(near, 0.0)
+        return Ranking.best(nodes, np.round(random_walk(start, near, self.spread), 12), len(nodes))
+
+    def _bound(self, alike: Square) -> float:
+        pairs = alike[np.triu_indices(len(alike), 1)]
+        if not len(pairs):
+            return self.similarity
+        return max(self.similarity, float(np.percentile(pairs, self.percentile, method="higher")))
+
+    def _more(self, rows: Rows, bound: float, query: Query, index: OpenIndex) -> Rows:
+        nearest = np.round((index.vectors @ index.vectors[rows].T).max(axis=1).astype(np.float64), DECIMALS)
+        nearest[rows] = -2.0
+        near = np.flatnonzero(nearest >= bound)
+        near = near[query.permitted(near)]
+        return Ranking.best(near, nearest[near], self.add).rows
 
 
 class GraphRanked(_Spreading, Around):
@@ -131,7 +134,6 @@ class GraphRanked(_Spreading, Around):
     """
 
     kind: ClassVar[str] = "graph"
-    code_version: ClassVar[str] = "1"
 
     @model_validator(mode="after")
     def _spreads_over_chunks(self) -> Self:
@@ -142,15 +144,6 @@ class GraphRanked(_Spreading, Around):
         return self
 
     @property
-    def widens(self) -> bool:
-        """Never: each chunk with its own context."""
-        return False
-
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank with the retriever, then spread."""
-        if not query.text.strip():
-            return nothing()
-        found = self.walk(self.of.ranked(query, index), query, index).take(slice(self.k))
-        if query.trace:
-            query.trace.note(self.kind, "rerank", found)
-        return found
+    def step(self) -> Graph:
+        """The step that spreads the scores."""
+        return Graph(**{name: getattr(self, name) for name in _Spreading.model_fields})

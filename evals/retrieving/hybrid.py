@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from evals.retrieving.bm25 import Bm25
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.dense import Dense
 from evals.retrieving.fusing import Fuse
 from evals.retrieving.index import OpenIndex
@@ -65,13 +65,11 @@ class Hybrid(Retriever):
         """Return its own version and those of its arms."""
         return [self.code_version, *self._fusion.versions()]
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Search both ways and add the scores."""
-        if not len(index) or not query.text.strip():
-            return nothing()
-        return self._fusion.rank(query, index)
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index both ways and add the scores."""
+        return self._fusion.open(index, context)
 
-    @cached_property
+    @property
     def _fusion(self) -> Fuse:
         depth = max(self.depth, self.k)
         return Fuse(

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Scores, nothing
-from evals.retrieving.dense import Dense
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
+from evals.retrieving.dense import Dense, DenseSearcher
 from evals.retrieving.fulltext import matching
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, Scores, nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,34 +57,12 @@ class LanceHybrid(Retriever):
         """Always."""
         return True
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Search both ways and join.
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index both ways."""
+        return _LanceSearcher(self, index)
 
-        Raises:
-            ValueError: the question has no vector.
-        """
-        if not len(index) or not query.text.strip():
-            return nothing()
-        if query.vector is None:
-            raise ValueError("hybrid search needs the question's vector")
-        depth = max(self.depth, self.k)
-        vectors = Dense(k=depth).rank(query, index)
-        words = matching(query, index, depth)
-        if query.trace:
-            query.trace.note("lancedb/vector", "arm", vectors)
-            query.trace.note("lancedb/fulltext", "arm", words)
-        joined = self._reranker().rerank_hybrid(
-            query.text,
-            _table(vectors, "_distance", 1 - vectors.scores),
-            _table(words, "_score", words.scores),
-        )
-        rows = joined["_rowid"].to_numpy().astype(np.int64)
-        found = Ranking.best(rows, joined["_relevance_score"].to_numpy().astype(np.float64), self.k)
-        if query.trace:
-            query.trace.note("lancedb", "fuse", found)
-        return found
-
-    def _reranker(self) -> Reranker:
+    def joiner(self) -> Reranker:
+        """Return LanceDB's reranker."""
         from lancedb.rerankers import LinearCombinationReranker, MRRReranker, RRFReranker
 
         if self.reranker == "rrf":
@@ -90,6 +71,38 @@ class LanceHybrid(Retriever):
         if self.reranker == "mrr":
             return MRRReranker(weight, 1 - weight, return_score="all")
         return LinearCombinationReranker(weight=weight, fill=self.fill, return_score="all")
+
+
+class _LanceSearcher(Searcher):
+    def __init__(self, recipe: LanceHybrid, index: OpenIndex) -> None:
+        self._recipe, self._index = recipe, index
+        self._depth = max(recipe.depth, recipe.k)
+        self._dense = DenseSearcher(Dense(k=self._depth), index)
+
+    def search(self, query: Query) -> Ranking:
+        """Search both ways and join.
+
+        Raises:
+            ValueError: the question has no vector.
+        """
+        if not len(self._index) or not query.text.strip():
+            return nothing()
+        if query.vector is None:
+            raise ValueError("hybrid search needs the question's vector")
+        vectors = self._dense.search(query)
+        words = matching(query, self._index, self._depth)
+        query.trace.record("lancedb/vector", "arm", vectors)
+        query.trace.record("lancedb/fulltext", "arm", words)
+        joined = self._recipe.joiner().rerank_hybrid(
+            query.text,
+            _table(vectors, "_distance", 1 - vectors.scores),
+            _table(words, "_score", words.scores),
+        )
+        rows = joined["_rowid"].to_numpy().astype(np.int64)
+        scores = joined["_relevance_score"].to_numpy().astype(np.float64)
+        found = Ranking.best(rows, scores, self._recipe.k)
+        query.trace.record("lancedb", "fuse", found)
+        return found
 
 
 def _table(ranking: Ranking, column: str, values: Scores) -> pa.Table:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, Rows, Scores, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.gazetteer import SPECIFIC, learnt
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, Rows, Scores, nothing
 
 AS_WRITTEN = 1.0  # how alike a name must be: misspelt ones, which cost a comparison with all, are the step's
 
@@ -29,13 +33,23 @@ class Metadata(Retriever):
 
     k: Depth = 10
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index by the keywords of its documents."""
+        return _MetadataSearcher(index, self.k)
+
+
+@dataclass(frozen=True)
+class _MetadataSearcher(Searcher):
+    index: OpenIndex
+    k: int
+
+    def search(self, query: Query) -> Ranking:
         """Rank the chunks of the documents that carry a named keyword; nothing where none is named."""
-        if not len(index) or not query.text.strip():
+        if not len(self.index) or not query.text.strip():
             return nothing()
-        known = index.derived(_keywords)
-        given = {_folded(entity.value) for entity in query.entities if entity.kind != "date"}
-        named = (given or set(_named(query.text, index))) & known.rows.keys()
+        known = self.index.derived(_keywords)
+        entities = {_folded(entity.value) for entity in query.entities if entity.kind != "date"}
+        named = (entities or set(_named(query.text, self.index))) & known.rows.keys()
         if not named:
             return nothing()
         rows = np.unique(np.concatenate([known.rows[keyword] for keyword in named]))

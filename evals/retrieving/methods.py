@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evals.retrieving.contract import Ranking, Scores
 from evals.retrieving.normalising import NORMALISED, Normalisation, min_max
+from evals.retrieving.ranking import Ranking, Scores
 from warehouse.recipe import Strict
 
 Floats = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from evals.retrieving.contract import Scores
+from evals.retrieving.ranking import Scores
 
 Normalisation = Literal["min_max", "z_score", "sum"]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, nothing
 
 
 class Nothing(Retriever):
@@ -16,6 +19,12 @@ class Nothing(Retriever):
 
     k: Depth = 10
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Return what finds nothing."""
+        return _NothingSearcher()
+
+
+class _NothingSearcher(Searcher):
+    def search(self, query: Query) -> Ranking:
         """Return the empty ranking."""
         return nothing()

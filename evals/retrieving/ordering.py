@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evals.retrieving.contract import Kind, Query, Ranking, Step
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenStep, Step
 from evals.retrieving.delivering import delivered, distinct
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Kind
+from evals.retrieving.ranking import Ranking
 
 
 class GroupByDocument(Step):
@@ -24,8 +27,11 @@ class GroupByDocument(Step):
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "rerank"
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return all passages, in groups."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Put all passages in groups."""
+        return OpenStep(lambda ranking, query: self._grouped(ranking, index))
+
+    def _grouped(self, ranking: Ranking, index: OpenIndex) -> Ranking:
         sums: dict[str, float] = {}
         docs = _docs(ranking, index)
         for doc, score in zip(docs, ranking.scores.tolist(), strict=True):
@@ -51,8 +57,11 @@ class RecentFirst(Step):
 
     ratio: Annotated[float, Field(gt=0, le=100)] = 90.0
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return all passages, the places of like titles taken by falling date."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Let passages of like titles take their places by falling date."""
+        return OpenStep(lambda ranking, query: self._newest_first(ranking, index))
+
+    def _newest_first(self, ranking: Ranking, index: OpenIndex) -> Ranking:
         published = index.published[ranking.rows]
         leaders = self._leaders([index.titles[row].casefold().strip() for row in ranking.rows])
         order = np.arange(len(ranking))
@@ -86,8 +95,11 @@ class DocumentOrder(Step):
     code_version: ClassVar[str] = "1"
     role: ClassVar[Kind] = "deliver"
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return all passages as one would read them."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Put all passages as one would read them."""
+        return OpenStep(lambda ranking, query: self._as_read(ranking, index))
+
+    def _as_read(self, ranking: Ranking, index: OpenIndex) -> Ranking:
         spans = delivered(ranking, index)
         place = {doc: at for at, doc in enumerate(dict.fromkeys(span.doc_id for span in spans))}
         return ranking.take(_order([(place[s.doc_id], s.start, s.end) for s in spans]))
@@ -104,8 +116,11 @@ class LostInTheMiddle(Step):
     code_version: ClassVar[str] = "2"
     role: ClassVar[Kind] = "deliver"
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return all passages, the last ones in the middle."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Put the last passages in the middle."""
+        return OpenStep(lambda ranking, query: self._best_outside(ranking, index))
+
+    def _best_outside(self, ranking: Ranking, index: OpenIndex) -> Ranking:
         places = np.array(distinct(ranking, index), np.int64)
         return ranking.take(np.concatenate([places[::2], places[1::2][::-1]]))
 

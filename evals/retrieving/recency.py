@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
@@ -9,8 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from assets.indexing.publication_days import moment
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, nothing
 
 
 class Recency(Retriever):
@@ -30,32 +34,42 @@ class Recency(Retriever):
     k: Depth = 10
     decay: Annotated[float, Field(ge=0, lt=1)] = 0.1
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index by the age of its documents."""
+        return _RecencySearcher(self, index)
+
+
+@dataclass(frozen=True)
+class _RecencySearcher(Searcher):
+    recipe: Recency
+    index: OpenIndex
+
+    def search(self, query: Query) -> Ranking:
         """Rank the chunks of the documents that were published by then.
 
         Raises:
             ValueError: `asked_at` is no ISO 8601 date or time.
         """
-        if not len(index) or not query.text.strip():
+        if not len(self.index) or not query.text.strip():
             return nothing()
         # One power for each date: those that end near 0 are slow to compute.
-        dates, places = index.moments
+        dates, places = self.index.moments
         known = dates[~np.isnat(dates)]
         if not len(known):
             return nothing()
-        now = asked(query.asked_at) if query.asked_at else known[-1]
+        now = moment_asked(query.asked_at) if query.asked_at else known[-1]
         known = known[known <= now]
-        scores = (1 - self.decay) ** ((now - known) / np.timedelta64(1, "h"))
-        rows = np.flatnonzero((places < len(known)) & query.permitted(np.arange(len(index))))
-        return Ranking.best(rows, scores[places[rows]], self.k)
+        scores = (1 - self.recipe.decay) ** ((now - known) / np.timedelta64(1, "h"))
+        rows = np.flatnonzero((places < len(known)) & query.permitted(np.arange(len(self.index))))
+        return Ranking.best(rows, scores[places[rows]], self.recipe.k)
 
 
-def asked(asked_at: str) -> np.datetime64:
+def moment_asked(asked_at: str) -> np.datetime64:
     """Return when a question was asked, to the second: a time, or the last second of a day without one.
 
     Time zones are left out on both sides (`assets.indexing.publication_days.moment`).
 
-    >>> asked("2024-05-31"), asked("2024-05-31T12:00:00+02:00")
+    >>> moment_asked("2024-05-31"), moment_asked("2024-05-31T12:00:00+02:00")
     (np.datetime64('2024-05-31T23:59:59'), np.datetime64('2024-05-31T12:00:00'))
     """
     at = moment(asked_at)

@@ -1,4 +1,4 @@
-"""Weights of a fusion, chosen on train questions: every choice of a grid is tried on every question.
+"""Retrievers tuned on train questions: every choice of weights of a grid is tried on every question.
 
 For each question the candidates of all arms are laid out once as a matrix of points, and fused under all
 choices of weights at once. What each choice delivers is measured by the metric itself, on the passages that
@@ -7,10 +7,12 @@ would be reported: there is no other definition of it here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 from math import comb
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,22 +20,67 @@ import polars as pl
 
 from evals.measuring.contract import Gold, RetrievalMetric
 from evals.retrieving.analyzer import asked_tokens
-from evals.retrieving.contract import Chosen, Finish, Ranking, TrainCase, Tuning
+from evals.retrieving.around import Around
+from evals.retrieving.chain import Chain
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenStep, Retriever
 from evals.retrieving.delivering import delivered
-from evals.retrieving.fusing import candidates
+from evals.retrieving.fusing import Fuse, candidates
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import Floats, Method
+from evals.retrieving.query import Query, Trace
+from evals.retrieving.ranking import Ranking
 from warehouse.errors import InputError
 from warehouse.spans import Span
 
-if TYPE_CHECKING:
-    from evals.retrieving.fusing import Fuse
-
-Fusion = TypeVar("Fusion", bound="Fuse")
 CODE_VERSION = "2"  # of how weights are chosen
 POINTS = 178
 SAME = 1e-12  # means of the same values differ by rounding errors
 Ints = npt.NDArray[np.int64]
+
+
+Finish = Callable[[Ranking], Ranking]
+"""What is done with a ranking of a train question before it is delivered."""
+
+
+class TrainCase(NamedTuple):
+    """A train question on its way through a retriever, and what it should find.
+
+    finish: the steps that follow the retriever, where they are tried with it
+    """
+
+    query: Query
+    gold: Gold
+    finish: tuple[Finish, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a retriever is tuned on, and the metric that it is tuned by."""
+
+    index: OpenIndex
+    context: RetrievalContext
+    metric: RetrievalMetric
+
+
+class Chosen(NamedTuple):
+    """Weights as they were chosen for one fusion: what is told of it.
+
+    arms: the kind of each arm
+    """
+
+    arms: tuple[str, ...]
+    weights: tuple[float, ...]
+    metric: str
+    value: float
+    questions: int
+
+
+class Tuning(NamedTuple):
+    """A retriever with what was to be tuned chosen; and what that was, inner parts first."""
+
+    retriever: Retriever
+    chosen: tuple[Chosen, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,7 +116,7 @@ class Worth:
 class TrainQuestion(NamedTuple):
     """What a question's arms found, and what a ranking is worth to it.
 
-    rankings: one an arm, as `Fuse.arms` returns them
+    rankings: one an arm, as `FuseSearcher.arms` returns them
     """
 
     rankings: Sequence[Ranking]
@@ -113,22 +160,71 @@ def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(" ".join(asked_tokens(text)) for text in (row["question"], *(row["conversation"] or ())))
 
 
-def tune(
-    fuse: Fusion, cases: Sequence[TrainCase], index: OpenIndex, metric: RetrievalMetric
-) -> Tuning[Fusion]:
-    """Choose the weights of a fusion on train questions.
+def tuned(retriever: Retriever, cases: Sequence[TrainCase], bench: Bench) -> Tuning:
+    """Choose on train questions what is to be tuned of a retriever, inner parts first.
+
+    An arm of a fusion, and the retriever inside another one, is tuned by its own ranking. The retriever of a
+    chain is tuned by what the chain delivers, but for steps from the first one on that a model takes; where
+    its transforms read a question as several, each of them counts. Notes are kept in the traces of the cases.
 
     Raises:
         InputError: there is no train question.
     """
+    if not retriever.needs_tuning:
+        return Tuning(retriever)
+    if isinstance(retriever, Fuse):
+        return _tuned_fusion(retriever, cases, bench)
+    if isinstance(retriever, Chain):
+        inner = tuned(retriever.retriever, _as_read(retriever, cases, bench), bench)
+        return Tuning(retriever.with_retriever(inner.retriever), inner.chosen)
+    if isinstance(retriever, Around):
+        inner = tuned(retriever.of, _alone(cases), bench)
+        return Tuning(retriever.model_copy(update={"of": inner.retriever}), inner.chosen)
+    raise InputError(
+        f"`{retriever.kind}` cannot be tuned: only fusions, and chains and retrievers around them"
+    )
+
+
+def _alone(cases: Sequence[TrainCase]) -> list[TrainCase]:
+    return [case._replace(finish=()) for case in cases]
+
+
+def _as_read(chain: Chain, cases: Sequence[TrainCase], bench: Bench) -> list[TrainCase]:
+    """Return the cases as a chain's transforms read them, each with the steps that are tried after it."""
+    opened = chain.open(bench.index, bench.context)
+    tried = list(takewhile(lambda step: not step.costly, chain.later))
+    steps = [step.open(bench.index, bench.context) for step in tried]
+    found = []
+    for case in cases:
+        outer = case.finish if len(tried) == len(chain.later) else ()
+        for query in opened.read(case.query):
+            own = tuple(partial(_applied, step, query) for step in steps)
+            found.append(TrainCase(query, case.gold, own + outer))
+    return found
+
+
+def _applied(step: OpenStep, query: Query, ranking: Ranking) -> Ranking:
+    return step.apply(ranking, query)
+
+
+def _tuned_fusion(fuse: Fuse, cases: Sequence[TrainCase], bench: Bench) -> Tuning:
+    """Tune the arms of a fusion, then choose its weights."""
+    found = [tuned(arm, _alone(cases), bench) for arm in fuse.of]
+    ready = fuse.model_copy(update={"of": tuple(arm.retriever for arm in found)})
+    inner = tuple(one for arm in found for one in arm.chosen)
+    if fuse.weights != "tuned":
+        return Tuning(ready, inner)
+    opened = ready.open(bench.index, bench.context)
     questions = []
     for case in cases:
-        alone = replace(case.query, context=replace(case.query.context, memory=None), trace=None)
-        questions.append(TrainQuestion(fuse.arms(alone, index), Worth(metric, case.gold, index, case.finish)))
-    found = choose_weights(questions, fuse.method, fuse.k)
-    arms = tuple(arm.kind for arm in fuse.of)
-    chosen = Chosen(arms, found.weights, metric.name, found.value, found.questions)
-    return Tuning(fuse.with_weights(found.weights), (chosen,))
+        alone = replace(case.query, remembered=False, trace=Trace())
+        rankings = opened.arms(alone)
+        case.query.trace.include((), alone.trace.notes)
+        questions.append(TrainQuestion(rankings, Worth(bench.metric, case.gold, bench.index, case.finish)))
+    best = choose_weights(questions, fuse.method, fuse.k)
+    kinds = tuple(arm.kind for arm in fuse.of)
+    chosen = Chosen(kinds, best.weights, bench.metric.name, best.value, best.questions)
+    return Tuning(ready.with_weights(best.weights), (*inner, chosen))
 
 
 def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, points: int = POINTS) -> Tuned:

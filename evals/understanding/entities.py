@@ -11,14 +11,15 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from evals.retrieving.contract import Entity, Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform
 from evals.retrieving.gazetteer import SPECIFIC, Gazetteer, entity, learnt
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Entity, Query
 from evals.understanding.by_model.entities import PROMPT, entities_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.tagging import tagged
 from evals.understanding.filtering.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
-from evals.understanding.notes import note
 from evals.understanding.rules.named_dates import day_of, find_dates
 from evals.understanding.rules.publication_windows import date_spans, relation
 
@@ -63,12 +64,15 @@ class Entities(ByModel):
     tagger_model: Annotated[str, Field(min_length=1)] | None = None
     if_empty: IfEmpty = "relax"
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the query with its entities, kept to the documents that fit them."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Give questions their entities, and keep them to the documents that fit."""
+        return OpenTransform(lambda query: self._read(query, index, context))
+
+    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         if not len(index) or not query.text.strip():
             return [query]
         gazetteer = learnt(index, self.names, self.specific)
-        found = [*self._dated(query), *self._named(query, gazetteer)]
+        found = [*self._dated(query), *self._named(query, gazetteer, context)]
         known = dict.fromkeys((*query.entities, *found))
         query = replace(query, entities=tuple(known))
         days = self._by_days(query, index)
@@ -81,22 +85,22 @@ class Entities(ByModel):
         found = []
         for one in find_dates(query.text, query.asked_at):
             if one.first is None:
-                note(query, self.kind, "not_a_date", one.reason or f"{one.text} is not a date")
+                query.remark(self.kind, "not_a_date", one.reason or f"{one.text} is not a date")
             elif one.kind == "season":
                 found.append(Entity("season", one.text, f"{one.first.year}/{(one.first.year + 1) % 100:02}"))
             else:
                 found.append(Entity("date", one.text, one.first.isoformat()))
         return found
 
-    def _named(self, query: Query, gazetteer: Gazetteer) -> list[Entity]:
+    def _named(self, query: Query, gazetteer: Gazetteer, context: RetrievalContext) -> list[Entity]:
         text = query.text
         spans: list[tuple[str, str]] = []
         if self.by == "llm":
-            named = entities_by_model(self, query)
+            named = entities_by_model(self, query, context)
             if named is not None:
                 return self._known(query, named, gazetteer)
         if self.tagger != "none":
-            spans = tagged(self.tagger, self.tagger_model, text, query.context)
+            spans = tagged(self.tagger, self.tagger_model, text, context.models)
         found = [
             entity(one, text, value, gazetteer)
             for one in gazetteer.find(text, self.typos)
@@ -113,7 +117,7 @@ class Entities(ByModel):
                 found.setdefault(Entity(gazetteer.kinds.get(value, kind), text, value))
             if not values and not find_dates(text, query.asked_at):
                 found.setdefault(Entity(kind.lower(), text, text))
-                note(query, self.kind, "unknown", f"no document of the corpus carries {text!r} as a keyword")
+                query.remark(self.kind, "unknown", f"no document of the corpus carries {text!r} as a keyword")
         return list(found)
 
     def _by_days(self, query: Query, index: OpenIndex) -> Prefilter | None:

@@ -6,8 +6,10 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.understanding.by_model.filter import PROMPT, filter_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.filtering.expressions import FIELDS, Expression
@@ -37,24 +39,26 @@ class Filter(ByModel):
             raise ValueError("a filter needs `where`, or `by: llm` with a model that writes one")
         return self
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the query, kept to the rows that the expression names.
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Keep questions to the rows that the expression names.
 
-        Raises:
-            InputError: the index has no column that the study's expression reads.
+        A question fails where the index has no column that the study's expression reads.
         """
+        return OpenTransform(lambda query: self._read(query, index, context))
+
+    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         if not query.text.strip():
             return [query]
-        expression = self._expression(query, index)
+        expression = self._expression(query, index, context)
         if expression is None:
             return [query]
         part = narrowing(expression, index)
         return [prefiltered(query, self.kind, [part], self.if_empty)] if len(index) else [query]
 
-    def _expression(self, query: Query, index: OpenIndex) -> Expression | None:
+    def _expression(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Expression | None:
         if self.by == "llm":
             columns = [name for name in FIELDS if name in index.chunks.columns]
-            reply = filter_by_model(self, query, columns)
+            reply = filter_by_model(self, query, context, columns)
             if reply is not None:
                 return reply.expression()
         return self.where

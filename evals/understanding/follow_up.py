@@ -7,8 +7,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ, content, language, names, words
 from evals.understanding.by_model.follow_up import PROMPT, standalone_by_model
 from evals.understanding.by_model.model_transform import ByModel
@@ -38,15 +40,18 @@ class FollowUp(ByModel):
     kind: ClassVar[str] = "follow_up"
     prompt: ClassVar[str] = PROMPT
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the query, standing alone; its conversation is then used up."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Let questions stand alone; their conversations are then used up."""
+        return OpenTransform(lambda query: self._read(query, context))
+
+    def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
         if not query.conversation or not query.text.strip():
             return [query]
-        return [replace(rewritten(query, self._standalone(query)), conversation=())]
+        return [replace(rewritten(query, self._standalone(query, context), context.embed), conversation=())]
 
-    def _standalone(self, query: Query) -> str:
+    def _standalone(self, query: Query, context: RetrievalContext) -> str:
         if self.by == "llm":
-            found = standalone_by_model(self, query, TURNS)
+            found = standalone_by_model(self, query, context, TURNS)
             if found is not None:
                 return found
         return standalone(query.text, query.conversation)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ
 from evals.understanding.by_model.hyde import PROMPT, passage_by_model
 from evals.understanding.by_model.model_transform import ByModel
@@ -31,19 +33,22 @@ class Hyde(ByModel):
 
     text: Literal["question", "passage"] = "question"
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the query with the vector of a hypothetical passage."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Give questions the vectors of hypothetical passages."""
+        return OpenTransform(lambda query: self._read(query, context))
+
+    def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
         if not query.text.strip():
             return [query]
-        passage = self._passage(query)
+        passage = self._passage(query, context)
         if not passage or passage == query.text:
             return [query]
         text = passage if self.text == "passage" else query.text
-        return [replace(query, text=text, vector=vector_of(query, [query.text, passage]))]
+        return [replace(query, text=text, vector=vector_of(query, [query.text, passage], context.embed))]
 
-    def _passage(self, query: Query) -> str:
+    def _passage(self, query: Query, context: RetrievalContext) -> str:
         if self.by == "llm":
-            passage = passage_by_model(self, query)
+            passage = passage_by_model(self, query, context)
             if passage is not None:
                 return passage
         short = query.text[:MAX_READ]

@@ -6,8 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ, content, language
 from evals.understanding.by_model.keywords import MOST, PROMPT, keywords_by_model
 from evals.understanding.by_model.model_transform import ByModel
@@ -34,28 +36,31 @@ class Keywords(ByModel):
     source: Source = "vocabulary"
     style: Literal["keywords", "append"] = "keywords"
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the query with its keywords as its text."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Make the keywords of questions their texts."""
+        return OpenTransform(lambda query: self._read(query, index, context))
+
+    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         if not query.text.strip():
             return [query]
-        found = self._keywords(query, index)
+        found = self._keywords(query, index, context)
         if not found:
             return [query]
         added = [word for words in found.values() for word in words[: self.synonyms]]
         text = query.text if self.style == "append" else " ".join(found)
         known = {word.casefold() for word in text.split()}
         new = [word for word in dict.fromkeys(added) if word.casefold() not in known]
-        return [rewritten(query, " ".join([text, *new]))]
+        return [rewritten(query, " ".join([text, *new]), context.embed)]
 
-    def _keywords(self, query: Query, index: OpenIndex) -> dict[str, list[str]]:
+    def _keywords(self, query: Query, index: OpenIndex, context: RetrievalContext) -> dict[str, list[str]]:
         if self.by == "llm":
-            listed = keywords_by_model(self, query)
+            listed = keywords_by_model(self, query, context)
             if listed is not None:
                 return listed
         plain = [word.text for word in content(query.text[:MAX_READ])][:MOST]
         if not self.synonyms or not len(index):
             return {word: [] for word in plain}
         if self.source == "vectors":
-            return nearest(plain, self.synonyms, query, index)
+            return nearest(plain, self.synonyms, context.embed, index)
         tongue = language(query.text[:MAX_READ])
         return {word: synonyms(word, tongue, self.synonyms, index) for word in plain}

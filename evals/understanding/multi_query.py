@@ -6,8 +6,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.multi_query import PROMPT, wordings_by_model
@@ -29,17 +31,23 @@ class MultiQuery(ByModel):
 
     n: Annotated[int, Field(ge=1, le=8)] = 3
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the query in up to `n` forms, itself first."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Read questions in up to `n` forms, themselves first."""
+        return OpenTransform(lambda query: self._read(query, context))
+
+    def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
         if not query.text.strip() or self.n == 1:
             return [query]
-        texts = dict.fromkeys(text.strip() for text in (query.text, *self._forms(query)))
-        queries = [query, *(rewritten(query, text) for text in texts if text and text != query.text.strip())]
+        texts = dict.fromkeys(text.strip() for text in (query.text, *self._forms(query, context)))
+        queries = [
+            query,
+            *(rewritten(query, text, context.embed) for text in texts if text and text != query.text.strip()),
+        ]
         return queries[: self.n]
 
-    def _forms(self, query: Query) -> tuple[str, ...]:
+    def _forms(self, query: Query, context: RetrievalContext) -> tuple[str, ...]:
         if self.by == "llm":
-            wordings = wordings_by_model(self, query, self.n - 1)
+            wordings = wordings_by_model(self, query, context, self.n - 1)
             if wordings is not None:
                 return wordings
         short = query.text[:MAX_READ]

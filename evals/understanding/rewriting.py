@@ -6,26 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from evals.retrieving.contract import Query, Vector
+from evals.retrieving.context import Embed
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Vector
 
 
-def rewritten(query: Query, text: str) -> Query:
+def rewritten(query: Query, text: str, embed: Embed | None) -> Query:
     """Return the query with another text, and that text's vector where it had one."""
     if text == query.text or not text.strip():
         return query
-    return replace(query, text=text, vector=vector_of(query, [text]))
+    return replace(query, text=text, vector=vector_of(query, [text], embed))
 
 
-def vector_of(query: Query, texts: list[str]) -> Vector | None:
+def vector_of(query: Query, texts: list[str], embed: Embed | None) -> Vector | None:
     """Return the unit vector of the mean of the texts' vectors; None where the query needs none.
 
     Raises:
-        ValueError: the query has a vector, but its context cannot embed.
+        ValueError: the query has a vector, and there is no embedder.
     """
     if query.vector is None:
         return None
-    if query.context.embed is None:
-        raise ValueError("a rewritten question must be embedded again, but the context has no embedder")
-    mean = query.context.embed(texts).mean(axis=0)
+    if embed is None:
+        raise ValueError("a rewritten question must be embedded again, but there is no embedder")
+    mean = embed(texts).mean(axis=0)
     length = float(np.linalg.norm(mean))
     return (mean / length if length > 0 else mean).astype(np.float32)

@@ -7,8 +7,10 @@ from functools import reduce
 from operator import and_, or_
 from typing import ClassVar, Literal
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.time_frame import PROMPT, window_by_model
 from evals.understanding.filtering.prefilter import IfEmpty, in_window, prefiltered
@@ -31,11 +33,14 @@ class TimeFrame(ByModel):
     undated: Literal["drop", "keep"] = "drop"
     if_empty: IfEmpty = "relax"
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the query, kept to its window where it has one."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Keep questions to their windows where they have one."""
+        return OpenTransform(lambda query: self._read(query, index, context))
+
+    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         if not len(index) or not query.text.strip():
             return [query]
-        found = self._windows(query)
+        found = self._windows(query, context)
         parts = [in_window(index, one.first, one.last, undated=self.undated == "keep") for one in found]
         if not parts:
             return [query]
@@ -44,9 +49,9 @@ class TimeFrame(ByModel):
         chosen = both if _overlap(found) else reduce(or_, parts)
         return [prefiltered(query, self.kind, [chosen], self.if_empty)]
 
-    def _windows(self, query: Query) -> list[Window]:
+    def _windows(self, query: Query, context: RetrievalContext) -> list[Window]:
         if self.by == "llm":
-            window = window_by_model(self, query)
+            window = window_by_model(self, query, context)
             if window is not None:
                 return [window] if window != Window(None, None) else []
         return windows(query.text, query.asked_at)

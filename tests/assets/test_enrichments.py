@@ -13,9 +13,9 @@ import pytest
 from assets.embedding.cached import CachedEmbedder
 from assets.engine.stage import Outcome
 from assets.enriching.by_model import Enrichment
-from evals.retrieving.contract import Query
 from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.study.planning import plan
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.tiny import TEXTS, Bench, write_study

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from evals.retrieving.contract import Depth, Query, Ranking, RetrievalContext, Retriever, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.memory import Memory
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, nothing
+from evals.retrieving.shared import SharedSearcher
 from evals.study.registry import read_retriever
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
-from tests.fakes.indexing import build_index, vector_of
+from tests.fakes.indexing import build_index, searched, vector_of
 from tests.fakes.indexing import query as plain_query
 
 TEXTS = (
@@ -127,11 +132,11 @@ RETRIEVERS: dict[str, Any] = {
 }
 
 Check = Callable[[Retriever, OpenIndex], None]
-KIT = RetrievalContext(embed=lambda texts: np.stack([vector_of(text) for text in texts]))
+CONTEXT = RetrievalContext(embed=lambda texts: np.stack([vector_of(text) for text in texts]))
 
 
 def query(text: str) -> Query:
-    return replace(plain_query(text), context=KIT)
+    return plain_query(text)
 
 
 def well_formed(ranking: Ranking, k: int, index: OpenIndex) -> None:
@@ -151,19 +156,19 @@ def rankings_are_well_formed(retriever: Retriever, index: OpenIndex) -> None:
     for text in QUERIES:
         for k in (1, 3, 10, 500):
             deep = retriever.at_depth(k)
-            well_formed(deep.rank(query(text), index), k, index)
+            well_formed(searched(deep, query(text), index, CONTEXT), k, index)
 
 
 def something_is_found(retriever: Retriever, index: OpenIndex) -> None:
     for text in QUERIES:
-        assert len(retriever.rank(query(text), index).rows)
+        assert len(searched(retriever, query(text), index, CONTEXT).rows)
 
 
 def a_smaller_k_is_a_prefix(retriever: Retriever, index: OpenIndex) -> None:
     for text in QUERIES:
-        deep = retriever.at_depth(100).rank(query(text), index)
+        deep = searched(retriever.at_depth(100), query(text), index, CONTEXT)
         for k in (1, 2, 5):
-            short = retriever.at_depth(k).rank(query(text), index)
+            short = searched(retriever.at_depth(k), query(text), index, CONTEXT)
             assert short.rows.tolist() == deep.rows[:k].tolist()
             assert short.scores.tolist() == deep.scores[:k].tolist()
 
@@ -172,7 +177,7 @@ def equal_chunks_come_in_the_order_of_their_ids(retriever: Retriever, index: Ope
     same = [row for row, text in enumerate(index.chunks["text"]) if text == TEXTS[0]]
     for k in (2, 10, 500):
         deep = retriever.at_depth(k)
-        rows = deep.rank(query("ferry harbour"), index).rows.tolist()
+        rows = searched(deep, query("ferry harbour"), index, CONTEXT).rows.tolist()
         found = [row for row in rows if row in same]
         assert found == same[: len(found)]
         assert found or k < 10  # others may be better
@@ -180,14 +185,14 @@ def equal_chunks_come_in_the_order_of_their_ids(retriever: Retriever, index: Ope
 
 def the_same_question_gives_the_same_ranking(retriever: Retriever, index: OpenIndex) -> None:
     for text in QUERIES:
-        first, second = (retriever.rank(query(text), index) for _ in range(2))
+        first, second = (searched(retriever, query(text), index, CONTEXT) for _ in range(2))
         assert first.rows.tolist() == second.rows.tolist()
         assert first.scores.tolist() == second.scores.tolist()
 
 
 def nothing_is_found_for_nothing(retriever: Retriever, index: OpenIndex) -> None:
     for text in ("", " ", "\n\t ", "\u00a0"):
-        assert not len(retriever.rank(query(text), index).rows)
+        assert not len(searched(retriever, query(text), index, CONTEXT).rows)
 
 
 def filters_are_kept_to(retriever: Retriever, index: OpenIndex) -> None:
@@ -195,22 +200,73 @@ def filters_are_kept_to(retriever: Retriever, index: OpenIndex) -> None:
     deep = retriever.at_depth(500)
     masks = [np.arange(len(index)) >= 4, np.arange(len(index)) % 3 == 0, np.zeros(len(index), np.bool_)]
     for text in QUERIES:
-        everything = set(deep.rank(query(text), index).rows.tolist())
+        everything = set(searched(deep, query(text), index, CONTEXT).rows.tolist())
         for allowed, where in zip(masks, ("chunk_id >= 'c004'", None, "chunk_id > 'z'"), strict=True):
             for predicate in {where, None}:
                 asked = replace(query(text), allowed=allowed, where=predicate)
-                found = deep.rank(asked, index)
+                found = searched(deep, asked, index, CONTEXT)
                 well_formed(found, 500, index)
                 assert set(found.rows.tolist()) == {row for row in everything if allowed[row]}
-                first = retriever.at_depth(2).rank(asked, index).rows.tolist()
+                first = searched(retriever.at_depth(2), asked, index, CONTEXT).rows.tolist()
                 assert first == found.rows[:2].tolist()
 
 
 def hostile_questions_are_only_words(retriever: Retriever, index: OpenIndex) -> None:
     before = len(index)
     for text in HOSTILE:
-        well_formed(retriever.rank(query(text), index), 10, index)
+        well_formed(searched(retriever, query(text), index, CONTEXT), 10, index)
     assert index.table.count_rows() == before
+
+
+Found = tuple[list[int], list[float]]
+
+
+def found_by(searcher: Searcher, texts: Sequence[str] = QUERIES) -> list[Found]:
+    rankings = [searcher.search(query(text)) for text in texts]
+    return [(ranking.rows.tolist(), ranking.scores.tolist()) for ranking in rankings]
+
+
+def what_was_asked_before_changes_nothing(retriever: Retriever, index: OpenIndex) -> None:
+    alone = [found_by(retriever.open(index, CONTEXT), [text])[0] for text in QUERIES]
+    searcher = retriever.open(index, CONTEXT)
+    assert found_by(searcher) == alone
+    assert found_by(searcher, QUERIES[::-1]) == alone[::-1]
+    none = replace(query(QUERIES[0]), allowed=np.zeros(len(index), np.bool_), where="false")
+    assert not len(searcher.search(none))
+    assert found_by(searcher) == alone, "a filter is one question's"
+
+
+def opening_changes_no_other_searcher(retriever: Retriever, index: OpenIndex) -> None:
+    first = retriever.open(index, CONTEXT)
+    before = found_by(first)
+    second, deep = retriever.open(index, CONTEXT), retriever.at_depth(2).open(index, CONTEXT)
+    assert found_by(first) == before
+    assert found_by(second) == before
+    assert found_by(deep) == [(rows[:2], scores[:2]) for rows, scores in before]
+    assert found_by(first) == before
+
+
+def closing_is_safe(retriever: Retriever, index: OpenIndex) -> None:
+    first, second = retriever.open(index, CONTEXT), retriever.open(index, CONTEXT)
+    before = found_by(first)
+    first.close()
+    first.close()
+    assert found_by(second) == before
+    assert found_by(retriever.open(index, CONTEXT)) == before
+    retriever.open(index, CONTEXT).close()  # nobody has asked it anything
+
+
+def two_indexes_do_not_mix(retriever: Retriever, index: OpenIndex, small: OpenIndex) -> None:
+    """``small`` has fewer chunks than are found in ``index``: those of the one are none of the other."""
+    apart = [found_by(retriever.open(each, CONTEXT)) for each in (index, small)]
+    both = [retriever.open(each, CONTEXT) for each in (index, small)]
+    by_turns = [[found_by(searcher, [text])[0] for searcher in both] for text in QUERIES]
+    assert [list(found) for found in zip(*by_turns, strict=True)] == apart
+    for text in QUERIES:
+        well_formed(both[1].search(query(text)), retriever.k, small)
+    shared = replace(CONTEXT, memory=Memory())
+    remembered = [SharedSearcher(retriever, index, shared), SharedSearcher(retriever, index, shared)]
+    assert [found_by(searcher) for searcher in remembered] == [apart[0]] * 2, "memory changes nothing"
 
 
 CHECKS: tuple[Check, ...] = (
@@ -222,6 +278,9 @@ CHECKS: tuple[Check, ...] = (
     nothing_is_found_for_nothing,
     filters_are_kept_to,
     hostile_questions_are_only_words,
+    what_was_asked_before_changes_nothing,
+    opening_changes_no_other_searcher,
+    closing_is_safe,
 )
 
 
@@ -261,6 +320,12 @@ def many_alike(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
 
 
 @pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    texts = list(TEXTS[4:6])
+    return build_index(tmp_path_factory.mktemp("small"), texts, columns=facts(texts))
+
+
+@pytest.fixture(scope="session")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
     return build_index(tmp_path_factory.mktemp("empty"), [])
 
@@ -287,30 +352,34 @@ def test_many_equal_chunks_come_in_the_order_of_their_ids(
     rankings_are_well_formed(retriever, many_alike)
 
 
+def test_two_searchers_on_two_indexes(retriever: Retriever, index: OpenIndex, small: OpenIndex) -> None:
+    two_indexes_do_not_mix(retriever, index, small)
+
+
 def test_an_empty_index_gives_an_empty_ranking(retriever: Retriever, empty: OpenIndex) -> None:
     assert len(empty) == 0
     for text in (*QUERIES, "", *HOSTILE):
-        assert not len(retriever.rank(query(text), empty).rows)
+        assert not len(searched(retriever, query(text), empty, CONTEXT).rows)
 
 
 @pytest.mark.timeout(120)  # a bound, not a target: what is quadratic in the question's words misses it
 @pytest.mark.parametrize("text", LONG, ids=["words", "one word", "controls", "signs"])
 def test_a_question_of_100_000_characters_ends(text: str, retriever: Retriever, index: OpenIndex) -> None:
-    well_formed(retriever.rank(replace(query("ferry quay"), text=text), index), 10, index)
+    well_formed(searched(retriever, replace(query("ferry quay"), text=text), index, CONTEXT), 10, index)
 
 
 def test_the_empty_combination_finds_nothing(index: OpenIndex, empty: OpenIndex) -> None:
     nothing_at_all: Retriever = read_retriever({"nothing": {}})
     for text in (*QUERIES, *HOSTILE):
-        assert not len(nothing_at_all.rank(query(text), index))
-        assert not len(nothing_at_all.rank(query(text), empty))
+        assert not len(searched(nothing_at_all, query(text), index, CONTEXT))
+        assert not len(searched(nothing_at_all, query(text), empty, CONTEXT))
     filters_are_kept_to(nothing_at_all, index)
 
 
 @pytest.mark.parametrize("name", ["okapi", "plus", "l", "stemmed", "german", "fulltext", "metadata"])
 def test_a_question_of_unknown_words_finds_nothing_by_words(name: str, index: OpenIndex) -> None:
     by_words: Retriever = read_retriever(RETRIEVERS[name])
-    assert not len(by_words.rank(query("zyzzyva quokka"), index).rows)
+    assert not len(searched(by_words, query("zyzzyva quokka"), index, CONTEXT).rows)
 
 
 @pytest.mark.parametrize("name", ["okapi", "plus", "l", "stemmed"])
@@ -319,7 +388,7 @@ def test_an_index_without_a_word_gives_an_empty_ranking(
 ) -> None:
     wordless = build_index(tmp_path_factory.mktemp("wordless"), ["!!!", "…", "—"])
     by_words: Retriever = read_retriever(RETRIEVERS[name])
-    assert not len(by_words.rank(query("ferry"), wordless).rows)
+    assert not len(searched(by_words, query("ferry"), wordless, CONTEXT).rows)
 
 
 # --- the suite itself: each of these breaks one promise, and some check must notice -------------------------
@@ -328,7 +397,12 @@ def test_an_index_without_a_word_gives_an_empty_ranking(
 class Sound(Retriever):
     """Counts shared characters: a plain retriever that keeps every promise."""
 
+    kind: ClassVar[str] = "sound"
+
     k: Depth = 10
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        return Ranks(self, index)
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         if not query.text.strip() or not len(index):
@@ -336,6 +410,17 @@ class Sound(Retriever):
         scores = np.array([len(set(text) & set(query.text)) for text in index.chunks["text"]], np.float64)
         rows = np.flatnonzero(query.permitted(np.arange(len(scores))))
         return Ranking.best(rows, scores[rows], self.k)
+
+
+@dataclass
+class Ranks(Searcher):
+    """Searches as its retriever ranks."""
+
+    retriever: Sound
+    index: OpenIndex
+
+    def search(self, query: Query) -> Ranking:
+        return self.retriever.rank(query, self.index)
 
 
 class IgnoresTheFilter(Sound):
@@ -357,7 +442,7 @@ class Infinite(Sound):
 
 class OneMoreThanK(Sound):
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        return Sound(k=self.k + 1).rank(query, index)
+        return searched(Sound(k=self.k + 1), query, index)
 
 
 class MakesRowsUp(Sound):
@@ -388,7 +473,7 @@ class Rising(Sound):
 
 class LastIdFirst(Sound):
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        found = Sound(k=1000).rank(query, index)
+        found = searched(Sound(k=1000), query, index)
         order = np.lexsort((-found.rows, -found.scores))[: self.k]
         return Ranking(found.rows[order], found.scores[order])
 
@@ -421,7 +506,7 @@ class CutsTiesEarly(Sound):
     """Keeps k before it orders the ties: what a search engine behind it may do."""
 
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        found = Sound(k=1000).rank(query, index)
+        found = searched(Sound(k=1000), query, index)
         some = np.lexsort((-found.rows, -found.scores))[: self.k]
         return Ranking.best(found.rows[some], found.scores[some], self.k)
 
@@ -429,6 +514,100 @@ class CutsTiesEarly(Sound):
 class FindsNothing(Sound):
     def rank(self, query: Query, index: OpenIndex) -> Ranking:
         return nothing()
+
+
+class AnswersTheLastQuestion(Ranks):
+    """Keeps the ranking of the first question that it was asked."""
+
+    def search(self, query: Query) -> Ranking:
+        self.held = getattr(self, "held", None) or super().search(query)
+        return self.held if query.text.strip() else nothing()
+
+
+class KeepsAFilter(Ranks):
+    """Takes the filter of one question for that of the next."""
+
+    def search(self, query: Query) -> Ranking:
+        self.allowed = getattr(self, "allowed", None) if query.allowed is None else query.allowed
+        return super().search(replace(query, allowed=self.allowed))
+
+
+class SharesByText(Ranks):
+    """Keeps rankings where searchers of other indexes, and of other depths, find them."""
+
+    held: ClassVar[dict[str, Ranking]] = {}
+
+    def search(self, query: Query) -> Ranking:
+        if query.text not in self.held:
+            self.held[query.text] = super().search(query)
+        return self.held[query.text]
+
+
+class OpensOne(Ranks):
+    """The one that was opened last is the only one that finds anything."""
+
+    last: ClassVar[object] = None
+
+    def __init__(self, retriever: Sound, index: OpenIndex) -> None:
+        super().__init__(retriever, index)
+        OpensOne.last = self
+
+    def search(self, query: Query) -> Ranking:
+        return super().search(query) if OpensOne.last is self else nothing()
+
+
+class ClosesAll(Ranks):
+    """Closing one closes what the others read."""
+
+    closed: ClassVar[bool] = False
+
+    def search(self, query: Query) -> Ranking:
+        return nothing() if ClosesAll.closed else super().search(query)
+
+    def close(self) -> None:
+        ClosesAll.closed = True
+
+
+class ClosesOnce(Ranks):
+    """Cannot be closed a second time."""
+
+    def close(self) -> None:
+        del self.index
+
+
+def opened_as(kind: type[Ranks]) -> type[Sound]:
+    class Opened(Sound):
+        def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+            return kind(self, index)
+
+    return Opened
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (AnswersTheLastQuestion, what_was_asked_before_changes_nothing),
+        (KeepsAFilter, what_was_asked_before_changes_nothing),
+        (OpensOne, opening_changes_no_other_searcher),
+        (SharesByText, opening_changes_no_other_searcher),
+        (ClosesAll, closing_is_safe),
+        (ClosesOnce, closing_is_safe),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_the_suite_notices_state_that_has_no_owner(
+    broken: type[Ranks], check: Check, index: OpenIndex
+) -> None:
+    SharesByText.held.clear()
+    with pytest.raises((AssertionError, AttributeError)):
+        check(opened_as(broken)(), index)
+
+
+def test_the_suite_notices_indexes_that_mix(index: OpenIndex, small: OpenIndex) -> None:
+    SharesByText.held.clear()
+    with pytest.raises(AssertionError):
+        two_indexes_do_not_mix(opened_as(SharesByText)(), index, small)
+    two_indexes_do_not_mix(Sound(), index, small)
 
 
 def test_the_suite_passes_a_sound_retriever(index: OpenIndex, many_alike: OpenIndex) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 
-from evals.retrieving.contract import Query, Ranking, RetrievalContext, Step
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenStep, Step
 from evals.retrieving.delivering import delivered
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking
 from evals.study.registry import STEPS
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import applied, build_index, query
 
 TEXTS = (
     *("The ferry leaves at noon.", "Tickets are sold on the quay.", "Dogs travel free.", "The quay is old."),
@@ -55,9 +59,11 @@ def asked(index: OpenIndex) -> Query:
     return replace(plain(), allowed=np.arange(len(index)) % 5 != 4)
 
 
+CONTEXT = RetrievalContext(count=lambda texts: [len(text.split()) for text in texts])
+
+
 def plain() -> Query:
-    context = RetrievalContext(count=lambda texts: [len(text.split()) for text in texts])
-    return replace(query("ferry quay"), context=context)
+    return query("ferry quay")
 
 
 def permitted(ranking: Ranking, question: Query) -> Ranking:
@@ -69,7 +75,7 @@ def rows_stay_what_they_are(step: Step, index: OpenIndex) -> None:
     adds = getattr(step, "add", 0)
     for ranking in rankings(index):
         given = permitted(ranking, question)
-        found = step.apply(given, question, index)
+        found = applied(step, given, question, index, CONTEXT)
         assert len(found.rows) == len(found.scores) <= len(given) + adds
         assert len(set(found.rows.tolist())) == len(found), "a chunk comes twice"
         assert question.permitted(found.rows).all(), "a forbidden chunk"
@@ -79,7 +85,7 @@ def rows_stay_what_they_are(step: Step, index: OpenIndex) -> None:
 
 def spans_are_in_their_documents(step: Step, index: OpenIndex) -> None:
     for ranking in rankings(index):
-        found = step.apply(ranking, plain(), index)
+        found = applied(step, ranking, plain(), index, CONTEXT)
         if found.spans is not None:
             assert found.spans.shape == (len(found), 2)
         for span in delivered(found, index):
@@ -90,7 +96,7 @@ def spans_are_in_their_documents(step: Step, index: OpenIndex) -> None:
 def the_same_ranking_gives_the_same(step: Step, index: OpenIndex) -> None:
     for ranking in rankings(index):
         before = ranking.rows.tolist(), ranking.scores.tolist()
-        first, second = (step.apply(ranking, plain(), index) for _ in range(2))
+        first, second = (applied(step, ranking, plain(), index, CONTEXT) for _ in range(2))
         assert first.rows.tolist() == second.rows.tolist()
         assert first.scores.tolist() == second.scores.tolist()
         assert (ranking.rows.tolist(), ranking.scores.tolist()) == before, "the ranking was changed in place"
@@ -100,7 +106,7 @@ def no_text_comes_twice(step: Step, index: OpenIndex) -> None:
     """Chunks of these documents share no character, and so no two passages do after any step."""
     for ranking in rankings(index):
         held: set[tuple[str, int]] = set()
-        for span in delivered(step.apply(ranking, plain(), index), index):
+        for span in delivered(applied(step, ranking, plain(), index, CONTEXT), index):
             own = {(span.doc_id, at) for at in range(span.start, span.end)}
             assert not own & held, "a text comes twice"
             held |= own
@@ -109,7 +115,28 @@ def no_text_comes_twice(step: Step, index: OpenIndex) -> None:
 def nothing_stays_nothing(step: Step, index: OpenIndex) -> None:
     empty = Ranking(np.zeros(0, np.int64), np.zeros(0, np.float64))
     for nothing in (empty, replace(empty, spans=np.zeros((0, 2), np.int64))):
-        assert not len(step.apply(nothing, plain(), index))
+        assert not len(applied(step, nothing, plain(), index, CONTEXT))
+
+
+def taken(step: OpenStep, index: OpenIndex) -> list[tuple[object, ...]]:
+    found = [step.apply(ranking, plain()) for ranking in rankings(index)]
+    return [
+        (r.rows.tolist(), r.scores.tolist(), None if r.spans is None else r.spans.tolist()) for r in found
+    ]
+
+
+def what_was_opened_keeps_nothing_of_a_question(step: Step, index: OpenIndex) -> None:
+    alone = [taken(step.open(index, CONTEXT), index) for _ in range(2)]
+    first = step.open(index, CONTEXT)
+    second = step.open(index, CONTEXT)
+    assert [taken(first, index), taken(second, index), taken(first, index)] == [alone[0]] * 3
+    assert alone[0] == alone[1]
+
+
+def two_indexes_do_not_mix(step: Step, index: OpenIndex, other: OpenIndex) -> None:
+    apart = [taken(step.open(each, CONTEXT), each) for each in (index, other)]
+    first, second = step.open(index, CONTEXT), step.open(other, CONTEXT)
+    assert [taken(first, index), taken(second, other), taken(first, index)] == [*apart, apart[0]]
 
 
 CHECKS: tuple[Check, ...] = (
@@ -118,6 +145,7 @@ CHECKS: tuple[Check, ...] = (
     the_same_ranking_gives_the_same,
     no_text_comes_twice,
     nothing_stays_nothing,
+    what_was_opened_keeps_nothing_of_a_question,
 )
 
 
@@ -143,21 +171,44 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
 
 
 @pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    return build_index(tmp_path_factory.mktemp("other"), [*TEXTS[::-1], "One more.", "And one."])
+
+
+@pytest.fixture(scope="session")
 def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_cross_encoder(tmp_path_factory.mktemp("cross-encoder"), TEXTS)
+
+
+def made(kind: str, cross_encoder: Path) -> Step:
+    given = PARAMETERS.get(kind, {}) | ({"model": str(cross_encoder)} if kind == "cross_encoder" else {})
+    return STEPS[kind].model_validate(given)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("kind", STEPS)
 def test_contract(kind: str, check: Check, index: OpenIndex, cross_encoder: Path) -> None:
-    given = PARAMETERS.get(kind, {}) | ({"model": str(cross_encoder)} if kind == "cross_encoder" else {})
-    step = STEPS[kind].model_validate(given)
+    step = made(kind, cross_encoder)
     assert step.role
     check(step, index)
 
 
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_step_opened_on_two_indexes(
+    kind: str, index: OpenIndex, other: OpenIndex, cross_encoder: Path
+) -> None:
+    two_indexes_do_not_mix(made(kind, cross_encoder), index, other)
+
+
 class _Broken(Step):
+    kind = "broken"
     role = "deliver"
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        return OpenStep(lambda ranking, query: self.apply(ranking, query, index))
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+        return ranking
 
 
 class Repeats(_Broken):
@@ -208,6 +259,36 @@ class Shuffles(_Broken):
         return ranking.take(np.random.default_rng().permutation(len(ranking)))
 
 
+class KeepsTheFirst(_Broken):
+    """Drops what a question before had."""
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        seen: set[int] = set()
+
+        def apply(ranking: Ranking, query: Query) -> Ranking:
+            new = ranking.take(np.array([row not in seen for row in ranking.rows.tolist()], np.bool_))
+            seen.update(ranking.rows.tolist())
+            return new
+
+        return OpenStep(apply)
+
+
+class SharesSpans(_Broken):
+    """Takes the passages of the first index that it was opened on for those of all."""
+
+    contexts: ClassVar[list[npt.NDArray[np.int64]]] = []
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        self.contexts.append(index.spans.contexts)
+        return OpenStep(lambda ranking, query: replace(ranking, spans=self.contexts[0][ranking.rows]))
+
+
+def test_the_suite_notices_indexes_that_mix(index: OpenIndex, other: OpenIndex) -> None:
+    SharesSpans.contexts.clear()
+    with pytest.raises((AssertionError, IndexError)):
+        two_indexes_do_not_mix(SharesSpans(), index, other)
+
+
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
@@ -219,6 +300,7 @@ class Shuffles(_Broken):
         (RunsOver, spans_are_in_their_documents),
         (SortsInPlace, the_same_ranking_gives_the_same),
         (Shuffles, the_same_ranking_gives_the_same),
+        (KeepsTheFirst, what_was_opened_keeps_nothing_of_a_question),
     ],
     ids=lambda value: value.__name__,
 )

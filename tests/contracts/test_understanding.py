@@ -6,17 +6,19 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evals.retrieving.contract import Query, QueryTransform, RetrievalContext
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform, QueryTransform
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.study.registry import QUERY_TRANSFORMS
-from tests.evals.understanding.documents import index_of
-from tests.fakes.indexing import vector_of
+from tests.evals.understanding.documents import ROWS, index_of
+from tests.fakes.indexing import read_by, vector_of
 
 QUESTIONS = (
     "Wie ging das Derby zwischen Kohlenbach und Wesselrode am 24. September 2022 aus?",
@@ -65,9 +67,12 @@ def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     return np.stack([vector_of(text.encode("utf-8", "replace").decode()) for text in texts])
 
 
+CONTEXT = RetrievalContext(embed)
+
+
 def query(text: str, **fields: Any) -> Query:
     given: dict[str, Any] = {"asked_at": "2024-06-01", "conversation": ("Who leads?", "Kohlenbach does.")}
-    return Query(text, vector_of("q"), context=RetrievalContext(embed), **(given | fields))
+    return Query(text, vector_of("q"), **(given | fields))
 
 
 def sound(queries: list[Query], asked: Query, index: OpenIndex) -> None:
@@ -87,14 +92,14 @@ def sound(queries: list[Query], asked: Query, index: OpenIndex) -> None:
 def at_least_one_sound_query(step: QueryTransform, index: OpenIndex) -> None:
     for text in QUESTIONS:
         asked = query(text)
-        sound(step.read(asked, index), asked, index)
+        sound(read_by(step, asked, index, CONTEXT), asked, index)
         bare = replace(asked, vector=None, asked_at=None, conversation=())
-        sound(step.read(bare, index), bare, index)
+        sound(read_by(step, bare, index, CONTEXT), bare, index)
 
 
 def silence_stays_silence(step: QueryTransform, index: OpenIndex) -> None:
     for text in ("", " ", "\n\t ", "\u00a0"):
-        found = step.read(query(text), index)
+        found = read_by(step, query(text), index, CONTEXT)
         assert [one.text for one in found] == [text]
 
 
@@ -102,13 +107,13 @@ def hostile_text_raises_nothing(step: QueryTransform, index: OpenIndex) -> None:
     for text in HOSTILE:
         asked = query(text)
         begin = time.perf_counter()
-        sound(step.read(asked, index), asked, index)
+        sound(read_by(step, asked, index, CONTEXT), asked, index)
         assert time.perf_counter() - begin < MOST_SECONDS
 
 
 def the_same_question_reads_the_same(step: QueryTransform, index: OpenIndex) -> None:
     for text in QUESTIONS:
-        first, second = (step.read(query(text), index) for _ in range(2))
+        first, second = (read_by(step, query(text), index, CONTEXT) for _ in range(2))
         assert len(first) == len(second)
         for a, b in zip(first, second, strict=True):
             assert (a.text, a.where, a.entities) == (b.text, b.where, b.entities)
@@ -120,19 +125,41 @@ def a_filter_only_narrows(step: QueryTransform, index: OpenIndex) -> None:
     every = np.arange(len(index))
     masks = [every % 2 == 0, every < 2, np.zeros(len(index), np.bool_)]
     for text, mask in itertools.product(QUESTIONS, masks):
-        for one in step.read(query(text, allowed=mask), index):
+        for one in read_by(step, query(text, allowed=mask), index, CONTEXT):
             assert one.allowed is not None, "the filter before it is gone"
             assert not (one.allowed & ~mask).any(), "rows came back that were not allowed"
 
 
 def a_predicate_says_what_the_mask_says(step: QueryTransform, index: OpenIndex) -> None:
     for text in QUESTIONS:
-        for one in step.read(query(text), index):
+        for one in read_by(step, query(text), index, CONTEXT):
             if one.where is not None:
                 assert one.allowed is not None
                 found = index.table.search().where(one.where).select(["chunk_id"]).limit(1_000).to_list()
                 rows = sorted(index.positions[row["chunk_id"]] for row in found)
                 assert rows == np.flatnonzero(one.allowed).tolist()
+
+
+def forms(transform: OpenTransform, index: OpenIndex) -> list[object]:
+    found = []
+    for text in QUESTIONS:
+        asked = query(text)
+        read = transform.read(asked)
+        sound(read, asked, index)
+        found.append((list(map(Query.key, read)), list(asked.trace.notes)))
+    return found
+
+
+def what_was_opened_keeps_nothing_of_a_question(step: QueryTransform, index: OpenIndex) -> None:
+    alone = forms(step.open(index, CONTEXT), index)
+    first, second = step.open(index, CONTEXT), step.open(index, CONTEXT)
+    assert [forms(first, index), forms(second, index), forms(first, index)] == [alone] * 3
+
+
+def two_indexes_do_not_mix(step: QueryTransform, index: OpenIndex, other: OpenIndex) -> None:
+    apart = [forms(step.open(each, CONTEXT), each) for each in (index, other)]
+    first, second = step.open(index, CONTEXT), step.open(other, CONTEXT)
+    assert [forms(first, index), forms(second, other), forms(first, index)] == [*apart, apart[0]]
 
 
 CHECKS: tuple[Check, ...] = (
@@ -142,6 +169,7 @@ CHECKS: tuple[Check, ...] = (
     the_same_question_reads_the_same,
     a_filter_only_narrows,
     a_predicate_says_what_the_mask_says,
+    what_was_opened_keeps_nothing_of_a_question,
 )
 
 
@@ -160,6 +188,11 @@ def made(name: str) -> QueryTransform:
     return QUERY_TRANSFORMS[kind].model_validate(fields)
 
 
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    return index_of(tmp_path_factory.mktemp("other"), ROWS[::-1][:5])
+
+
 def test_every_registered_step_is_held_to_it() -> None:
     assert {kind for kind, _ in STEPS.values()} == set(QUERY_TRANSFORMS)
 
@@ -171,9 +204,14 @@ def test_contract(check: Check, name: str, index: OpenIndex) -> None:
 
 
 @pytest.mark.parametrize("name", STEPS)
+def test_a_transform_opened_on_two_indexes(name: str, index: OpenIndex, other: OpenIndex) -> None:
+    two_indexes_do_not_mix(made(name), index, other)
+
+
+@pytest.mark.parametrize("name", STEPS)
 def test_an_empty_index(name: str, empty: OpenIndex) -> None:
     for text in (*QUESTIONS, "", HOSTILE[1]):
-        found = made(name).read(query(text), empty)
+        found = read_by(made(name), query(text), empty, CONTEXT)
         assert found
         assert all(one.allowed is None or one.allowed.shape == (0,) for one in found)
 
@@ -183,6 +221,11 @@ def test_an_empty_index(name: str, empty: OpenIndex) -> None:
 
 class Sound(QueryTransform):
     """Adds nothing: a plain step that keeps every promise."""
+
+    kind = "sound"
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        return OpenTransform(lambda query: self.read(query, index))
 
     def read(self, query: Query, index: OpenIndex) -> list[Query]:
         return [query]
@@ -240,6 +283,31 @@ class LosesTheVector(Sound):
         return [replace(query, vector=None)]
 
 
+class Counting(Sound):
+    """Says how many questions it has read."""
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        count = itertools.count()
+        return OpenTransform(lambda query: [replace(query, text=f"{query.text} {next(count)}")])
+
+
+class SharesRows(Sound):
+    """Takes the rows of the first index that it was opened on for those of all."""
+
+    sizes: ClassVar[list[int]] = []
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        self.sizes.append(len(index))
+        return OpenTransform(lambda query: [replace(query, allowed=np.ones(self.sizes[0], np.bool_))])
+
+
+def test_the_suite_notices_indexes_that_mix(index: OpenIndex, other: OpenIndex) -> None:
+    SharesRows.sizes.clear()
+    with pytest.raises(AssertionError):
+        two_indexes_do_not_mix(SharesRows(), index, other)
+    two_indexes_do_not_mix(Sound(), index, other)
+
+
 def test_the_suite_passes_a_sound_step(index: OpenIndex) -> None:
     for check in CHECKS:
         check(Sound(), index)
@@ -258,6 +326,7 @@ def test_the_suite_passes_a_sound_step(index: OpenIndex) -> None:
         (Widens, a_filter_only_narrows),
         (Forgets, a_filter_only_narrows),
         (Disagrees, a_predicate_says_what_the_mask_says),
+        (Counting, what_was_opened_keeps_nothing_of_a_question),
     ],
     ids=lambda value: value.__name__,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals import rankings
+from evals.pipeline.ranking_rows import RankingRows
 from evals.reporting.rows import report_data
 from evals.study.grid import Grid, read_questions_of
 from evals.study.study_file import read_study
@@ -85,13 +85,13 @@ def test_a_ranking_that_fails_after_tuning_leaves_nothing_to_the_next(
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "train.questions.yaml").write_text(TRAIN)
     bench = make_bench({**RETRIEVERS, BM25: f"  atuned: {TUNED}\n  btuned: {TUNED}\n{BM25}"})
-    write = rankings._write
+    write = RankingRows.write
 
     def fails_once(*given: object) -> None:
-        monkeypatch.setattr(rankings, "_write", write)
+        monkeypatch.setattr(RankingRows, "write", write)
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(rankings, "_write", fails_once)
+    monkeypatch.setattr(RankingRows, "write", fails_once)
     built = bench.build("chunks", "embeddings", "indexes", "questions", "rankings")
     failed = {outcome.key for outcome in built["rankings"] if not outcome.ok}
     assert failed == {"tiny.t16.minilm.atuned"}

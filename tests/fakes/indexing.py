@@ -12,8 +12,11 @@ from assets.indexing import index_table
 from assets.indexing.index_recipe import IndexRecipe
 from assets.indexing.index_rows import HeldRows
 from assets.indexing.lexical import plain_tokens
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import QueryTransform, Retriever, Step
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking
 from warehouse.parquet import frame
 from warehouse.schemas import CHUNKS
 
@@ -67,3 +70,27 @@ def build_index(
     matrix = np.array(found, np.float32).reshape(len(texts), -1 if texts else DIMENSIONS)
     index_table.build(folder, HeldRows(frame(rows, CHUNKS), matrix), recipe=recipe)
     return OpenIndex(folder)
+
+
+NO_CONTEXT = RetrievalContext()
+
+
+def searched(
+    retriever: Retriever, query: Query, index: OpenIndex, context: RetrievalContext = NO_CONTEXT
+) -> Ranking:
+    """Open a retriever on an index, and ask it one question."""
+    return retriever.open(index, context).search(query)
+
+
+def applied(
+    step: Step, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext = NO_CONTEXT
+) -> Ranking:
+    """Open a step on an index, and let it work on one ranking."""
+    return step.open(index, context).apply(ranking, query)
+
+
+def read_by(
+    transform: QueryTransform, query: Query, index: OpenIndex, context: RetrievalContext = NO_CONTEXT
+) -> list[Query]:
+    """Open a query transform on an index, and let it read one question."""
+    return transform.open(index, context).read(query)

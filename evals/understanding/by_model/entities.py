@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.query import Query
 from evals.understanding.by_model.model_transform import ByModel, quoted
 from warehouse.recipe import Strict
 
@@ -31,9 +32,11 @@ class EntitiesReply(Strict):
     entities: Annotated[tuple[NamedEntity, ...], Field(max_length=MOST)]
 
 
-def entities_by_model(transform: ByModel, query: Query) -> list[tuple[str, str]] | None:
+def entities_by_model(
+    transform: ByModel, query: Query, context: RetrievalContext
+) -> list[tuple[str, str]] | None:
     """Return (type, text) of each entity of a question; None where the model's reply cannot be used."""
-    reply = transform.ask(query, EntitiesReply, quoted(query.text), _MAX_TOKENS)
+    reply = transform.ask(query, context, EntitiesReply, quoted(query.text), _MAX_TOKENS)
     if reply is None:
         return None
     # A model also names what the question does not: only words of the question count.

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.query import Query
 from evals.understanding.by_model.model_transform import ByModel, quoted
 from evals.understanding.filtering.expressions import FIELDS, Expression
 from evals.understanding.filtering.predicates import fields
@@ -56,7 +57,9 @@ class FilterReply(Strict):
         return Expression.model_validate({"and": groups}) if groups else None
 
 
-def filter_by_model(transform: ByModel, query: Query, columns: list[str]) -> FilterReply | None:
+def filter_by_model(
+    transform: ByModel, query: Query, context: RetrievalContext, columns: list[str]
+) -> FilterReply | None:
     """Return the model's filter for a question; None where its reply cannot be used.
 
     columns: the fields that the index has; a reply that names another one is not usable
@@ -70,4 +73,4 @@ def filter_by_model(transform: ByModel, query: Query, columns: list[str]) -> Fil
 
     user = f"Asked on: {query.asked_at or 'not known'}\n{quoted(query.text)}"
     bounds = {"FilterTerm.field": {"enum": columns}}
-    return transform.ask(query, FilterReply, user, _MAX_TOKENS, bounds, check)
+    return transform.ask(query, context, FilterReply, user, _MAX_TOKENS, bounds, check)

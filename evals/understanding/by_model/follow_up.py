@@ -6,7 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ
 from evals.understanding.by_model.model_transform import ByModel, quoted
 from warehouse.recipe import Strict
@@ -33,7 +34,9 @@ class FollowUpReply(Strict):
         return self
 
 
-def standalone_by_model(transform: ByModel, query: Query, turns: int) -> str | None:
+def standalone_by_model(
+    transform: ByModel, query: Query, context: RetrievalContext, turns: int
+) -> str | None:
     """Return the question as it stands alone; None where the model's reply cannot be used.
 
     turns: questions of the conversation, with their answers, that the model reads
@@ -41,7 +44,7 @@ def standalone_by_model(transform: ByModel, query: Query, turns: int) -> str | N
     read = [turn[: MAX_READ // turns] for turn in query.conversation[-2 * turns :]]
     conversation = "\n".join(f"- {turn}" for turn in read)
     user = f"{quoted(conversation, 'conversation')}\n{quoted(query.text)}"
-    reply = transform.ask(query, FollowUpReply, user, _MAX_TOKENS)
+    reply = transform.ask(query, context, FollowUpReply, user, _MAX_TOKENS)
     if reply is None:
         return None
     return reply.standalone.strip() if reply.depends else query.text

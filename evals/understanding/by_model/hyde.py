@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.query import Query
 from evals.understanding.by_model.model_transform import ByModel, quoted
 from warehouse.recipe import Strict
 
@@ -24,7 +25,7 @@ class HydeReply(Strict):
     passage: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_LONGEST)]
 
 
-def passage_by_model(transform: ByModel, query: Query) -> str | None:
+def passage_by_model(transform: ByModel, query: Query, context: RetrievalContext) -> str | None:
     """Return an invented passage; None where the model's reply cannot be used."""
-    reply = transform.ask(query, HydeReply, quoted(query.text), _MAX_TOKENS)
+    reply = transform.ask(query, context, HydeReply, quoted(query.text), _MAX_TOKENS)
     return None if reply is None else reply.passage

@@ -6,7 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.query import Query
 from evals.understanding.by_model.model_transform import ByModel, quoted
 from warehouse.recipe import Strict
 
@@ -38,9 +39,11 @@ class KeywordsReply(Strict):
         return self
 
 
-def keywords_by_model(transform: ByModel, query: Query) -> dict[str, list[str]] | None:
+def keywords_by_model(
+    transform: ByModel, query: Query, context: RetrievalContext
+) -> dict[str, list[str]] | None:
     """Return keyword -> its synonyms; None where the model's reply cannot be used."""
-    reply = transform.ask(query, KeywordsReply, quoted(query.text), _MAX_TOKENS)
+    reply = transform.ask(query, context, KeywordsReply, quoted(query.text), _MAX_TOKENS)
     if reply is None:
         return None
     return {

@@ -9,12 +9,12 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from evals.retrieving.clock import Spent
-from evals.retrieving.contract import Query, QueryTransform
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import QueryTransform
+from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ
-from evals.understanding.notes import note
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel, ChatOptions, ModelName
-from warehouse.inference.gateway import Gateway
 from warehouse.inference.structured import Bounds, Shape
 from warehouse.schemas import Status
 
@@ -66,6 +66,7 @@ class ByModel(ChatOptions, QueryTransform):
     def ask(
         self,
         query: Query,
+        context: RetrievalContext,
         shape: type[Shape],
         user: str,
         max_tokens: int = 300,
@@ -80,12 +81,10 @@ class ByModel(ChatOptions, QueryTransform):
         """
         chat = self.chat
         assert chat is not None  # noqa: S101 -- checked with the study file
-        if query.context.home is None:
-            note(query, self.kind, Status.NOT_RUN, "no home folder for the gateway; the rules were used")
+        if context.gateway is None:
+            query.remark(self.kind, Status.NOT_RUN, "no gateway to ask a model through; the rules were used")
             return None
-        home, budget = query.context.home, query.context.budget
-        gateway: Gateway = query.context.once(("gateway", budget), lambda: Gateway(home, budget=budget))
-        found = gateway.structured(
+        found = context.gateway.structured(
             chat,
             [{"role": "system", "content": self.prompt + DATA_ONLY}, {"role": "user", "content": user}],
             shape,
@@ -95,9 +94,9 @@ class ByModel(ChatOptions, QueryTransform):
             check=check,
         )
         if found.reply.cached:  # what the call had taken is this question's latency
-            query.context.clock.add(Spent(found.reply.seconds))
+            context.clock.add(Spent(found.reply.seconds))
         if found.value is None:
-            note(query, self.kind, found.status, found.reason or "", found.reply.raw)
+            query.remark(self.kind, found.status, found.reason or "", found.reply.raw)
         return found.value
 
 

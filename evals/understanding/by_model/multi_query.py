@@ -6,7 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.query import Query
 from evals.understanding.by_model.model_transform import ByModel, quoted
 from warehouse.recipe import Strict
 
@@ -32,9 +33,11 @@ class MultiQueryReply(Strict):
         return self
 
 
-def wordings_by_model(transform: ByModel, query: Query, count: int) -> tuple[str, ...] | None:
+def wordings_by_model(
+    transform: ByModel, query: Query, context: RetrievalContext, count: int
+) -> tuple[str, ...] | None:
     """Return up to ``count`` other wordings of a question; None where the model's reply cannot be used."""
     bounds = {"MultiQueryReply.questions": {"maxItems": count}}
     user = f"Write {count}.\n{quoted(query.text)}"
-    reply = transform.ask(query, MultiQueryReply, user, _MAX_TOKENS * (count + 1), bounds)
+    reply = transform.ask(query, context, MultiQueryReply, user, _MAX_TOKENS * (count + 1), bounds)
     return None if reply is None else reply.questions

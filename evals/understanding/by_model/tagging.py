@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from evals.retrieving.contract import RetrievalContext
+from evals.retrieving.context import LoadedModels
 from evals.retrieving.question_words import MAX_READ
 from warehouse.errors import InputError
 
@@ -13,20 +13,25 @@ DEFAULTS = {"spacy": "de_core_news_sm", "gliner": "urchade/gliner_multi-v2.1"}
 LABELS = ("person", "organisation", "club", "place", "event", "law", "product")
 
 
-def tagged(name: str, model: str | None, text: str, context: RetrievalContext) -> list[tuple[str, str]]:
+def tagged(name: str, model: str | None, text: str, models: LoadedModels) -> list[tuple[str, str]]:
     """Return (type, text) of the named entities of a text.
 
     Raises:
         InputError: the package or its weights are not there.
     """
     weights = model or DEFAULTS[name]
-    loaded = context.once(("tagger", name, weights), lambda: _load(name, weights))
+    loaded = models.get(load, name, weights)
     if name == "spacy":
         return [(span.label_.lower(), span.text) for span in loaded(text[:MAX_READ]).ents]
     return [(span["label"], span["text"]) for span in loaded.predict_entities(text[:MAX_READ], list(LABELS))]
 
 
-def _load(name: str, weights: str) -> Any:
+def load(name: str, weights: str) -> Any:
+    """Load a tagger.
+
+    Raises:
+        InputError: the package or its weights are not there.
+    """
     if find_spec(name) is None:
         raise InputError(
             f"`tagger: {name}` needs the Python package {name}, which is not installed; "

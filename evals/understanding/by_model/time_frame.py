@@ -7,7 +7,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.query import Query
 from evals.understanding.by_model.model_transform import ByModel, quoted
 from evals.understanding.rules.publication_windows import Window
 from warehouse.recipe import Strict
@@ -42,11 +43,11 @@ class TimeFrameReply(Strict):
         return Window(first, last)
 
 
-def window_by_model(transform: ByModel, query: Query) -> Window | None:
+def window_by_model(transform: ByModel, query: Query, context: RetrievalContext) -> Window | None:
     """Return the window of a question, open on both sides where it asks for none.
 
     None where the model's reply cannot be used.
     """
     user = f"Asked on: {query.asked_at or 'not known'}\n{quoted(query.text)}"
-    reply = transform.ask(query, TimeFrameReply, user, _MAX_TOKENS)
+    reply = transform.ask(query, context, TimeFrameReply, user, _MAX_TOKENS)
     return None if reply is None else reply.window

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.notes import note
+from evals.retrieving.query import Query
 
 Mask = npt.NDArray[np.bool_]
 IfEmpty = Literal["relax", "keep"]
@@ -70,12 +69,12 @@ def prefiltered(query: Query, kind: str, options: list[Prefilter], if_empty: IfE
         allowed = option.mask if query.allowed is None else query.allowed & option.mask
         if allowed.any():
             if option is not strict:
-                note(query, kind, "relaxed", f"nothing is {strict.words}; kept: {option.words}")
+                query.remark(kind, "relaxed", f"nothing is {strict.words}; kept: {option.words}")
             return replace(query, allowed=allowed, where=_both(query, option.where))
     if if_empty == "relax":
-        note(query, kind, "relaxed", f"nothing is {strict.words}; searched without that filter")
+        query.remark(kind, "relaxed", f"nothing is {strict.words}; searched without that filter")
         return query
-    note(query, kind, "empty", f"nothing is {strict.words}")
+    query.remark(kind, "empty", f"nothing is {strict.words}")
     return replace(query, allowed=np.zeros(len(strict.mask), np.bool_), where="false")
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evals.retrieving.contract import Query
+from evals.retrieving.context import Embed
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.question_words import Language
 
 Source = Literal["vocabulary", "vectors"]
 Matrix = npt.NDArray[np.float32]
-Embed = Callable[[Sequence[str]], Matrix]
 SHORTEST = 5  # letters of a word that may be a part of a compound
 MOST_WORDS = 4_000  # corpus words that are embedded: the most frequent ones of two chunks or more
 NEAR = 0.6  # least cosine of two words that count as synonyms
@@ -41,13 +40,12 @@ def synonyms(word: str, language: Language, count: int, index: OpenIndex) -> lis
     return found[:count]
 
 
-def nearest(found: list[str], count: int, query: Query, index: OpenIndex) -> dict[str, list[str]]:
+def nearest(found: list[str], count: int, embed: Embed | None, index: OpenIndex) -> dict[str, list[str]]:
     """Return for each word up to ``count`` corpus words whose vectors are near its own.
 
     Raises:
-        ValueError: the context cannot embed.
+        ValueError: there is no embedder.
     """
-    embed = query.context.embed
     if embed is None:
         raise ValueError("synonyms by vectors need the index's embedder, which the context has not")
     if not found:

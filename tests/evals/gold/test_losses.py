@@ -13,9 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evals.gold.losses import Fate, Loss, fate, losses_of
-from evals.retrieving.contract import Kind, Memory, RetrievalContext, Trace, TraceStep
+from evals.pipeline.ranking_rows import RankingRows
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.memory import Memory
+from evals.retrieving.query import Kind, Trace, TraceStep
 from evals.retrieving.running import QueryRunner
+from evals.retrieving.shared import SharedSearcher
 from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, vector_of
 from warehouse.parquet import frame
@@ -162,7 +166,7 @@ def asked(question_id: str, *items: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_piece_of_evidence_of_a_question_has_a_row(index: OpenIndex) -> None:
-    trace = Trace([step("arm", 0, name="bm25")], np.array([True, True, False, False]))
+    trace = Trace([step("arm", 0, name="bm25")], allowed=np.array([True, True, False, False]))
     items = [evidence(), evidence(doc=None, reason="gone"), evidence("d001")]
     rows = losses_of(asked("q", *items), trace, [DELIVERED], index)
     assert frame(rows, LOSSES).rows() == [
@@ -179,18 +183,23 @@ def words(texts: Any) -> list[int]:
     return [len(text.split()) for text in texts]
 
 
+def runner_of(written: Any, index: OpenIndex, context: RetrievalContext) -> QueryRunner:
+    """Open a retriever as the stage does."""
+    searcher = SharedSearcher(read_retriever(written), index, context)
+    return QueryRunner(searcher, index, {}, context.clock)
+
+
 def outcome(written: Any, text: str, item: dict[str, Any], index: OpenIndex) -> Fate:
     """Ask a retriever as the stage does, twice from one memory; say what became of a piece of evidence."""
     context = RetrievalContext(
         memory=Memory(), count=words, embed=lambda texts: np.stack([vector_of(text) for text in texts])
     )
-    runner = QueryRunner(read_retriever(written), index, {}, context, depth=1)
+    runner = runner_of(written, index, context)
     question = {"question_id": "q", "question": text, **asked("q", item)}
     found = []
     for one in (runner.ask(question), runner.ask(question)):
-        assert one.ranked["reason"] is None
-        passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
-        (row,) = losses_of(question, one.trace, passages, index)
+        assert one.reason is None
+        (row,) = losses_of(question, one.trace, [hit.span for hit in one.hits], index)
         lost_at = Loss(row["lost_at"]) if row["lost_at"] else None
         found.append(Fate(lost_at, row["step"], row["found_at"]))
     assert found[0] == found[1], "memory changes nothing"
@@ -272,9 +281,12 @@ def test_each_way_to_lose_it_is_told_from_the_others(
 def test_where_it_was_lost_does_not_hang_on_how_much_is_stored(index: OpenIndex) -> None:
     """`depth` is 1 here, and the arm had the evidence at its second place."""
     assert outcome([ARM, {"top": {"k": 1}}], TEXT, TICKETS, index) == Fate(Loss.CUT, "top")
-    runner = QueryRunner(read_retriever([ARM, {"top": {"k": 1}}]), index, {}, RetrievalContext(), depth=1)
-    one = runner.ask({"question_id": "q", "question": TEXT})
-    assert [len(stored["chunk_ids"]) for stored in one.steps] == [1, 1]
+    runner = runner_of([ARM, {"top": {"k": 1}}], index, RetrievalContext())
+    question = {"question_id": "q", "question": TEXT, **asked("q", TICKETS)}
+    rows = RankingRows(index, depth=1)
+    rows.add(question, runner.ask(question))
+    assert [len(stored["chunk_ids"]) for stored in rows.steps] == [1, 1]
+    assert [(row["lost_at"], row["step"]) for row in rows.losses] == [("cut", "top")]
 
 
 STEPS_: tuple[dict[str, Any], ...] = (
@@ -330,10 +342,10 @@ def test_it_is_lost_exactly_where_it_was_not_delivered(
     assume(quoted and quoted == quoted.strip())
     context = RetrievalContext(count=words)
     written = [fuse([{"bm25": {"k": 6}}, *nested], {"bm25": {"k": 3, "b": 0.0}}, k=5), *links]
-    runner = QueryRunner(read_retriever(written), harbour, {}, context, depth=2)
+    runner = runner_of(written, harbour, context)
     question = {"question_id": "q", "question": "ferry at noon, storm at dusk", **asked("q", item)}
     one = runner.ask(question)
-    passages = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in one.hits]
+    passages = [hit.span for hit in one.hits]
     (row,) = losses_of(question, one.trace, passages, harbour)
     held = {at for p in passages if p.doc_id == item["doc_id"] for at in range(p.start, p.end)}
     lacking = [

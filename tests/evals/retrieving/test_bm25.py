@@ -17,9 +17,9 @@ import Stemmer
 from assets.indexing.lexical import Lexical, plain_tokens
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.bm25_scores import Bm25Scores, Parameters
-from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from tests.fakes.indexing import build_index, query
+from evals.retrieving.query import Query
+from tests.fakes.indexing import build_index, query, searched
 
 SCIFACT = Path(__file__).resolve().parents[4] / "shared" / "data" / "scifact"
 WORDS = ["ferry", "noon", "quay", "harbour", "ticket", "tickets", "lamp", "keeper", "water", "the", "a", "of"]
@@ -59,7 +59,7 @@ def test_scores_are_those_of_rank_bm25(index: OpenIndex, variant: str, tokenizer
     matching = [row for row, chunk in enumerate(corpus) if set(chunk) & set(words)]
     said = {**PLAIN, "variant": variant, "tokenizer": tokenizer, "k": 10_000}
     recipe = Bm25.model_validate(said)
-    ranking = recipe.rank(query(text), index)
+    ranking = searched(recipe, query(text), index)
     assert sorted(ranking.rows.tolist()) == matching
     assert np.allclose(ranking.scores, reference[ranking.rows], rtol=0, atol=1e-9)
 
@@ -67,7 +67,7 @@ def test_scores_are_those_of_rank_bm25(index: OpenIndex, variant: str, tokenizer
 def test_parameters_reach_rank_bm25(index: OpenIndex) -> None:
     corpus = [plain_tokens(chunk) for chunk in index.chunks["text"]]
     reference = rank_bm25.BM25L(corpus, k1=0.9, b=0.4, delta=0.1).get_scores(["ferry", "lamp"])
-    ranking = Bm25(variant="l", k1=0.9, b=0.4, delta=0.1, k=5, **PLAIN).rank(query("ferry lamp"), index)
+    ranking = searched(Bm25(variant="l", k1=0.9, b=0.4, delta=0.1, k=5, **PLAIN), query("ferry lamp"), index)
     assert np.allclose(ranking.scores, reference[ranking.rows], rtol=0, atol=1e-9)
 
 
@@ -90,7 +90,7 @@ def test_any_corpus_and_any_parameters_give_rank_bm25s_scores(tmp_path: Path, se
         asked = [*chance.choice([*words, "unknown"], size=4).tolist(), words[0], words[0]]
         expected = library(corpus, **parameters).get_scores(asked)
         recipe = Bm25.model_validate({"variant": variant, **parameters, **PLAIN, "k": 1_000})
-        found = recipe.rank(query(" ".join(asked)), made)
+        found = searched(recipe, query(" ".join(asked)), made)
         assert set(found.rows.tolist()) == {n for n, chunk in enumerate(corpus) if set(chunk) & set(asked)}
         assert np.allclose(found.scores, expected[found.rows], rtol=0, atol=1e-9)
 
@@ -98,8 +98,8 @@ def test_any_corpus_and_any_parameters_give_rank_bm25s_scores(tmp_path: Path, se
 def test_a_question_in_parts_of_letters_finds_what_the_composed_one_finds(tmp_path: Path) -> None:
     made = build_index(tmp_path, ["Die Fähre legt ab.", "Häuser am Hafen", "noon"])
     for recipe in (Bm25(), Bm25(tokenizer="lemmatised", language="german")):
-        whole = recipe.rank(query("Fähre Häuser"), made)
-        parts = recipe.rank(query(unicodedata.normalize("NFD", "Fähre Häuser")), made)
+        whole = searched(recipe, query("Fähre Häuser"), made)
+        parts = searched(recipe, query(unicodedata.normalize("NFD", "Fähre Häuser")), made)
         assert len(whole) == 2
         assert parts.rows.tolist() == whole.rows.tolist()
 
@@ -107,12 +107,12 @@ def test_a_question_in_parts_of_letters_finds_what_the_composed_one_finds(tmp_pa
 def test_an_end_of_a_contraction_is_not_the_letter(tmp_path: Path) -> None:
     made = build_index(tmp_path, ["T cells of mice", "They don't swim", "A vitamin"])
     dropped = Bm25(function_words="drop")
-    assert dropped.rank(query("Don't T cells age?"), made).rows[0] == 0
-    assert not len(dropped.rank(query("Don't they?"), made)), "nothing is left of it"
+    assert searched(dropped, query("Don't T cells age?"), made).rows[0] == 0
+    assert not len(searched(dropped, query("Don't they?"), made)), "nothing is left of it"
 
 
 def test_a_chunk_without_a_shared_word_is_not_found(index: OpenIndex) -> None:
-    ranking = Bm25(variant="plus", k=10_000).rank(query("elsewhere"), index)
+    ranking = searched(Bm25(variant="plus", k=10_000), query("elsewhere"), index)
     assert index.chunks["text"][int(ranking.rows[0])] == "elsewhere"
     assert len(ranking.rows) == 1
 
@@ -120,9 +120,9 @@ def test_a_chunk_without_a_shared_word_is_not_found(index: OpenIndex) -> None:
 def test_stemming_goes_by_the_language(tmp_path: Path) -> None:
     german = build_index(tmp_path, ["Die Häuser am Hafen", "tickets and ticketing"])
     plain, english, stemmed = (Bm25.model_validate(recipe) for recipe in (PLAIN, {}, {"language": "german"}))
-    assert not len(plain.rank(query("Hauses ticketed"), german).rows)
-    assert stemmed.rank(query("Hauses"), german).rows.tolist() == [0]
-    assert english.rank(query("ticketed"), german).rows.tolist() == [1]
+    assert not len(searched(plain, query("Hauses ticketed"), german).rows)
+    assert searched(stemmed, query("Hauses"), german).rows.tolist() == [0]
+    assert searched(english, query("ticketed"), german).rows.tolist() == [1]
 
 
 def test_one_model_serves_every_depth(index: OpenIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,17 +134,17 @@ def test_one_model_serves_every_depth(index: OpenIndex, monkeypatch: pytest.Monk
 
     of = Bm25Scores.of
     monkeypatch.setattr(Bm25Scores, "of", count)
-    Bm25(k=1, b=0.31).rank(query("ferry"), index)
-    Bm25(k=50, b=0.31).rank(query("noon"), index)
+    searched(Bm25(k=1, b=0.31), query("ferry"), index)
+    searched(Bm25(k=50, b=0.31), query("noon"), index)
     assert [one.b for one in computed] == [0.31]
-    Bm25(k=50, b=0.32).rank(query("noon"), index)
+    searched(Bm25(k=50, b=0.32), query("noon"), index)
     assert [one.b for one in computed] == [0.31, 0.32]
 
 
 def test_a_lower_bound_is_for_chunks_that_hold_the_word(index: OpenIndex) -> None:
     corpus = [plain_tokens(chunk) for chunk in index.chunks["text"]]
     reference = rank_bm25.BM25Plus(corpus, delta=0)
-    found = Bm25(variant="lower_bounded", delta=0.7, k=10_000, **PLAIN).rank(query("ferry lamp"), index)
+    found = searched(Bm25(variant="lower_bounded", delta=0.7, k=10_000, **PLAIN), query("ferry lamp"), index)
     expected = reference.get_scores(["ferry", "lamp"])
     for word in ("ferry", "lamp"):
         expected = expected + 0.7 * reference.idf[word] * np.array([word in chunk for chunk in corpus])
@@ -152,9 +152,9 @@ def test_a_lower_bound_is_for_chunks_that_hold_the_word(index: OpenIndex) -> Non
 
 
 def test_only_allowed_chunks_are_found(index: OpenIndex) -> None:
-    everything = Bm25(k=10_000).rank(query("ferry the"), index)
+    everything = searched(Bm25(k=10_000), query("ferry the"), index)
     allowed = np.arange(len(index)) % 3 == 0
-    found = Bm25(k=4).rank(Query("ferry the", allowed=allowed), index)
+    found = searched(Bm25(k=4), Query("ferry the", allowed=allowed), index)
     kept = allowed[everything.rows]
     assert found.rows.tolist() == everything.rows[kept][:4].tolist()
     assert found.scores.tolist() == everything.scores[kept][:4].tolist()
@@ -166,13 +166,13 @@ def test_a_question_of_function_words_finds_nothing_when_they_are_dropped(
 ) -> None:
     for said, found in ((None, False), ("drop", False), ("keep", True)):
         recipe = Bm25(tokenizer=tokenizer, function_words=said)
-        assert bool(len(recipe.rank(query("of the"), index))) == found, "dropped unless said otherwise"
+        assert bool(len(searched(recipe, query("of the"), index))) == found, "dropped unless said otherwise"
 
 
 def test_german_keeps_its_function_words_unless_told_to_drop_them(tmp_path: Path) -> None:
     made = build_index(tmp_path, ["Die Fähre am Hafen", "noon"])
-    assert len(Bm25(language="german").rank(query("die"), made))
-    assert not len(Bm25(language="german", function_words="drop").rank(query("die"), made))
+    assert len(searched(Bm25(language="german"), query("die"), made))
+    assert not len(searched(Bm25(language="german", function_words="drop"), query("die"), made))
 
 
 def test_what_is_not_said_is_what_measured_best() -> None:
@@ -211,6 +211,6 @@ def test_scifact_is_ranked_as_rank_bm25_ranks_it(scifact: OpenIndex, variant: st
     for question in questions:
         scores = np.sum([of_word(word) for word in plain_tokens(question)], axis=0)
         best = np.argsort(-scores.round(9), kind="stable")[:10]
-        found = recipe.rank(query(question), scifact)
+        found = searched(recipe, query(question), scifact)
         assert found.rows.tolist() == best.tolist(), question
         assert np.allclose(found.scores, scores[best], rtol=0, atol=1e-6)

@@ -11,10 +11,15 @@ from pydantic import ValidationError
 
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.clock import Spent
-from evals.retrieving.contract import Memory, Query, QueryTransform, Ranking, RetrievalContext, Trace
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform, QueryTransform, Searcher
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.memory import Memory
+from evals.retrieving.query import Query, Trace
+from evals.retrieving.ranking import Ranking
+from evals.retrieving.shared import SharedSearcher
 from evals.study.registry import read_retriever
-from tests.fakes.indexing import build_index, query, vector_of
+from tests.fakes.indexing import build_index, query, read_by, searched, vector_of
 
 TEXTS = ("ferry ferry quay", "ferry noon", "quay storm", "noon noon lamp", "lamp oil", "oil ferry lamp quay")
 BOTH = {"fuse": {"of": [{"bm25": {"k": 5}}, {"dense": {"k": 5}}], "k": 4}}
@@ -33,7 +38,7 @@ def test_every_step_notes_its_candidates(index: OpenIndex) -> None:
     trace = Trace()
     chain = recipe([BOTH, {"graph": {"similarity": 0.1}}, {"top": {"k": 3}}, {"token_budget": {"tokens": 5}}])
     context = RetrievalContext(count=lambda texts: [len(text.split()) for text in texts])
-    chain.ranked(replace(query("ferry noon"), context=context, trace=trace), index)
+    searched(chain, replace(query("ferry noon"), trace=trace), index, context)
     assert [(note.step, note.kind) for note in trace.steps] == [
         ("bm25", "arm"),
         ("dense", "arm"),
@@ -42,64 +47,75 @@ def test_every_step_notes_its_candidates(index: OpenIndex) -> None:
         ("top", "cut"),
         ("token_budget", "budget"),
     ]
-    assert trace.steps[0].rows.tolist() == Bm25(k=5).rank(query("ferry noon"), index).rows.tolist()
+    assert trace.steps[0].rows.tolist() == searched(Bm25(k=5), query("ferry noon"), index).rows.tolist()
 
 
 def test_a_retriever_by_itself_is_an_arm(index: OpenIndex) -> None:
     trace = Trace()
-    recipe({"bm25": {}}).ranked(replace(query("ferry"), trace=trace), index)
+    part = SharedSearcher(recipe({"bm25": {}}), index, RetrievalContext())
+    part.search(replace(query("ferry"), trace=trace))
     assert [(note.step, note.kind) for note in trace.steps] == [("bm25", "arm")]
 
 
 def test_several_queries_are_fused_by_their_ranks(index: OpenIndex) -> None:
-    asked = replace(
-        query("When is noon? Where is oil?"),
-        context=RetrievalContext(embed=lambda t: np.stack(list(map(vector_of, t)))),
-    )
+    asked = query("When is noon? Where is oil?")
+    context = RetrievalContext(embed=lambda t: np.stack(list(map(vector_of, t))))
     chain = recipe([{"multi_query": {}}, {"bm25": {"k": 5}}])
     step = chain.steps[0]
-    each = [Bm25(k=5).rank(one, index) for one in step.read(asked, index)]
+    each = [searched(Bm25(k=5), one, index) for one in read_by(step, asked, index, context)]
     assert len(each) > 1
     points: dict[int, float] = {}
     for ranking in each:
         for place, row in enumerate(ranking.rows.tolist(), 1):
             points[row] = points.get(row, 0) + 1 / (60 + place)
-    found = chain.rank(asked, index)
+    found = searched(chain, asked, index, context)
     assert dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(
         dict(sorted(points.items(), key=lambda item: (-item[1], item[0]))[:5])
     )
 
 
+class Counting(Searcher):
+    """Keeps the texts that a searcher is asked."""
+
+    def __init__(self, searcher: Searcher, calls: list[str]) -> None:
+        self.searcher, self.calls = searcher, calls
+
+    def search(self, query: Query) -> Ranking:
+        self.calls.append(query.text)
+        return self.searcher.search(query)
+
+
 def test_an_arm_that_combinations_share_ranks_once(index: OpenIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    rank = Bm25.rank
+    open_bm25 = Bm25.open
 
-    def counted(self: Bm25, query: Query, index: OpenIndex) -> Ranking:
-        calls.append(query.text)
-        return rank(self, query, index)
+    def counted(self: Bm25, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        return Counting(open_bm25(self, index, context), calls)
 
-    monkeypatch.setattr(Bm25, "rank", counted)
+    monkeypatch.setattr(Bm25, "open", counted)
     context = RetrievalContext(memory=Memory())
     one, other = recipe(BOTH), recipe({"fuse": {**BOTH["fuse"], "rrf": {"k": 1}}})
-    alone = other.ranked(query("ferry"), index)
+    alone = searched(other, query("ferry"), index)
     calls.clear()
     first = Trace()
-    one.ranked(replace(query("ferry"), context=context, trace=first), index)
+    searched(one, replace(query("ferry"), trace=first), index, context)
     assert context.clock.saved == Spent()
     again = Trace()
-    shared = other.ranked(replace(query("ferry"), context=context, trace=again), index)
+    shared = searched(other, replace(query("ferry"), trace=again), index, context)
     assert calls == ["ferry"]
     assert context.clock.saved.seconds > 0  # what the arms took is counted as if they had ranked again
     assert shared.rows.tolist() == alone.rows.tolist()
     assert [note.step for note in again.steps] == [note.step for note in first.steps]
-    other.ranked(replace(query("ferry"), context=context, allowed=np.arange(6) > 1), index)
+    searched(other, replace(query("ferry"), allowed=np.arange(6) > 1), index, context)
     assert calls == ["ferry", "ferry"]  # another filter is another question
+    searched(other, replace(query("ferry"), remembered=False), index, context)
+    assert calls == ["ferry"] * 3  # nothing is taken from memory
 
 
 def test_memory_is_bounded(index: OpenIndex) -> None:
     memory = Memory(limit=8)
     for text in ("ferry", "noon", "oil", "lamp", "quay"):
-        Bm25(k=3).found(replace(query(text), context=RetrievalContext(memory=memory)), index)
+        SharedSearcher(Bm25(k=3), index, RetrievalContext(memory=memory)).search(query(text))
         assert memory.rows <= 8
     assert memory.held
 
@@ -108,33 +124,36 @@ def test_a_filter_of_an_understanding_step_reaches_the_retriever(tmp_path: Path)
     dates = ["2024-01-01", "2023-01-01"]
     dated = build_index(tmp_path, ["ferry noon", "ferry quay"], columns={"published_at": dates})
     chain = recipe([{"time_frame": {}}, {"bm25": {}}])
-    found = chain.ranked(
-        replace(query("Which articles about the ferry were published in 2023?"), asked_at="2024-06-01"), dated
+    found = searched(
+        chain,
+        replace(query("Which articles about the ferry were published in 2023?"), asked_at="2024-06-01"),
+        dated,
     )
     assert found.rows.tolist() == [1]
 
 
-def test_what_a_tuned_question_left_in_memory_has_its_trace(index: OpenIndex) -> None:
-    """A train question is ranked without a trace; where it is asked later, it comes from memory with one."""
+def test_what_comes_from_memory_has_its_trace(index: OpenIndex) -> None:
     context = RetrievalContext(memory=Memory())
     graph = recipe({"graph": {"of": BOTH, "similarity": 0.1, "k": 3}})
-    graph.ranked(replace(query("ferry"), context=context), index)
+    searched(graph, query("ferry"), index, context)
     trace = Trace()
-    graph.ranked(replace(query("ferry"), context=context, trace=trace), index)
+    searched(graph, replace(query("ferry"), trace=trace), index, context)
     assert [note.step for note in trace.steps] == ["bm25", "dense", "fuse", "graph"]
 
 
 class Split(QueryTransform):
     """Asks twice: once among the first rows, once among the last ones."""
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
         rows = np.arange(len(index))
-        return [replace(query, allowed=rows < 2), replace(query, allowed=rows > 3)]
+        return OpenTransform(
+            lambda query: [replace(query, allowed=rows < 2), replace(query, allowed=rows > 3)]
+        )
 
 
 class Mute(QueryTransform):
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        return []
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        return OpenTransform(lambda query: [])
 
 
 @pytest.mark.parametrize("retriever", [{"bm25": {}}, BOTH, [{"bm25": {}}, {"top": {"k": 2}}]])
@@ -143,9 +162,10 @@ def test_what_any_query_of_a_question_may_find_is_allowed(
     retriever: Any, memory: Memory | None, index: OpenIndex
 ) -> None:
     trace = Trace()
-    asked = replace(query("ferry"), context=RetrievalContext(memory=memory), trace=trace)
+    asked = replace(query("ferry"), trace=trace)
     chain = recipe([{"multi_query": {}}, retriever])
-    chain.model_copy(update={"steps": (Split(), *chain.steps[1:])}).rank(asked, index)
+    split = chain.model_copy(update={"steps": (Split(), *chain.steps[1:])})
+    searched(split, asked, index, RetrievalContext(memory=memory))
     assert trace.allowed is not None
     assert trace.allowed.tolist() == [True, True, False, False, True, True]
 
@@ -153,7 +173,7 @@ def test_what_any_query_of_a_question_may_find_is_allowed(
 def test_a_question_of_which_nothing_is_left_finds_nothing(index: OpenIndex) -> None:
     chain = recipe([{"multi_query": {}}, {"bm25": {}}, {"top": {}}])
     silent = chain.model_copy(update={"steps": (Mute(), *chain.steps[1:])})
-    assert not len(silent.rank(query("ferry"), index))
+    assert not len(searched(silent, query("ferry"), index))
 
 
 WIDE: list[dict[str, Any]] = [{"bm25": {}}, {"neighbours": {"n": 1}}]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving.contract import Ranking
 from evals.retrieving.cross_encoder import CrossEncoder, load
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.ranking import Ranking
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder, build_roberta
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import applied, build_index, query
 from warehouse.errors import InputError
 
 TEXTS = (
@@ -41,7 +41,7 @@ def scores_of(model: str, pairs: list[tuple[str, str]]) -> list[float]:
 
 
 def test_scores_are_those_of_the_model(index: OpenIndex, model: str) -> None:
-    found = CrossEncoder(model=model, max_length=POSITIONS).apply(GIVEN, query("old ferry"), index)
+    found = applied(CrossEncoder(model=model, max_length=POSITIONS), GIVEN, query("old ferry"), index)
     expected = scores_of(model, [("old ferry", text) for text in TEXTS])
     assert found.scores == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
     assert found.rows.tolist() == sorted(range(4), key=lambda row: -expected[row])
@@ -52,7 +52,7 @@ def test_sentences_are_pooled(index: OpenIndex, model: str, pool: str, of: objec
     step = CrossEncoder.model_validate(
         {"model": model, "over": "sentences", "pool": pool, "max_length": POSITIONS}
     )
-    found = step.apply(GIVEN, query("old ferry"), index)
+    found = applied(step, GIVEN, query("old ferry"), index)
     two = scores_of(model, [("old ferry", s) for s in ("The ferry leaves.", "Tickets cost two pounds.")])
     assert dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))[0] == pytest.approx(
         of(two), abs=1e-5
@@ -60,14 +60,14 @@ def test_sentences_are_pooled(index: OpenIndex, model: str, pool: str, of: objec
 
 
 def test_what_comes_after_the_first_n_is_left_out(index: OpenIndex, model: str) -> None:
-    found = CrossEncoder(model=model, n=2, max_length=POSITIONS).apply(GIVEN, query("old ferry"), index)
+    found = applied(CrossEncoder(model=model, n=2, max_length=POSITIONS), GIVEN, query("old ferry"), index)
     assert sorted(found.rows.tolist()) == [0, 1]
 
 
 def test_no_more_is_read_than_the_model_has_places_for(tmp_path: Path, model: str) -> None:
     long = build_index(tmp_path, ["ferry quay " * 80, "The quay is old."])
     two = Ranking(np.arange(2), np.array([2.0, 1.0]))
-    found = CrossEncoder(model=model, max_length=512).apply(two, query("old ferry"), long)
+    found = applied(CrossEncoder(model=model, max_length=512), two, query("old ferry"), long)
     expected = scores_of(model, [("old ferry", text) for text in ("ferry quay " * 80, "The quay is old.")])
     assert found.scores == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
 
@@ -78,7 +78,7 @@ def test_places_after_the_padding_are_counted(tmp_path: Path, index: OpenIndex) 
     assert load(str(robertas), None, 512).max_seq_length == 64
     long = build_index(tmp_path / "index", ["ferry quay " * 400])
     one = Ranking(np.zeros(1, np.int64), np.ones(1))
-    assert len(CrossEncoder(model=str(robertas)).apply(one, query("old ferry"), long)) == 1
+    assert len(applied(CrossEncoder(model=str(robertas)), one, query("old ferry"), long)) == 1
 
 
 def test_torn_weights_are_told(tmp_path: Path) -> None:
@@ -107,4 +107,4 @@ def test_what_is_no_cross_encoder(tmp_path: Path, index: OpenIndex) -> None:
         CrossEncoder(model="cross-encoder/ms-marco-MiniLM-L-6-v2")
     three = build_cross_encoder(tmp_path / "three", TEXTS, outputs=3)
     with pytest.raises(InputError, match="gives 3 scores"):
-        CrossEncoder(model=str(three), max_length=POSITIONS).apply(GIVEN, query("old ferry"), index)
+        applied(CrossEncoder(model=str(three), max_length=POSITIONS), GIVEN, query("old ferry"), index)

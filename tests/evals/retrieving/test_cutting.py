@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evals.retrieving.contract import Ranking
 from evals.retrieving.cutting import Adaptive, Threshold, Top
 from evals.retrieving.index import OpenIndex
-from tests.fakes.indexing import build_index, query
+from evals.retrieving.ranking import Ranking
+from tests.fakes.indexing import applied, build_index, query
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
 
 def kept(step: Top | Threshold | Adaptive, scores: list[float], index: OpenIndex) -> int:
     ranking = Ranking(np.arange(len(scores)), np.array(scores, np.float64))
-    found = step.apply(ranking, query("?"), index)
+    found = applied(step, ranking, query("?"), index)
     assert found.rows.tolist() == list(range(len(found)))
     return len(found)
 
@@ -82,9 +82,9 @@ def test_by_hand(
 def test_a_cut_keeps_a_reading_order(index: OpenIndex) -> None:
     """After a step that sets another order, a cut goes by the scores and leaves the order alone."""
     ranking = Ranking(np.array([0, 1, 2, 3]), np.array([9.0, 1.0, 1.2, 8.0]))
-    assert Adaptive().apply(ranking, query("?"), index).rows.tolist() == [0, 3]
-    assert Threshold().apply(ranking, query("?"), index).rows.tolist() == [0, 3]
-    assert Top(k=2).apply(ranking, query("?"), index).rows.tolist() == [0, 1]
+    assert applied(Adaptive(), ranking, query("?"), index).rows.tolist() == [0, 3]
+    assert applied(Threshold(), ranking, query("?"), index).rows.tolist() == [0, 3]
+    assert applied(Top(k=2), ranking, query("?"), index).rows.tolist() == [0, 1]
 
 
 def test_a_cut_that_could_keep_nothing_right_is_refused() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,12 @@ from assets.indexing import index_table
 from assets.indexing.index_rows import HeldRows
 from assets.recipes.build_half import Chunking
 from assets.tokenizing.tokenizer import load_tokenizer
-from evals.retrieving.contract import Ranking, RetrievalContext
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.delivering import Deduplicate, Neighbours, TokenBudget, delivered, passages
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.ordering import DocumentOrder, GroupByDocument, LostInTheMiddle, RecentFirst
-from tests.fakes.indexing import build_index, query
+from evals.retrieving.ranking import Ranking
+from tests.fakes.indexing import applied, build_index, query
 from warehouse.parquet import frame
 from warehouse.schemas import DOCUMENTS
 
@@ -49,23 +49,23 @@ def ranking(*rows: int) -> Ranking:
 
 
 def test_neighbours_are_delivered_once(index: OpenIndex) -> None:
-    found = Neighbours(n=1).apply(ranking(1, 5), query("?"), index)
+    found = applied(Neighbours(n=1), ranking(1, 5), query("?"), index)
     assert found.rows.tolist() == [1, 5]
     assert passages(found, index) == ["One two. Three four. Five six.", "Alpha beta gamma. Delta."]
     # 3 and 1 share chunk 2, and 0 lies in what 1 brings: one passage, at the place of the best of them.
-    found = Neighbours(n=1).apply(ranking(5, 3, 1, 0), query("?"), index)
+    found = applied(Neighbours(n=1), ranking(5, 3, 1, 0), query("?"), index)
     assert found.rows.tolist() == [5, 3]
     assert found.scores.tolist() == [4, 3]
     assert passages(found, index)[1] == "".join(A)
 
 
 def test_two_neighbours_reach_to_the_ends(index: OpenIndex) -> None:
-    found = Neighbours(n=2).apply(ranking(4, 6), query("?"), index)
+    found = applied(Neighbours(n=2), ranking(4, 6), query("?"), index)
     assert passages(found, index) == ["Five six. Seven eight. Nine ten.", "Alpha beta gamma. Delta."]
 
 
 def test_spans_that_touch_but_for_white_space_become_one(index: OpenIndex) -> None:
-    found = Neighbours(n=1).apply(ranking(0, 3), query("?"), index)
+    found = applied(Neighbours(n=1), ranking(0, 3), query("?"), index)
     assert passages(found, index) == ["".join(A)]  # 0..1 and 2..4
 
 
@@ -74,8 +74,8 @@ def words_counted(texts: Sequence[str]) -> list[int]:
 
 
 def budgeted(step: TokenBudget, given: Ranking, index: OpenIndex) -> list[int]:
-    asked = replace(query("?"), context=RetrievalContext(count=words_counted))
-    return step.apply(given, asked, index).rows.tolist()
+    context = RetrievalContext(count=words_counted)
+    return applied(step, given, query("?"), index, context).rows.tolist()
 
 
 def test_a_budget_counts_the_text_that_is_delivered(index: OpenIndex) -> None:
@@ -86,14 +86,14 @@ def test_a_budget_counts_the_text_that_is_delivered(index: OpenIndex) -> None:
     assert budgeted(TokenBudget(tokens=4), ranking(0, 5, 6), index) == [0]
     assert budgeted(TokenBudget(tokens=4, skip=True), ranking(0, 5, 6), index) == [0, 6]
     assert budgeted(TokenBudget(tokens=1), ranking(0), index) == []
-    wide = Neighbours(n=1).apply(ranking(0), query("?"), index)  # "One two. Three four."
+    wide = applied(Neighbours(n=1), ranking(0), query("?"), index)  # "One two. Three four."
     assert budgeted(TokenBudget(tokens=4), wide, index) == [0]
     assert budgeted(TokenBudget(tokens=3), wide, index) == []
 
 
 def test_a_budget_without_a_tokenizer_is_no_guess(index: OpenIndex) -> None:
     with pytest.raises(ValueError, match="needs the tokenizer of the chunking"):
-        TokenBudget(tokens=4).apply(ranking(0), query("?"), index)
+        applied(TokenBudget(tokens=4), ranking(0), query("?"), index)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_a_parent_that_several_chunks_share_is_paid_once(parents: OpenIndex) -> 
 
 def test_a_parent_that_several_chunks_share_has_one_place_at_the_ends(parents: OpenIndex) -> None:
     """The second passage goes to the far end, though a worse chunk of it would have stood at the near one."""
-    found = LostInTheMiddle().apply(ranking(0, 2, 3, 1), query("?"), parents)
+    found = applied(LostInTheMiddle(), ranking(0, 2, 3, 1), query("?"), parents)
     assert found.rows.tolist() == [0, 2]
     assert passages(found, parents) == ["One two three four.", "Five six. seven eight"]
     assert [parents.passage(*span) for span in delivered(found, parents)] == passages(found, parents)
@@ -165,7 +165,7 @@ def test_neighbours_are_the_text_of_the_document_once(
         index = OpenIndex(folder)
         found = np.array(data.draw(st.lists(st.sampled_from(range(len(index))), min_size=1, unique=True)))
         given_ = Ranking(found, np.arange(len(found), 0, -1).astype(np.float64))
-        wide = Neighbours(n=n).apply(given_, query("?"), index)
+        wide = applied(Neighbours(n=n), given_, query("?"), index)
         held: set[tuple[str, int]] = set()
         for span, text in zip(delivered(wide, index), passages(wide, index), strict=True):
             assert text == documents[span.doc_id][span.start : span.end]
@@ -187,42 +187,50 @@ def test_equal_and_nearly_equal_texts(tmp_path: Path) -> None:
         tmp_path, ["The ferry leaves.", "the FERRY leaves", "The ferry leaves late.", "!", "?"]
     )
     everything = ranking(0, 1, 2, 3, 4)
-    assert Deduplicate().apply(everything, query("?"), index).rows.tolist() == [0, 2, 3, 4]
-    assert Deduplicate(jaccard=0.75).apply(everything, query("?"), index).rows.tolist() == [0, 3, 4]  # 3 of 4
-    assert Deduplicate(jaccard=0.76).apply(everything, query("?"), index).rows.tolist() == [0, 2, 3, 4]
+    assert applied(Deduplicate(), everything, query("?"), index).rows.tolist() == [0, 2, 3, 4]
+    assert applied(Deduplicate(jaccard=0.75), everything, query("?"), index).rows.tolist() == [
+        0,
+        3,
+        4,
+    ]  # 3 of 4
+    assert applied(Deduplicate(jaccard=0.76), everything, query("?"), index).rows.tolist() == [0, 2, 3, 4]
 
 
 def test_documents_by_the_sum_of_their_scores(index: OpenIndex) -> None:
-    found = GroupByDocument().apply(ranking(5, 0, 3, 6), query("?"), index)  # b: 4 + 1, a: 3 + 2
+    found = applied(GroupByDocument(), ranking(5, 0, 3, 6), query("?"), index)  # b: 4 + 1, a: 3 + 2
     assert found.rows.tolist() == [5, 6, 0, 3]
-    assert GroupByDocument().apply(ranking(5, 0, 3), query("?"), index).rows.tolist() == [5, 0, 3]  # 3 and 3
-    assert GroupByDocument().apply(ranking(5, 0, 3, 1), query("?"), index).rows.tolist() == [0, 3, 1, 5]
+    assert applied(GroupByDocument(), ranking(5, 0, 3), query("?"), index).rows.tolist() == [
+        5,
+        0,
+        3,
+    ]  # 3 and 3
+    assert applied(GroupByDocument(), ranking(5, 0, 3, 1), query("?"), index).rows.tolist() == [0, 3, 1, 5]
 
 
 def test_a_share_of_words_is_reached_exactly(tmp_path: Path) -> None:
     """7 of 25 words are 0.28 of them, though 0.28 * 25 is a little more than 7 as floats."""
     one, other = "a b c d e f g " + "h i j k l m n o p", "a b c d e f g " + "q r s t u v w x y"
     index = build_index(tmp_path, [one, other])
-    assert Deduplicate(jaccard=0.28).apply(ranking(0, 1), query("?"), index).rows.tolist() == [0]
-    assert Deduplicate(jaccard=0.2801).apply(ranking(0, 1), query("?"), index).rows.tolist() == [0, 1]
+    assert applied(Deduplicate(jaccard=0.28), ranking(0, 1), query("?"), index).rows.tolist() == [0]
+    assert applied(Deduplicate(jaccard=0.2801), ranking(0, 1), query("?"), index).rows.tolist() == [0, 1]
 
 
 def test_equal_sums_are_equal_whatever_their_floats(index: OpenIndex) -> None:
     given_ = Ranking(np.array([5, 0, 1]), np.array([0.3, 0.2, 0.1]))  # b: 0.3, a: 0.2 + 0.1
-    assert GroupByDocument().apply(given_, query("?"), index).rows.tolist() == [5, 0, 1]
+    assert applied(GroupByDocument(), given_, query("?"), index).rows.tolist() == [5, 0, 1]
 
 
 def test_documents_in_their_own_order(index: OpenIndex) -> None:
-    assert DocumentOrder().apply(ranking(3, 6, 0, 5), query("?"), index).rows.tolist() == [0, 3, 5, 6]
+    assert applied(DocumentOrder(), ranking(3, 6, 0, 5), query("?"), index).rows.tolist() == [0, 3, 5, 6]
 
 
 def test_the_best_at_both_ends(index: OpenIndex) -> None:
-    found = LostInTheMiddle().apply(ranking(0, 1, 2, 3, 4, 5), query("?"), index)
+    found = applied(LostInTheMiddle(), ranking(0, 1, 2, 3, 4, 5), query("?"), index)
     assert found.rows.tolist() == [0, 2, 4, 5, 3, 1]
     assert found.scores.tolist() == [6, 4, 2, 1, 3, 5]
-    assert LostInTheMiddle().apply(ranking(0, 1, 2), query("?"), index).rows.tolist() == [0, 2, 1]
+    assert applied(LostInTheMiddle(), ranking(0, 1, 2), query("?"), index).rows.tolist() == [0, 2, 1]
 
 
 def test_the_newer_of_like_titles_comes_first(index: OpenIndex) -> None:
-    assert RecentFirst().apply(ranking(0, 5, 1), query("?"), index).rows.tolist() == [5, 0, 1]
-    assert RecentFirst(ratio=95).apply(ranking(0, 5, 1), query("?"), index).rows.tolist() == [0, 5, 1]
+    assert applied(RecentFirst(), ranking(0, 5, 1), query("?"), index).rows.tolist() == [5, 0, 1]
+    assert applied(RecentFirst(ratio=95), ranking(0, 5, 1), query("?"), index).rows.tolist() == [0, 5, 1]

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evals.retrieving.contract import Query, Ranking
 from evals.retrieving.dense import Dense
-from tests.fakes.indexing import build_index
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking
+from tests.fakes.indexing import build_index, searched
 
 
 def unit(*values: float) -> np.ndarray:
@@ -17,7 +18,7 @@ def unit(*values: float) -> np.ndarray:
 
 def test_cosines_by_hand(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["a", "b", "c"], [unit(1, 0), unit(3, 4), unit(-1, 0)])
-    found = Dense(k=2).rank(Query("q", unit(1, 0)), index)
+    found = searched(Dense(k=2), Query("q", unit(1, 0)), index)
     assert found.rows.tolist() == [0, 1]
     assert found.scores == pytest.approx([1, 0.6], abs=1e-6)
 
@@ -28,14 +29,14 @@ def test_equal_vectors_tie_exactly(tmp_path: Path, n: int, dimensions: int) -> N
     chance = np.random.default_rng(n * dimensions)
     same, asked = (unit(*chance.normal(size=dimensions)) for _ in range(2))
     index = build_index(tmp_path, ["text"] * n, [same] * n)
-    found = Dense(k=5).rank(Query("q", asked), index)
+    found = searched(Dense(k=5), Query("q", asked), index)
     assert len(set(found.scores.tolist())) == 1
     assert found.rows.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_question_without_its_vector_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="needs the question's vector"):
-        Dense().rank(Query("q"), build_index(tmp_path, ["a"]))
+        searched(Dense(), Query("q"), build_index(tmp_path, ["a"]))
 
 
 def test_the_best_k_are_those_of_a_full_sort() -> None:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pytest
 
 from evals.retrieving.bm25 import Bm25
-from evals.retrieving.contract import Query, RetrievalContext
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.study.registry import read_retriever
-from tests.fakes.indexing import build_index
+from tests.fakes.indexing import build_index, searched
 
 # Ship words point east and times north; `boat` lies between ferry (0 degrees) and noon (90), near the ships.
 ANGLES = {"ferry": 0, "ferries": 2, "vessel": 10, "boat": 30, "noon": 90, "midday": 95}
@@ -49,12 +50,12 @@ def index(tmp_path: Path) -> OpenIndex:
 
 def ask(text: str, index: OpenIndex, embed: Any = None, **expand: Any) -> dict[int, float]:
     recipe = Bm25.model_validate({**PLAIN, "variant": "plus", "expand": expand})
-    found = recipe.rank(Query(text, context=RetrievalContext(embed=embed or Embedder())), index)
+    found = searched(recipe, Query(text), index, RetrievalContext(embed=embed or Embedder()))
     return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 
 def alone(text: str, index: OpenIndex) -> dict[int, float]:
-    found = Bm25.model_validate({**PLAIN, "variant": "plus"}).rank(Query(text), index)
+    found = searched(Bm25.model_validate({**PLAIN, "variant": "plus"}), Query(text), index)
     return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 
@@ -118,15 +119,14 @@ def test_the_first_128_words_of_a_question_are_expanded(index: OpenIndex) -> Non
 
 def test_a_stem_is_not_its_own_neighbour(index: OpenIndex) -> None:
     recipe = {"tokenizer": "stemmed", "expand": {"words": 1, "similarity": 0.9}}
-    found = Bm25.model_validate(recipe).rank(
-        Query("ferries", context=RetrievalContext(embed=Embedder())), index
-    )
+    context = RetrievalContext(embed=Embedder())
+    found = searched(Bm25.model_validate(recipe), Query("ferries"), index, context)
     assert set(found.rows.tolist()) == {0, 1, 4, 6}  # ferry and ferries are one stem; vessel is the neighbour
 
 
 def test_an_embedder_is_needed(index: OpenIndex) -> None:
     with pytest.raises(ValueError, match="needs an embedder"):
-        Bm25.model_validate({"expand": {}}).rank(Query("ferry"), index)
+        searched(Bm25.model_validate({"expand": {}}), Query("ferry"), index)
 
 
 def test_an_expanded_bm25_depends_on_the_embedder() -> None:

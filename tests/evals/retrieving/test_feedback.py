@@ -9,10 +9,11 @@ import pytest
 
 from assets.indexing.lexical import lexical_of
 from evals.retrieving.bm25 import Bm25
-from evals.retrieving.contract import Query, Ranking, nothing
 from evals.retrieving.feedback import Feedback, interpolated
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, nothing
 from evals.retrieving.terms import WordsOfChunks
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 
 TEXTS = ["ferry quay quay quay", "ferry noon", "lamp", "quay lamp lamp lamp"]
 
@@ -42,9 +43,9 @@ def test_common_words_are_not_added() -> None:
 
 def test_feedback_finds_what_the_question_does_not_say(tmp_path: Path) -> None:
     index = build_index(tmp_path, TEXTS)
-    assert Bm25(variant="plus").rank(query("ferry"), index).rows.tolist() == [1, 0]
-    found = Bm25.model_validate({"variant": "plus", "feedback": {"chunks": 2, "words": 3}}).rank(
-        query("ferry"), index
+    assert searched(Bm25(variant="plus"), query("ferry"), index).rows.tolist() == [1, 0]
+    found = searched(
+        Bm25.model_validate({"variant": "plus", "feedback": {"chunks": 2, "words": 3}}), query("ferry"), index
     )
     assert set(found.rows.tolist()) == {0, 1, 3}  # chunk 3 by `quay`
 
@@ -52,8 +53,8 @@ def test_feedback_finds_what_the_question_does_not_say(tmp_path: Path) -> None:
 def test_a_filter_takes_away_and_changes_nothing_else(tmp_path: Path) -> None:
     index = build_index(tmp_path, TEXTS)
     recipe = Bm25.model_validate({"variant": "plus", "feedback": {}})
-    free = recipe.rank(query("ferry"), index)
-    found = recipe.rank(Query("ferry", allowed=np.array([False, True, True, True])), index)
+    free = searched(recipe, query("ferry"), index)
+    found = searched(recipe, Query("ferry", allowed=np.array([False, True, True, True])), index)
     assert found.rows.tolist() == [row for row in free.rows if row != 0]
     assert 3 in found.rows  # by `quay`, though the chunk that brought it in is not allowed
     assert set(found.scores) < set(free.scores)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.indexing.index_recipe import IndexRecipe
-from evals.retrieving.contract import RetrievalContext
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.index import OpenIndex
 from evals.study.registry import read_retriever
-from tests.fakes.indexing import build_index, query, vector_of
+from tests.fakes.indexing import build_index, query, searched, vector_of
 
 WORDS = ("ferry", "quay", "lamp", "noon", "storm", "oil")
 COUNT = 60
@@ -56,7 +56,7 @@ def found(written: dict[str, Any], k: int, text: str, index: OpenIndex, **fields
     (kind,) = written
     recipe = read_retriever({kind: {**written[kind], "k": k}})
     context = RetrievalContext(embed=lambda texts: np.stack([vector_of(one) for one in texts]))
-    ranking = recipe.ranked(replace(query(text), context=context, **fields), index)
+    ranking = searched(recipe, replace(query(text), **fields), index, context)
     return list(zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True))
 
 

@@ -9,18 +9,18 @@ import pytest
 from evals.retrieving import fulltext
 from evals.retrieving.fulltext import FullText
 from evals.retrieving.index import OpenIndex
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 
 
 def test_words_are_stemmed_and_stop_words_left_out(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["Tickets are sold here.", "The keeper of the lamp.", "Quay"])
-    assert FullText().rank(query("TICKET selling"), index).rows.tolist() == [0]
-    assert not len(FullText().rank(query("the of are"), index).rows)
+    assert searched(FullText(), query("TICKET selling"), index).rows.tolist() == [0]
+    assert not len(searched(FullText(), query("the of are"), index).rows)
 
 
 def test_a_question_in_parts_of_letters_finds_what_the_composed_one_finds(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["Die Fähre legt ab.", "Quay"])
-    assert FullText().rank(query(unicodedata.normalize("NFD", "Fähre")), index).rows.tolist() == [0]
+    assert searched(FullText(), query(unicodedata.normalize("NFD", "Fähre")), index).rows.tolist() == [0]
 
 
 def test_ties_that_the_search_cut_off_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,5 +36,5 @@ def test_ties_that_the_search_cut_off_are_fetched(tmp_path: Path, monkeypatch: p
         return rows, np.ones(len(rows))
 
     monkeypatch.setattr(fulltext, "_search", last_ones)
-    assert FullText(k=3).rank(query("quay"), index).rows.tolist() == [0, 1, 2]
+    assert searched(FullText(k=3), query("quay"), index).rows.tolist() == [0, 1, 2]
     assert limits == [53, 212, 848]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.retrieving.contract import Ranking, nothing
 from evals.retrieving.fusing import fused as fused_by
 from evals.retrieving.methods import Geometric, Harmonic, Method, Rrf, Weighted
+from evals.retrieving.ranking import Ranking, nothing
 from evals.study.registry import read_retriever
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 
 
 def ranking(*rows: int) -> Ranking:
@@ -86,12 +86,12 @@ def test_a_fusion_in_a_study_is_that_of_its_arms(tmp_path: Path) -> None:
     arms = [{"bm25": {"k": 2}}, {"dense": {"k": 3}}]
     recipe = read_retriever({"fuse": {"of": arms, "weights": [1, 0.5], "rrf": {"k": 10}}})
     asked = query("ferry noon")
-    alone = [read_retriever(arm).rank(asked, index) for arm in arms]
+    alone = [searched(read_retriever(arm), asked, index) for arm in arms]
     expected: dict[int, float] = {}
     for weight, arm in zip((1, 0.5), alone, strict=True):
         for rank, row in enumerate(arm.rows.tolist(), 1):
             expected[row] = expected.get(row, 0) + weight / (10 + rank)
-    found = recipe.rank(asked, index)
+    found = searched(recipe, asked, index)
     assert dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(expected)
 
 

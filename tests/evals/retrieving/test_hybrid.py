@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving.contract import Query
 from evals.retrieving.hybrid import Hybrid
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.study.registry import read_retriever
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 
 WORDS = ("ferry", "quays", "noon", "tickets", "lamp", "keeper", "storm", "harbour", "the", "oil")
 
@@ -48,7 +48,7 @@ def test_it_is_the_sum_of_normalised_scores(
     expected = read_retriever({"fuse": fusion})
     hybrid = read_retriever({"hybrid": {"k": 20, **said}})
     for text in ("ferry quay", "the storm", "When is the lamp lit?"):
-        ours, theirs = hybrid.rank(query(text), index), expected.rank(query(text), index)
+        ours, theirs = searched(hybrid, query(text), index), searched(expected, query(text), index)
         assert ours.rows.tolist() == theirs.rows.tolist()
         assert ours.scores.tolist() == theirs.scores.tolist()
     assert set(expected.versions()) <= set(hybrid.versions())
@@ -68,4 +68,4 @@ def test_an_arm_has_the_depth_of_both() -> None:
 
 def test_a_question_without_a_vector_is_refused(index: OpenIndex) -> None:
     with pytest.raises(ValueError, match="needs the question's vector"):
-        Hybrid().rank(Query("ferry"), index)
+        searched(Hybrid(), Query("ferry"), index)

@@ -9,7 +9,7 @@ import pytest
 from assets.indexing.index_recipe import IndexRecipe
 from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 
 WORDS = ["ferry", "quay", "lamp", "keeper", "storm", "tide", "anchor", "crane"]
 COUNT = 1_000
@@ -37,7 +37,7 @@ def test_an_approximate_search_gives_the_scores_of_an_exact_one(approximate: Ope
     for number in range(30):
         asked = query(f"ferry {text(number)} tide")
         assert asked.vector is not None
-        exact = Dense(k=COUNT).rank(asked, approximate)
+        exact = searched(Dense(k=COUNT), asked, approximate)
         scores = dict(zip(exact.rows.tolist(), exact.scores.tolist(), strict=True))
         rows, found = approximate.search_ann(asked.vector, 10)
         assert len(set(rows.tolist())) == 10

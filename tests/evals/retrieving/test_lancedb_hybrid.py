@@ -11,7 +11,7 @@ import pytest
 from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.lancedb_hybrid import LanceHybrid
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 
 WORDS = ("ferry", "quay", "noon", "ticket", "lamp", "keeper", "storm", "harbour", "winter", "oil")
 
@@ -34,7 +34,7 @@ def lancedb_says(index: OpenIndex, text: str, reranker: Any) -> dict[str, float]
 def test_rrf_is_lancedbs(index: OpenIndex, text: str) -> None:
     from lancedb.rerankers import RRFReranker
 
-    found = LanceHybrid(k=100).rank(query(text), index)
+    found = searched(LanceHybrid(k=100), query(text), index)
     expected = lancedb_says(index, text, RRFReranker(K=60, return_score="all"))
     ids = index.chunks["chunk_id"].gather(found.rows).to_list()
     assert set(ids) == set(expected)
@@ -47,7 +47,7 @@ def test_rrf_is_lancedbs(index: OpenIndex, text: str) -> None:
 def test_the_linear_combination_is_lancedbs(index: OpenIndex, weight: float) -> None:
     from lancedb.rerankers import LinearCombinationReranker
 
-    found = LanceHybrid(k=100, reranker="linear", weight=weight).rank(query("winter storm lamp"), index)
+    found = searched(LanceHybrid(k=100, reranker="linear", weight=weight), query("winter storm lamp"), index)
     reranker = LinearCombinationReranker(weight=weight, return_score="all")
     expected = lancedb_says(index, "winter storm lamp", reranker)
     ids = index.chunks["chunk_id"].gather(found.rows).to_list()
@@ -59,7 +59,7 @@ def test_the_linear_combination_is_lancedbs(index: OpenIndex, weight: float) -> 
 def test_the_mean_reciprocal_rank_is_lancedbs(index: OpenIndex, weight: float | None) -> None:
     from lancedb.rerankers import MRRReranker
 
-    found = LanceHybrid(k=100, reranker="mrr", weight=weight).rank(query("winter storm lamp"), index)
+    found = searched(LanceHybrid(k=100, reranker="mrr", weight=weight), query("winter storm lamp"), index)
     reranker = (
         MRRReranker(return_score="all")
         if weight is None
@@ -75,15 +75,15 @@ def test_the_mean_reciprocal_rank_is_lancedbs(index: OpenIndex, weight: float | 
 def test_where_one_side_finds_nothing_the_other_one_is_the_ranking(index: OpenIndex) -> None:
     for reranker in ("rrf", "linear", "mrr"):
         recipe = LanceHybrid.model_validate({"k": 100, "reranker": reranker})
-        found = recipe.rank(query("zyzzyva"), index)
-        assert found.rows.tolist() == Dense(k=100).rank(query("zyzzyva"), index).rows.tolist()
+        found = searched(recipe, query("zyzzyva"), index)
+        assert found.rows.tolist() == searched(Dense(k=100), query("zyzzyva"), index).rows.tolist()
         assert np.isfinite(found.scores).all()
         allowed = np.zeros(len(index), np.bool_)
-        assert not len(recipe.rank(replace(query("ferry"), allowed=allowed), index))
+        assert not len(searched(recipe, replace(query("ferry"), allowed=allowed), index))
 
 
 def test_a_question_without_its_vector_is_an_error(index: OpenIndex) -> None:
-    from evals.retrieving.contract import Query
+    from evals.retrieving.query import Query
 
     with pytest.raises(ValueError, match="needs the question's vector"):
-        LanceHybrid().rank(Query("ferry"), index)
+        searched(LanceHybrid(), Query("ferry"), index)

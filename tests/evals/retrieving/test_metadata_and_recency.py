@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.retrieving.contract import Entity
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.metadata import Metadata
+from evals.retrieving.query import Entity
 from evals.retrieving.recency import Recency
 from evals.understanding.entities import Entities
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, read_by, searched
 
 KEYWORDS = [
     ["Hertha BSC", "Bundesliga"],
@@ -29,11 +29,11 @@ def index(tmp_path: Path) -> OpenIndex:
 
 def test_a_keyword_says_more_where_there_are_few(index: OpenIndex) -> None:
     asked = replace(query("?"), entities=(Entity("club", "the BSC", "HERTHA BSC"),))
-    found = Metadata().rank(asked, index)
+    found = searched(Metadata(), asked, index)
     assert found.rows.tolist() == [0, 2]
     assert found.scores.tolist() == [1 / 2, 1 / 4]
     two = replace(asked, entities=(*asked.entities, Entity("league", "", "Bundesliga")))
-    assert Metadata().rank(two, index).scores.tolist() == [1 / 2, 1 / 4]
+    assert searched(Metadata(), two, index).scores.tolist() == [1 / 2, 1 / 4]
 
 
 def test_keywords_are_found_as_the_step_entities_finds_them(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_keywords_are_found_as_the_step_entities_finds_them(tmp_path: Path) -> N
     keywords = [["SV Kohlenbach 07"], ["SV Kohlenbach 07", "Pokal"], *[[]] * 4, ["Union Berlin", "Pokal"]]
     index = build_index(tmp_path, texts, columns={"keywords": keywords})
     found = {
-        text: Metadata().rank(query(text), index).rows.tolist()
+        text: searched(Metadata(), query(text), index).rows.tolist()
         for text in (
             "How did UNION  Berlin play?",
             "Kohlenbachs Trainer",
@@ -67,55 +67,56 @@ def test_keywords_are_found_as_the_step_entities_finds_them(tmp_path: Path) -> N
         "Kohlnbach": [],  # a near miss is a matter of the step, which `typos` is said to
     }
     for text, rows in found.items():
-        (asked,) = Entities(keywords="none", dates="none", typos=1).read(query(text), index)
-        assert Metadata().rank(asked, index).rows.tolist() == rows
+        step = Entities(keywords="none", dates="none", typos=1)
+        (asked,) = read_by(step, query(text), index)
+        assert searched(Metadata(), asked, index).rows.tolist() == rows
 
 
 def test_entities_go_before_words_but_dates_are_none(index: OpenIndex) -> None:
     pokal = replace(query("Bundesliga"), entities=(Entity("cup", "", "Pokal"),))
-    assert Metadata().rank(pokal, index).rows.tolist() == [2]
+    assert searched(Metadata(), pokal, index).rows.tolist() == [2]
     day = replace(query("Pokal"), entities=(Entity("date", "today", "2024-05-01"),))
-    assert Metadata().rank(day, index).rows.tolist() == [2]
+    assert searched(Metadata(), day, index).rows.tolist() == [2]
     unknown = replace(query("Pokal"), entities=(Entity("club", "FC Nowhere", "FC Nowhere"),))
-    assert not len(Metadata().rank(unknown, index))
+    assert not len(searched(Metadata(), unknown, index))
 
 
 def test_keywords_meet_in_one_form_of_their_letters(tmp_path: Path) -> None:
     apart = unicodedata.normalize("NFD", "Köln")
     index = build_index(tmp_path, ["a", "b"], columns={"keywords": [["Köln"], [apart]]})
     for asked in ("Köln", apart):
-        assert Metadata().rank(query(f"Wer spielt in {asked}?"), index).rows.tolist() == [0, 1]
+        assert searched(Metadata(), query(f"Wer spielt in {asked}?"), index).rows.tolist() == [0, 1]
 
 
 def test_hours_by_hand(index: OpenIndex) -> None:
-    found = Recency(decay=0.5).rank(replace(query("?"), asked_at="2024-05-02T14:00:00"), index)
+    found = searched(Recency(decay=0.5), replace(query("?"), asked_at="2024-05-02T14:00:00"), index)
     assert found.rows.tolist() == [1, 0]  # 2 and 38 hours; the other two are undated, or not written yet
     assert found.scores == pytest.approx([0.25, 0.5**38])
-    assert Recency().rank(replace(query("?"), asked_at="2024-05-02T14:00:00"), index).scores[
+    assert searched(Recency(), replace(query("?"), asked_at="2024-05-02T14:00:00"), index).scores[
         0
     ] == pytest.approx(0.81)
 
 
 def test_a_day_without_a_time_ends_with_its_last_hour(index: OpenIndex) -> None:
-    assert Recency().rank(replace(query("?"), asked_at="2024-05-02"), index).rows.tolist() == [1, 0]
-    assert Recency().rank(replace(query("?"), asked_at="2024-05-01"), index).rows.tolist() == [0]
-    assert not len(Recency().rank(replace(query("?"), asked_at="2024-04-30"), index))
+    assert searched(Recency(), replace(query("?"), asked_at="2024-05-02"), index).rows.tolist() == [1, 0]
+    assert searched(Recency(), replace(query("?"), asked_at="2024-05-01"), index).rows.tolist() == [0]
+    assert not len(searched(Recency(), replace(query("?"), asked_at="2024-04-30"), index))
 
 
 def test_without_a_date_the_newest_document_is_of_now(index: OpenIndex) -> None:
-    found = Recency(decay=0.001).rank(query("?"), index)
+    found = searched(Recency(decay=0.001), query("?"), index)
     assert found.rows.tolist() == [3, 1, 0]
     assert found.scores[0] == 1
 
 
 def test_without_decay_all_are_equal(index: OpenIndex) -> None:
-    found = Recency(decay=0).rank(query("?"), index)
+    found = searched(Recency(decay=0), query("?"), index)
     assert found.rows.tolist() == [0, 1, 3]
     assert found.scores.tolist() == [1, 1, 1]
 
 
 def test_a_date_that_is_none_is_an_error(index: OpenIndex) -> None:
     with pytest.raises(ValueError, match="'31 February' is not one; write it as in 2024-05-31"):
-        Recency().rank(replace(query("?"), asked_at="31 February"), index)
+        searched(Recency(), replace(query("?"), asked_at="31 February"), index)
     with pytest.raises(ValueError, match="is not one"):
-        Recency().rank(replace(query("?"), asked_at="2024-02-31"), index)
+        searched(Recency(), replace(query("?"), asked_at="2024-02-31"), index)

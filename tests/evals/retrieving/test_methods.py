@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving.contract import Query, Ranking, Trace, nothing
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.fusing import METHODS, Fuse, fused
 from evals.retrieving.methods import Arithmetic, Geometric, Harmonic, Max, Method, RelativeScore, Weighted
 from evals.retrieving.normalising import NORMALISED
+from evals.retrieving.query import Query, Trace
+from evals.retrieving.ranking import Ranking, nothing
 from evals.study.registry import read_retriever
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 from warehouse.errors import InputError
 
 # One arm scores rows 1, 2, 3 with 10, 6, 2; the other rows 2, 4 with 0.9, 0.1.
@@ -120,10 +122,9 @@ def test_a_study_names_one_method_or_none(written: dict[str, Any], tmp_path: Pat
     assert set(recipe.model_dump()) == {next(iter(written), "rrf"), "of", "weights", "k"}
     trace = Trace()
     asked = query("ferry noon")
-    found = recipe.rank(Query(asked.text, asked.vector, trace=trace), index)
-    assert (
-        found.rows.tolist() == fused(recipe.arms(asked, index), (0.3, 0.7), recipe.method, 10).rows.tolist()
-    )
+    found = searched(recipe, Query(asked.text, asked.vector, trace=trace), index)
+    arms = recipe.open(index, RetrievalContext()).arms(asked)
+    assert found.rows.tolist() == fused(arms, (0.3, 0.7), recipe.method, 10).rows.tolist()
     assert [(noted.step, noted.kind) for noted in trace.steps] == [
         ("bm25", "arm"),
         ("dense", "arm"),
@@ -156,9 +157,9 @@ def test_tuned_weights_must_have_been_chosen(tmp_path: Path) -> None:
     index = build_index(tmp_path, ["ferry noon", "ferry quay"])
     recipe = read_retriever({"fuse": {"of": ARMS, "weights": "tuned", "max": {}}})
     with pytest.raises(InputError, match="train question set"):
-        recipe.rank(query("ferry"), index)
+        searched(recipe, query("ferry"), index)
     chosen = recipe.with_weights([0.25, 0.75])
     assert chosen.weights == (0.25, 0.75)
-    assert len(chosen.rank(query("ferry"), index)) == 2
+    assert len(searched(chosen, query("ferry"), index)) == 2
     with pytest.raises(ValidationError, match="2 arms need 2 weights, not 3"):
         recipe.with_weights([1, 1, 1])

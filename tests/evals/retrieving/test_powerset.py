@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving.contract import Query, Retriever
+from evals.retrieving.contract import Retriever
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.study.registry import read_retriever, read_retriever_or_powerset
-from tests.fakes.indexing import build_index, query
+from tests.fakes.indexing import build_index, query, searched
 
 ARMS = ["bm25", "dense", "recency", "metadata"]
 TEXTS = ["ferry noon", "ferry quay ferry", "noon quay", "lamp", "ferry lamp noon", "quay"]
@@ -37,7 +38,7 @@ def by_hand(places: tuple[int, ...], asked: Query, index: OpenIndex, k: int) -> 
     arms = [read_retriever({ARMS[place]: {"k": 100}}) for place in places]
     points: dict[int, float] = {}
     for arm in arms:
-        for rank, row in enumerate(arm.rank(asked, index).rows.tolist(), 1):
+        for rank, row in enumerate(searched(arm, asked, index).rows.tolist(), 1):
             points[row] = points.get(row, 0) + 1 / (60 + rank)
     return sorted(points, key=lambda row: (-round(points[row], 12), row))[:k]
 
@@ -51,10 +52,10 @@ def test_sixteen_combinations_the_empty_one_among_them(index: OpenIndex) -> None
             name = f"all-{'+'.join(ARMS[place] for place in places) or 'none'}"
             if size == 1:
                 alone = read_retriever({ARMS[places[0]]: {"k": 4}})
-                expected = alone.rank(asked, index).rows.tolist()
+                expected = searched(alone, asked, index).rows.tolist()
             else:
                 expected = by_hand(places, asked, index, 4)
-            assert found.pop(name).rank(asked, index).rows.tolist() == expected, name
+            assert searched(found.pop(name), asked, index).rows.tolist() == expected, name
     assert not found
 
 
@@ -66,7 +67,7 @@ def test_arms_may_be_compositions(index: OpenIndex) -> None:
         *("all-fuse+dense", "all-bm25+fuse+dense"),
     ]
     for name, recipe in found.items():
-        assert bool(len(recipe.rank(query("ferry quay"), index))) == (name != "all-none")
+        assert bool(len(searched(recipe, query("ferry quay"), index))) == (name != "all-none")
 
 
 @pytest.mark.parametrize(

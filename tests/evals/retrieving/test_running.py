@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,15 @@ import polars as pl
 import pytest
 
 from evals.retrieving.clock import Clock, Spent
-from evals.retrieving.contract import Memory, Query, Ranking, RetrievalContext
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Searcher
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.queries import QueryVector
-from evals.retrieving.running import QueryRunner, warm_up
+from evals.retrieving.memory import Memory
+from evals.retrieving.query import Query
+from evals.retrieving.query_vectors import QueryVector
+from evals.retrieving.ranking import Ranking
+from evals.retrieving.running import Hit, QueryRunner, warm_up
+from evals.retrieving.shared import SharedSearcher
 from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index, vector_of
 
@@ -33,9 +37,14 @@ def question(text: str, name: str = "q") -> dict[str, Any]:
     return {"question_id": name, "question": text}
 
 
-def by(rank: Callable[[Query, OpenIndex], Ranking]) -> Any:
-    """Return what stands for a study's retriever."""
-    return SimpleNamespace(ranked=rank)
+class By(Searcher):
+    """Searches by a function."""
+
+    def __init__(self, rank: Callable[[Query], Ranking]) -> None:
+        self.search = rank  # type: ignore[method-assign]
+
+    def search(self, query: Query) -> Ranking:
+        raise NotImplementedError
 
 
 class Hands:
@@ -52,53 +61,49 @@ class Hands:
         self.waited += waited
 
 
-def runner(recipe: Any, index: OpenIndex, hands: Hands, **vectors: QueryVector) -> QueryRunner:
-    return QueryRunner(
-        recipe, index, vectors, RetrievalContext(memory=Memory(), clock=hands.clock()), depth=2
-    )
+def runner(
+    rank: Callable[[Query], Ranking], index: OpenIndex, clock: Clock | None = None, **vectors: QueryVector
+) -> QueryRunner:
+    return QueryRunner(By(rank), index, vectors, clock or Hands().clock())
 
 
 def test_a_latency_is_that_of_embedding_and_ranking(index: OpenIndex) -> None:
     hands = Hands()
+    clock = hands.clock()
 
-    def rank(query: Query, _: OpenIndex) -> Ranking:
+    def rank(query: Query) -> Ranking:
         hands.move(2.0, waited=0.25)
-        query.context.clock.add(Spent(1.0))  # what an arm had taken that came from memory
+        clock.add(Spent(1.0))  # what an arm had taken that came from memory
         return Ranking(np.array([2]), np.array([0.5]))
 
-    one = runner(by(rank), index, hands, when=QueryVector(vector_of("when"), Spent(4.0, 0.25)))
+    one = runner(rank, index, clock, when=QueryVector(vector_of("when"), Spent(4.0, 0.25)))
     found = one.ask(question("when"))
     assert found.spent == Spent(7.0, 0.5)
-    assert (found.ranked["status"], found.ranked["seconds"], found.ranked["n_hits"]) == ("ok", 7.0, 1)
-    assert found.hits == [
-        {
-            **{"question_id": "q", "rank": 1, "chunk_id": "c002", "doc_id": "d001"},
-            **{"start": 0, "end": 12, "score": 0.5},
-        }
-    ]
+    assert (found.question_id, found.status, found.reason) == ("q", "ok", None)
+    (hit,) = found.hits
+    assert hit == Hit(rank=1, chunk_id="c002", doc_id="d001", start=0, end=12, score=0.5)
+    assert index.passage(*hit.span) == "lamp at dusk"
 
 
 @pytest.mark.parametrize("scores", [[np.nan], [np.inf], [1.0, np.nan]])
 def test_a_score_that_is_no_number_fails_its_question_alone(scores: list[float], index: OpenIndex) -> None:
-    def rank(query: Query, _: OpenIndex) -> Ranking:
+    def rank(query: Query) -> Ranking:
         found = scores if query.text == "bad" else [1.0]
         return Ranking(np.arange(len(found)), np.array(found))
 
-    one = runner(by(rank), index, Hands())
+    one = runner(rank, index)
     bad, good = one.ask(question("bad")), one.ask(question("good"))
-    assert (bad.ranked["status"], bad.ranked["seconds"], bad.hits, bad.spent) == ("error", None, [], None)
-    assert "no finite number" in bad.ranked["reason"]
-    assert good.ranked["status"] == "ok"
+    assert (bad.status, bad.hits, bad.spent) == ("error", (), None)
+    assert "no finite number" in str(bad.reason)
+    assert good.status == "ok"
 
 
 def test_a_question_that_was_not_embedded_says_why(index: OpenIndex) -> None:
     refused = QueryVector(None, refused="longer than the 256 tokens that it reads")
-    recipe = read_retriever(BOTH)
-    found = QueryRunner(recipe, index, {"endless": refused}, RetrievalContext(), depth=2).ask(
-        question("endless")
-    )
-    assert found.ranked["status"] == "error"
-    assert found.ranked["reason"] == "InputError: longer than the 256 tokens that it reads"
+    searcher = read_retriever(BOTH).open(index, RetrievalContext())
+    found = QueryRunner(searcher, index, {"endless": refused}, Clock()).ask(question("endless"))
+    assert found.status == "error"
+    assert found.reason == "InputError: longer than the 256 tokens that it reads"
 
 
 def test_a_combination_takes_as_long_as_its_arms_whichever_was_asked_first(index: OpenIndex) -> None:
@@ -108,20 +113,28 @@ def test_a_combination_takes_as_long_as_its_arms_whichever_was_asked_first(index
 
     def slow(recipe: Any) -> Any:
         """Let every arm that really ranks take two seconds."""
-        original = type(recipe).rank
+        original = type(recipe).open
 
-        def rank(self: Any, query: Query, index: OpenIndex) -> Ranking:
-            hands.move(2.0)
-            return original(self, query, index)
+        def opened(self: Any, index: OpenIndex, context: RetrievalContext) -> Searcher:
+            searcher = original(self, index, context)
 
-        return rank
+            def rank(query: Query) -> Ranking:
+                hands.move(2.0)
+                ranking: Ranking = searcher.search(query)
+                return ranking
+
+            return By(rank)
+
+        return opened
 
     alone = {name: read_retriever({name: {}}) for name in ("bm25", "dense")}
     with pytest.MonkeyPatch.context() as patched:
         for recipe in alone.values():
-            patched.setattr(type(recipe), "rank", slow(recipe))
+            patched.setattr(type(recipe), "open", slow(recipe))
         asked = [
-            QueryRunner(recipe, index, vectors, context, 2).ask(question("ferry")).spent
+            QueryRunner(SharedSearcher(recipe, index, context), index, vectors, context.clock)
+            .ask(question("ferry"))
+            .spent
             for recipe in (
                 read_retriever({"fuse": {"of": [alone["bm25"], {"dense": {}}]}}),
                 alone["dense"],
@@ -137,26 +150,25 @@ def test_a_passage_that_several_chunks_deliver_is_one_hit(tmp_path: Path) -> Non
     columns = {**contexts, "doc_id": ["a", "a", "b", "b"]}
     shared = build_index(tmp_path, TEXTS, columns=columns)
     ranking = Ranking(np.array([1, 2, 0, 3]), np.array([4.0, 3.0, 2.0, 1.0]))
-    found = runner(by(lambda *_: ranking), shared, Hands()).ask(question("?"))
-    assert [(hit["rank"], hit["chunk_id"], hit["score"]) for hit in found.hits] == [
+    found = runner(lambda _: ranking, shared).ask(question("?"))
+    assert [(hit.rank, hit.chunk_id, hit.score) for hit in found.hits] == [
         (1, "c001", 4.0),
         (2, "c002", 3.0),
         (3, "c003", 1.0),
     ]
-    assert found.ranked["n_hits"] == 3
 
 
 def test_the_clock_runs_for_no_question_before_one_has_found_something(index: OpenIndex) -> None:
     asked: list[str] = []
 
-    def rank(query: Query, _: OpenIndex) -> Ranking:
+    def rank(query: Query) -> Ranking:
         asked.append(query.text)
-        assert query.context.memory is None, "what is made at first use is remembered as no arm's time"
+        assert not query.remembered, "what is made at first use is remembered as no arm's time"
         rows = np.arange(int(query.text == "third"))
         return Ranking(rows, np.ones(len(rows)))
 
     questions = pl.DataFrame([question(text) for text in ("first", "second", "third", "fourth")])
-    one = runner(by(rank), index, Hands())
+    one = runner(rank, index)
     warm_up(one, questions)
     assert asked == ["first", "second", "third"]
     asked.clear()

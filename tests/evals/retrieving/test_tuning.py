@@ -17,7 +17,6 @@ from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.recall import Recall
-from evals.retrieving.contract import Ranking, nothing
 from evals.retrieving.fusing import fused
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.methods import (
@@ -30,7 +29,8 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
-from evals.retrieving.running import _hits
+from evals.retrieving.ranking import Ranking, nothing
+from evals.retrieving.running import hits_of
 from evals.retrieving.tuning import TrainQuestion, Worth, _middle, apart, choose_weights, grid
 from tests.fakes.indexing import build_index
 from warehouse.errors import InputError
@@ -79,7 +79,7 @@ def made_up(index: OpenIndex, metric: RetrievalMetric, arms: int, depth: int = 2
 def reported(question: TrainQuestion, ranking: Ranking) -> float:
     """What the stage of scores would make of the ranking."""
     index, worth = question.worth.index, question.worth
-    hits = [Span(hit["doc_id"], hit["start"], hit["end"]) for hit in _hits(ranking, index)]
+    hits = [hit.span for hit in hits_of(ranking, index)]
     return worth.metric.value(worth.gold, hits)
 
 

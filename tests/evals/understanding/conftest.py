@@ -12,8 +12,8 @@ import pytest
 from assets.embedding.cached import CachedEmbedder
 from assets.engine.building import build_keys
 from assets.engine.stage import Work
-from evals.retrieving.contract import Vector
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.ranking import Vector
 from evals.study.grid import Grid
 from evals.study.study_file import BUNDLED, read_study
 from orchestration.definitions import stages_of

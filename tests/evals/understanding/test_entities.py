@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.retrieving.contract import Entity, Query
 from evals.retrieving.gazetteer import Gazetteer, learnt
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Entity, Query
+from evals.understanding.by_model import tagging
 from evals.understanding.entities import Entities
-from evals.understanding.notes import notes
 from tests.evals.understanding.documents import KB, WE, index_of, row
+from tests.fakes.indexing import read_by
 from warehouse.errors import InputError
 
 
@@ -24,7 +25,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
 
 
 def read(text: str, index: OpenIndex, asked_at: str | None = "2024-06-01", **fields: Any) -> Query:
-    (query,) = Entities.model_validate(fields).read(Query(text, asked_at=asked_at), index)
+    (query,) = read_by(Entities.model_validate(fields), Query(text, asked_at=asked_at), index)
     return query
 
 
@@ -137,18 +138,18 @@ def test_prefilters(text: str, fields: dict[str, Any], wanted: list[int] | None,
 def test_a_date_that_leaves_no_document_of_the_names_relaxes_the_names(index: OpenIndex) -> None:
     query = read("Terhorst am 1. Februar 2022", index, dates="same_day", keywords="any")
     assert rows(query) == [2, 3]
-    (note,) = notes(query)
+    (note,) = list(query.trace.notes)
     assert note.status == "relaxed"
     assert "kept: about Jannik Terhorst or Lukas Terhorst" in note.reason
     kept = read("Terhorst am 1. Februar 2022", index, dates="same_day", if_empty="keep")
     assert rows(kept) == []
-    assert [one.status for one in notes(kept)] == ["empty"]
+    assert [one.status for one in list(kept.trace.notes)] == ["empty"]
 
 
 def test_31_february_is_no_date_and_says_so(index: OpenIndex) -> None:
     query = read("Was war am 31. Februar 2023?", index)
     assert query.allowed is None
-    assert [(n.kind, n.status, n.reason) for n in notes(query)] == [
+    assert [(n.kind, n.status, n.reason) for n in list(query.trace.notes)] == [
         ("entities", "not_a_date", "31. Februar 2023 is not a date")
     ]
 
@@ -172,16 +173,18 @@ def test_a_tagger_that_is_not_installed_is_an_error_that_says_so(name: str, inde
         read("Kohlenbach", index, tagger=name)
 
 
-def test_a_tagger_names_what_the_gazetteer_does_not(index: OpenIndex) -> None:
+def test_a_tagger_names_what_the_gazetteer_does_not(
+    index: OpenIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spacy = pytest.importorskip("spacy", reason="spaCy is not installed")
     blank = spacy.blank("de")
     blank.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Oma Erna"}])
     step = Entities(tagger="spacy", tagger_model="test", keywords="none")
     query = Query("Oma Erna in Kohlenbach")
-    query.context.made["tagger", "spacy", "test"] = blank
-    (found,) = step.read(query, index)
+    monkeypatch.setattr(tagging, "load", lambda name, weights: blank)
+    (found,) = read_by(step, query, index)
     assert Entity("per", "Oma Erna", "Oma Erna") in found.entities
-    assert [note.status for note in notes(found)] == ["unknown"]
+    assert [note.status for note in list(found.trace.notes)] == ["unknown"]
 
 
 def test_bounds() -> None:

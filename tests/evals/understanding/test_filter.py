@@ -11,15 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.study.registry import RETRIEVERS
 from evals.understanding.filter import Filter
 from evals.understanding.filtering.expressions import MAX_DEPTH, MAX_NODES, Expression
 from evals.understanding.filtering.predicates import narrowing
-from evals.understanding.notes import notes
 from tests.evals.understanding.documents import ROWS, index_of, row
-from tests.fakes.indexing import vector_of
+from tests.fakes.indexing import read_by, searched, vector_of
 from warehouse.errors import InputError
 
 HOSTILE = (
@@ -124,10 +123,10 @@ def test_filtering_before_is_filtering_after_over_everything(index: OpenIndex, k
     written = {"and": [{"not": {"field": "language", "op": "=", "value": "en"}},
                        {"field": "published_on", "op": ">=", "value": "2022-01-01"}]}  # fmt: skip
     asked = Query("Derby in Kohlenbach, target 2030, text", vector_of("Derby in Kohlenbach"))
-    (query,) = Filter.model_validate({"where": written}).read(asked, index)
+    (query,) = read_by(Filter.model_validate({"where": written}), asked, index)
     assert query.allowed is not None
     retriever = RETRIEVERS[kind].model_validate({"k": 1_000})
-    before, everything = retriever.rank(query, index), retriever.rank(asked, index)
+    before, everything = searched(retriever, query, index), searched(retriever, asked, index)
     kept = [row for row in everything.rows.tolist() if query.allowed[row]]
     assert before.rows.tolist() == kept
     assert 0 < len(kept) < len(everything)
@@ -180,20 +179,20 @@ def test_a_column_that_the_index_lacks_is_named(index: OpenIndex) -> None:
     if "source" in index.chunks.columns:
         pytest.skip("indexes know the source now")
     with pytest.raises(InputError, match=r"the index has no column `source`; it has .*language"):
-        step.read(Query("Who?"), index)
+        read_by(step, Query("Who?"), index)
 
 
 def test_nothing_left_is_empty_with_its_reason_unless_relaxed(index: OpenIndex) -> None:
     where = {"field": "published_on", "op": ">", "value": "2099-01-01"}
-    (query,) = Filter.model_validate({"where": where}).read(Query("Who?"), index)
+    (query,) = read_by(Filter.model_validate({"where": where}), Query("Who?"), index)
     assert query.allowed is not None
     assert not query.allowed.any()
-    assert [(note.kind, note.status) for note in notes(query)] == [("filter", "empty")]
-    assert "published_on > 2099-01-01" in notes(query)[0].reason
+    assert [(note.kind, note.status) for note in list(query.trace.notes)] == [("filter", "empty")]
+    assert "published_on > 2099-01-01" in next(iter(query.trace.notes)).reason
     assert by_predicate(index, str(query.where)) == []
-    (relaxed,) = Filter.model_validate({"where": where, "if_empty": "relax"}).read(Query("Who?"), index)
+    (relaxed,) = read_by(Filter.model_validate({"where": where, "if_empty": "relax"}), Query("Who?"), index)
     assert relaxed.allowed is None
-    assert [note.status for note in notes(relaxed)] == ["relaxed"]
+    assert [note.status for note in list(relaxed.trace.notes)] == ["relaxed"]
 
 
 def test_filters_one_after_the_other_are_both_kept(index: OpenIndex) -> None:
@@ -201,7 +200,7 @@ def test_filters_one_after_the_other_are_both_kept(index: OpenIndex) -> None:
     second = Filter.model_validate(
         {"where": {"field": "published_on", "op": ">=", "value": date(2022, 9, 1) + timedelta(days=1)}}
     )
-    (query,) = first.read(Query("Who?"), index)
-    (query,) = second.read(query, index)
+    (query,) = read_by(first, Query("Who?"), index)
+    (query,) = read_by(second, query, index)
     assert np.flatnonzero(query.allowed).tolist() == [1, 2, 3, 4]  # type: ignore[arg-type]
     assert by_predicate(index, str(query.where)) == [1, 2, 3, 4]

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pytest
 import yaml
 
-from evals.retrieving.contract import Query, RetrievalContext
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
 from evals.study.registry import QUERY_TRANSFORMS
 from evals.study.study_file import BUNDLED
 from evals.understanding.follow_up import FollowUp, standalone
@@ -21,7 +22,7 @@ from evals.understanding.keywords import Keywords
 from evals.understanding.multi_query import MultiQuery
 from evals.understanding.rules.follow_up_cues import depends
 from evals.understanding.rules.statements import statement
-from tests.fakes.indexing import build_index, vector_of
+from tests.fakes.indexing import build_index, read_by, vector_of
 
 LEAGUE = ("Wer trainiert Rot-Weiß Zechenau?", "Ralf Dünnwald ist seit Dezember der Trainer.")
 ACT = ("What is the target for 2030?", "55 %.", "Who set it?", "The Council did.")
@@ -43,7 +44,7 @@ FOLLOW_UPS = [
 @pytest.mark.parametrize(("text", "conversation", "wanted"), FOLLOW_UPS)
 def test_a_follow_up_is_made_to_stand_alone(text: str, conversation: tuple[str, ...], wanted: str) -> None:
     assert standalone(text, conversation) == wanted
-    (query,) = FollowUp().read(Query(text, conversation=conversation), None)  # type: ignore[arg-type]
+    (query,) = read_by(FollowUp(), Query(text, conversation=conversation), None)  # type: ignore[arg-type]
     assert (query.text, query.conversation) == (wanted, ())
 
 
@@ -74,7 +75,7 @@ def test_at_most_one_in_twenty_of_the_demo_questions_is_taken_for_a_follow_up(na
 
 def test_without_a_conversation_nothing_is_rewritten() -> None:
     asked = Query("Und dann?")
-    assert FollowUp().read(asked, None) == [asked]  # type: ignore[arg-type]
+    assert read_by(FollowUp(), asked, None) == [asked]  # type: ignore[arg-type]
 
 
 TEXTS = (
@@ -93,12 +94,15 @@ def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     return np.stack([vector_of(text) for text in texts])
 
 
+CONTEXT = RetrievalContext(embed)
+
+
 def asked(text: str, **fields: Any) -> Query:
-    return Query(text, vector_of(text), context=RetrievalContext(embed), **fields)
+    return Query(text, vector_of(text), **fields)
 
 
 def text_of(step: Any, text: str, index: OpenIndex) -> str:
-    (query,) = step.read(asked(text), index)
+    (query,) = read_by(step, asked(text), index, CONTEXT)
     return query.text  # type: ignore[no-any-return]
 
 
@@ -118,22 +122,22 @@ def test_synonyms_by_vectors_are_the_nearest_corpus_words(index: OpenIndex) -> N
             [near[text] / np.linalg.norm(near[text]) if text in near else vector_of(text) for text in texts]
         )
 
-    query = Query("boat", vector_of("boat"), context=RetrievalContext(like))
-    (found,) = Keywords(source="vectors").read(query, index)
+    query = Query("boat", vector_of("boat"))
+    (found,) = read_by(Keywords(source="vectors"), query, index, RetrievalContext(like))
     assert found.text == "boat ferry"
 
 
 def test_a_rewritten_question_has_the_vector_of_its_new_text(index: OpenIndex) -> None:
-    (query,) = Keywords(synonyms=0).read(asked("What is the tariff of the ferry?"), index)
+    (query,) = read_by(Keywords(synonyms=0), asked("What is the tariff of the ferry?"), index, CONTEXT)
     assert np.allclose(query.vector, vector_of("tariff ferry"))  # type: ignore[arg-type]
-    (query,) = Keywords(synonyms=0).read(replace(asked("What is the tariff?"), vector=None), index)
+    (query,) = read_by(Keywords(synonyms=0), replace(asked("What is the tariff?"), vector=None), index)
     assert query.vector is None
-    with pytest.raises(ValueError, match="the context has no embedder"):
-        Keywords(synonyms=0).read(replace(asked("What is the tariff?"), context=RetrievalContext()), index)
+    with pytest.raises(ValueError, match="there is no embedder"):
+        read_by(Keywords(synonyms=0), asked("What is the tariff?"), index)
 
 
 def test_three_forms_of_a_question(index: OpenIndex) -> None:
-    found = MultiQuery().read(asked("When does the ferry leave the harbour?"), index)
+    found = read_by(MultiQuery(), asked("When does the ferry leave the harbour?"), index, CONTEXT)
     assert [query.text for query in found] == [
         "When does the ferry leave the harbour?",
         "ferry leave harbour",
@@ -141,8 +145,8 @@ def test_three_forms_of_a_question(index: OpenIndex) -> None:
     ]
     for query in found:
         assert np.allclose(query.vector, vector_of(query.text))  # type: ignore[arg-type]
-    assert len(MultiQuery(n=2).read(asked("When does the ferry leave?"), index)) == 2
-    assert [q.text for q in MultiQuery().read(asked("ferry"), index)] == ["ferry", "Ferry."]
+    assert len(read_by(MultiQuery(n=2), asked("When does the ferry leave?"), index, CONTEXT)) == 2
+    assert [q.text for q in read_by(MultiQuery(), asked("ferry"), index, CONTEXT)] == ["ferry", "Ferry."]
 
 
 @pytest.mark.parametrize(
@@ -162,10 +166,10 @@ def test_hyde_embeds_the_mean_of_question_and_passage(index: OpenIndex) -> None:
     question = "When does the ferry leave?"
     passage = "The ferry leave. ferry leave"
     mean = (vector_of(question) + vector_of(passage)) / 2
-    (query,) = Hyde().read(asked(question), index)
+    (query,) = read_by(Hyde(), asked(question), index, CONTEXT)
     assert query.text == question
     assert np.allclose(query.vector, mean / np.linalg.norm(mean), atol=1e-6)  # type: ignore[arg-type]
-    (query,) = Hyde(text="passage").read(asked(question), index)
+    (query,) = read_by(Hyde(text="passage"), asked(question), index, CONTEXT)
     assert query.text == passage
 
 

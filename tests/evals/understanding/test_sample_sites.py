@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from evals.retrieving.contract import Query, QueryTransform, RetrievalContext
+from evals.retrieving.contract import QueryTransform
+from evals.retrieving.query import Query
 from evals.study.registry import RETRIEVERS
 from evals.understanding.entities import Entities
 from evals.understanding.rules.named_dates import find_dates
 from evals.understanding.rules.publication_windows import windows
 from evals.understanding.time_frame import TimeFrame
 from tests.evals.understanding.conftest import Sample
+from tests.fakes.indexing import read_by, searched
 
 pytestmark = pytest.mark.models
 
@@ -22,7 +24,7 @@ Question = dict[str, Any]
 
 def asked(question: Question, sample: Sample) -> Query:
     text = question["question"]
-    return Query(text, sample.vectors[text], asked_at=question["asked_at"], context=RetrievalContext())
+    return Query(text, sample.vectors[text], asked_at=question["asked_at"])
 
 
 def dated_football(sample: Sample) -> list[Question]:
@@ -45,8 +47,8 @@ def hit_rate(
     for question in questions:
         query = asked(question, sample)
         for step in steps:
-            (query,) = step.read(query, sample.index)
-        found = [places[row] for row in made.rank(query, sample.index).rows]
+            (query,) = read_by(step, query, sample.index)
+        found = [places[row] for row in searched(made, query, sample.index).rows]
         hits.append(
             any(
                 doc == one["doc_id"] and start < one["end"] and one["start"] < end
@@ -84,7 +86,7 @@ def test_the_prefilter_does_not_cost_undated_questions_the_first_five(sample: Sa
 def test_questions_on_the_acts_are_filtered_by_publication_only(sample: Sample) -> None:
     filtered = {}
     for one in sample.questions["energy"]:
-        (query,) = TimeFrame(if_empty="keep").read(asked(one, sample), sample.index)
+        (query,) = read_by(TimeFrame(if_empty="keep"), asked(one, sample), sample.index)
         if query.allowed is not None:
             filtered[one["question_id"]] = query.allowed
     framed = {one["question_id"] for one in sample.questions["energy"] if one["time_from"]}
@@ -113,7 +115,7 @@ def test_questions_on_the_acts_are_filtered_by_publication_only(sample: Sample) 
     ],
 )
 def test_content_years_filter_no_act(text: str, sample: Sample) -> None:
-    (query,) = TimeFrame().read(Query(text, asked_at="2024-06-01"), sample.index)
+    (query,) = read_by(TimeFrame(), Query(text, asked_at="2024-06-01"), sample.index)
     assert query.allowed is None
 
 
@@ -136,5 +138,5 @@ def test_the_window_lifts_the_hit_rate_of_framed_questions_on_the_acts(sample: S
 
 def test_the_sample_site_answers_bad_input(sample: Sample) -> None:
     for text in ("Kohlenbach " * 9_000, "\x00\x07", "Wer ist Unbekannt am 31. Februar?"):
-        (query,) = Entities(if_empty="keep").read(Query(text, asked_at="2024-06-01"), sample.index)
+        (query,) = read_by(Entities(if_empty="keep"), Query(text, asked_at="2024-06-01"), sample.index)
         assert query.allowed is None or query.allowed.any()

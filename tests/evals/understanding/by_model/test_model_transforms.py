@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.retrieving.contract import Entity, Query, RetrievalContext
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Entity, Note, Query
 from evals.study.registry import QUERY_TRANSFORMS
-from evals.understanding.notes import Note, notes
 from tests.evals.understanding.documents import KB, index_of
-from tests.fakes.indexing import vector_of
+from tests.fakes.indexing import read_by, vector_of
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from warehouse.inference.budget import Budget
+from warehouse.inference.gateway import Gateway
 from warehouse.paths import Home
 
 
@@ -27,6 +28,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
 
 def embed(texts: Any) -> Any:
     return np.stack([vector_of(text) for text in texts])
+
+
+def asking(home: Path, budget: Budget | None = None) -> RetrievalContext:
+    return RetrievalContext(embed, gateway=Gateway(Home(home), budget=budget))
 
 
 def run(
@@ -41,11 +46,10 @@ def run(
             vector_of(asked),
             asked_at="2024-06-01",
             conversation=("Who leads?", "Kohlenbach."),
-            context=RetrievalContext(embed, home=Home(home)),
         )
-        found = step.read(query, index)
+        found = read_by(step, query, index, asking(home))
         assert len(server.requests) == 1
-        return found, notes(query), server.requests[0].body
+        return found, list(query.trace.notes), server.requests[0].body
 
 
 GOOD: list[tuple[str, object, str, dict[str, Any]]] = [
@@ -131,9 +135,8 @@ def test_what_is_of_no_use_falls_back_to_the_rules(
         vector_of(text),
         asked_at="2024-06-01",
         conversation=("Who leads?", "Kohlenbach."),
-        context=RetrievalContext(embed),
     )
-    wanted = by_rules.read(plain, index)
+    wanted = read_by(by_rules, plain, index, RetrievalContext(embed))
     assert [(q.text, q.where, q.entities) for q in found] == [(q.text, q.where, q.entities) for q in wanted]
 
 
@@ -156,10 +159,11 @@ def test_a_question_cannot_leave_its_quotation(index: OpenIndex, tmp_path: Path)
 def test_a_server_that_fails_is_recorded_and_the_rules_go_on(index: OpenIndex, tmp_path: Path) -> None:
     with FakeOpenAI(failure(401, "no")) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base}
-        query = Query("Which reports were published in 2022?", context=RetrievalContext(home=Home(tmp_path)))
-        (found,) = QUERY_TRANSFORMS["time_frame"].model_validate(given).read(query, index)
+        query = Query("Which reports were published in 2022?")
+        step = QUERY_TRANSFORMS["time_frame"].model_validate(given)
+        (found,) = read_by(step, query, index, asking(tmp_path))
     assert np.flatnonzero(found.allowed).tolist() == [1, 2, 6, 8]  # type: ignore[arg-type]
-    (note,) = notes(query)
+    (note,) = list(query.trace.notes)
     assert (note.kind, note.status) == ("time_frame", "error")
     assert "AuthenticationError" in note.reason
 
@@ -176,14 +180,10 @@ def test_a_spent_budget_stops_the_calls_and_the_rules_go_on(index: OpenIndex, tm
         step = QUERY_TRANSFORMS["hyde"].model_validate(
             {"by": "llm", "model": "openai/x", "api_base": server.api_base}
         )
-        query = Query(
-            "Who won?",
-            vector_of("Who won?"),
-            context=RetrievalContext(embed, home=Home(tmp_path), budget=Budget(0.0)),
-        )
-        assert step.read(query, index)
+        query = Query("Who won?", vector_of("Who won?"))
+        assert read_by(step, query, index, asking(tmp_path, Budget(0.0)))
         assert not server.requests
-        (said,) = notes(query)
+        (said,) = list(query.trace.notes)
         assert said.status == "over_budget"
 
 
@@ -210,19 +210,20 @@ def test_what_has_the_shape_but_says_nothing_is_recorded_with_what_was_said(
     assert first.status == "parse_failed"
     assert reason in first.reason
     assert first.raw == json.dumps(said)
-    plain = Query(
-        text, vector_of(text), conversation=("Who leads?", "Kohlenbach."), context=RetrievalContext(embed)
-    )
-    wanted = QUERY_TRANSFORMS[kind].model_validate({}).read(plain, index) if kind != "filter" else [plain]
+    plain = Query(text, vector_of(text), conversation=("Who leads?", "Kohlenbach."))
+    wanted = [plain]
+    if kind != "filter":
+        by_rules = QUERY_TRANSFORMS[kind].model_validate({})
+        wanted = read_by(by_rules, plain, index, RetrievalContext(embed))
     assert [query.text for query in found] == [query.text for query in wanted]
 
 
 def test_a_cut_answer_is_recorded_with_what_came(index: OpenIndex, tmp_path: Path) -> None:
     with FakeOpenAI(answer('{"passage": "Kohlen', finish_reason="length")) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base}
-        query = Query("Who won?", vector_of("Who won?"), context=RetrievalContext(embed, home=Home(tmp_path)))
-        assert QUERY_TRANSFORMS["hyde"].model_validate(given).read(query, index)
-    (note,) = notes(query)
+        query = Query("Who won?", vector_of("Who won?"))
+        assert read_by(QUERY_TRANSFORMS["hyde"].model_validate(given), query, index, asking(tmp_path))
+    (note,) = list(query.trace.notes)
     assert (note.status, note.raw) == ("truncated", '{"passage": "Kohlen')
 
 
@@ -242,14 +243,22 @@ def test_a_question_that_cannot_be_encoded_is_asked_all_the_same(index: OpenInde
     assert not remarks
 
 
+def test_without_a_gateway_the_rules_go_on(index: OpenIndex) -> None:
+    query = Query("Who won?", vector_of("Who won?"))
+    step = QUERY_TRANSFORMS["hyde"].model_validate({"by": "llm", "model": "openai/x"})
+    assert read_by(step, query, index, RetrievalContext(embed))
+    assert [(note.kind, note.status) for note in query.trace.notes] == [("hyde", "not_run")]
+
+
 def test_a_cached_answer_counts_what_it_had_taken(index: OpenIndex, tmp_path: Path) -> None:
     with FakeOpenAI(answer('{"passage": "x"}')) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base}
         step = QUERY_TRANSFORMS["hyde"].model_validate(given)
-        context = RetrievalContext(embed, home=Home(tmp_path))
+        gateway = Gateway(Home(tmp_path))
+        context = RetrievalContext(embed, gateway=gateway)
         for wanted_calls in (1, 1):
-            step.read(Query("Who won?", vector_of("Who won?"), context=context), index)
+            read_by(step, Query("Who won?", vector_of("Who won?")), index, context)
             assert len(server.requests) == wanted_calls
-    (row,) = context.made["gateway", None].cache.rows()
+    (row,) = gateway.cache.rows()
     assert context.clock.saved.seconds == pytest.approx(row["seconds"])
     assert row["seconds"] > 0

@@ -8,14 +8,14 @@ from datetime import date
 import numpy as np
 import pytest
 
-from evals.retrieving.contract import Query
 from evals.retrieving.index import OpenIndex
-from evals.understanding.notes import notes
+from evals.retrieving.query import Query
 from evals.understanding.rules.named_dates import find_dates
 from evals.understanding.rules.publication_windows import windows
 from evals.understanding.time_frame import TimeFrame
 from tests.evals.understanding import framed
 from tests.evals.understanding.documents import index_of
+from tests.fakes.indexing import read_by
 
 NOW = "2024-03-06"  # a Wednesday
 WINDOWS = [
@@ -158,29 +158,29 @@ def years(query: Query, index: OpenIndex) -> list[str | None]:
 
 
 def test_only_what_was_published_in_the_window_is_left(index: OpenIndex) -> None:
-    (query,) = TimeFrame().read(Query("Which rules were published before 2022?"), index)
+    (query,) = read_by(TimeFrame(), Query("Which rules were published before 2022?"), index)
     assert years(query, index) == ["2021-08-28", "2018-12-11"]
-    (query,) = TimeFrame(undated="keep").read(Query("Which rules were published before 2022?"), index)
+    (query,) = read_by(TimeFrame(undated="keep"), Query("Which rules were published before 2022?"), index)
     assert years(query, index) == ["2021-08-28", "2018-12-11", None]
 
 
 def test_a_question_about_a_content_year_is_not_filtered(index: OpenIndex) -> None:
-    (query,) = TimeFrame().read(Query("What is the target for 2030?", asked_at=NOW), index)
+    (query,) = read_by(TimeFrame(), Query("What is the target for 2030?", asked_at=NOW), index)
     assert query.allowed is None
-    assert not notes(query)
+    assert not list(query.trace.notes)
 
 
 def test_windows_without_a_common_day_are_alternatives(index: OpenIndex) -> None:
-    (query,) = TimeFrame().read(Query("reports published in 2018 or 2021"), index)
+    (query,) = read_by(TimeFrame(), Query("reports published in 2018 or 2021"), index)
     assert years(query, index) == ["2021-08-28", "2018-12-11"]
 
 
 def test_an_empty_window_is_relaxed_or_kept_with_its_reason(index: OpenIndex) -> None:
     asked = Query("Which acts were published before 1990?")
-    (relaxed,) = TimeFrame().read(asked, index)
+    (relaxed,) = read_by(TimeFrame(), asked, index)
     assert relaxed.allowed is None
-    assert [(n.kind, n.status) for n in notes(relaxed)] == [("time_frame", "relaxed")]
-    (kept,) = TimeFrame(if_empty="keep").read(Query(asked.text), index)
+    assert [(n.kind, n.status) for n in list(relaxed.trace.notes)] == [("time_frame", "relaxed")]
+    (kept,) = read_by(TimeFrame(if_empty="keep"), Query(asked.text), index)
     assert np.flatnonzero(kept.allowed).tolist() == []  # type: ignore[arg-type]
-    assert notes(kept)[0].status == "empty"
-    assert str(date(1989, 12, 31)) in notes(kept)[0].reason
+    assert next(iter(kept.trace.notes)).status == "empty"
+    assert str(date(1989, 12, 31)) in next(iter(kept.trace.notes)).reason

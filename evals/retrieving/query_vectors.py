@@ -11,7 +11,7 @@ import polars as pl
 
 from assets.embedding.cached import CachedEmbedder
 from evals.retrieving.clock import Clock, Spent
-from evals.retrieving.contract import Vector
+from evals.retrieving.ranking import Vector
 from warehouse.errors import CorruptFileError, InputError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from evals.retrieving.clock import Clock, Spent
-from evals.retrieving.queries import BATCH, SAMPLE, embed_queries
+from evals.retrieving.query_vectors import BATCH, SAMPLE, embed_queries
 from tests.fakes.indexing import vector_of
 from warehouse.errors import InputError
 from warehouse.paths import Home

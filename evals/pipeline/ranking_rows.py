@@ -1,0 +1,80 @@
+"""The rows that a ranking is stored as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evals.gold.losses import losses_of
+from evals.retrieving.clock import Spent
+from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Note
+from evals.retrieving.running import QueryResult
+from warehouse.parquet import frame, write_parquet
+from warehouse.schemas import HITS, LOSSES, NOTES, RANKED, TRACES, Schema, Status
+
+Row = dict[str, Any]
+
+
+class RankingRows:
+    """Collects what came of the questions of one retriever; of all candidates it keeps the first ones.
+
+    ranked, hits, steps, losses: rows of `schemas.RANKED`, `HITS`, `TRACES` and `LOSSES`
+    notes: in the order of the questions
+    spent: what each question took that did not fail
+
+    Args:
+        index: what was searched.
+        depth: how many candidates of each step are stored.
+    """
+
+    def __init__(self, index: OpenIndex, depth: int) -> None:
+        self._index = index
+        self._depth = depth
+        self.ranked: list[Row] = []
+        self.hits: list[Row] = []
+        self.notes: list[Note] = []
+        self.spent: list[Spent] = []
+        self.steps: list[Row] = []
+        self.losses: list[Row] = []
+        self._notes: list[Row] = []
+
+    def add(self, question: Mapping[str, Any], result: QueryResult) -> None:
+        """Add the rows of one question, a row of `schemas.QUESTIONS`."""
+        own = {"question_id": result.question_id}
+        seconds, count = (result.spent.seconds, len(result.hits)) if result.spent else (None, None)
+        ended = {"status": result.status, "reason": result.reason}
+        self.ranked.append({**own, **ended, "seconds": seconds, "n_hits": count})
+        self.notes += result.trace.notes
+        self._notes += [{**own, **note._asdict()} for note in result.trace.notes]
+        if result.status is not Status.OK or result.spent is None:
+            return
+        self.spent.append(result.spent)
+        self.hits += [{**own, **hit._asdict()} for hit in result.hits]
+        self.steps += [{**own, **step} for step in self._stored(result)]
+        self.losses += losses_of(question, result.trace, [hit.span for hit in result.hits], self._index)
+
+    def _stored(self, result: QueryResult) -> list[Row]:
+        """Return the first candidates of each step (`schemas.TRACES`)."""
+        ids = self._index.chunks["chunk_id"]
+        return [
+            {
+                "step": step.step,
+                "kind": step.kind,
+                "chunk_ids": ids.gather(step.rows[: self._depth]).to_list(),
+            }
+            for step in result.trace.steps
+        ]
+
+    def write(self, folder: Path) -> None:
+        """Write the tables of a ranking."""
+        tables: dict[str, tuple[list[Row], Schema]] = {
+            "hits": (self.hits, HITS),
+            "ranked": (self.ranked, RANKED),
+            "trace": (self.steps, TRACES),
+            "losses": (self.losses, LOSSES),
+            "notes": (self._notes, NOTES),
+        }
+        for name, (rows, schema) in tables.items():
+            write_parquet(frame(rows, schema), folder / f"{name}.parquet")

@@ -1,0 +1,47 @@
+"""Rankings that a run has made, kept for the retrievers that share an arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from evals.retrieving.clock import Spent
+from evals.retrieving.query import Note, TraceStep
+from evals.retrieving.ranking import Mask, Ranking
+
+
+class Found(NamedTuple):
+    """What a retriever found for one question.
+
+    spent: what it took
+    steps, notes: what its own parts recorded
+    allowed: which rows its filters let through, shape (chunks,); None: all
+    """
+
+    ranking: Ranking
+    spent: Spent
+    steps: tuple[TraceStep, ...]
+    notes: tuple[Note, ...]
+    allowed: Mask | None
+
+
+@dataclass
+class Memory:
+    """Rankings of one index and run, so that an arm that several combinations share ranks a question once.
+
+    limit: rows that are held at most, those of the steps inside among them; all are dropped when it is
+        reached (16 bytes a row)
+    """
+
+    limit: int = 4_000_000
+    held: dict[object, Found] = field(default_factory=dict)
+    rows: int = 0
+
+    def keep(self, key: object, found: Found) -> None:
+        """Hold a ranking."""
+        rows = len(found.ranking) + sum(len(step.rows) for step in found.steps)
+        if self.rows + rows > self.limit:
+            self.held.clear()
+            self.rows = 0
+        self.held[key] = found
+        self.rows += rows

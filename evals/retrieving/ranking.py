@@ -1,0 +1,59 @@
+"""What a search returns: rows of an index in an order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Rows of an index, best first, each once.
+
+    rows: positions in the index, shape (n,)
+    scores: finite, shape (n,); falling, equal ones ordered by chunk id, until a step sets a reading order
+    spans: characters (start, end) of each row's document that are delivered, shape (n, 2); None: each
+        chunk's own context
+    """
+
+    rows: Rows
+    scores: Scores
+    spans: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, positions: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Ranking:
+        """Return the ranking of these positions in it, in their order.
+
+        >>> Ranking(np.array([4, 2, 7]), np.array([3.0, 2.0, 1.0])).take(np.array([2, 0])).rows.tolist()
+        [7, 4]
+        """
+        spans = None if self.spans is None else self.spans[positions]
+        return Ranking(self.rows[positions], self.scores[positions], spans)
+
+    @staticmethod
+    def best(rows: Rows, scores: Scores, k: int) -> Ranking:
+        """Sort by falling score, ties by position (an index is sorted by chunk id), and keep the first k.
+
+        >>> Ranking.best(np.array([4, 2, 7]), np.array([1.0, 1.0, 3.0]), 2).rows.tolist()
+        [7, 2]
+        """
+        if len(rows) > 4 * k:  # sort only what can be among the first k, all ties of the last one included
+            bound = np.partition(scores, len(scores) - k)[len(scores) - k]
+            keep = scores >= bound
+            rows, scores = rows[keep], scores[keep]
+        order = np.lexsort((rows, -scores))[:k]
+        return Ranking(rows[order].astype(np.int64), scores[order].astype(np.float64))
+
+
+def nothing() -> Ranking:
+    """Return the empty ranking."""
+    return Ranking(np.zeros(0, np.int64), np.zeros(0, np.float64))
