@@ -139,7 +139,7 @@ def crawl(
     """Crawl one source again and clean what changed."""
     found = study_of(study) if study else _study_with(source)
     if source not in found.corpus.sources:
-        from assets.recipes.build_half import unknown
+        from warehouse.near_names import unknown
 
         raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
     result = _walk(found, home_of(found), only=("pages", "documents"), again=True, keys=(source,))
@@ -163,9 +163,9 @@ def rebuild() -> None:
 
 
 def _study_with(source: str) -> Study:
-    from assets.recipes.build_half import unknown
     from evals.study.run_studies import noted
     from evals.study.study_file import read_book
+    from warehouse.near_names import unknown
 
     studies = list(read_book(also=noted(prepared_home())).studies.values())
     for study in studies:

@@ -8,6 +8,16 @@ from difflib import get_close_matches
 LIKE = 0.7  # how alike two names must be (0 to 1) for one to be offered in place of the other
 
 
+def near_names(name: str, known: Iterable[str], most: int = 1, like: float = LIKE) -> list[str]:
+    """Return the known names that one was probably meant for, the likeliest first; case does not count.
+
+    >>> near_names("NDGC", ["ndcg", "recall"])
+    ['ndcg']
+    """
+    by_folded = {one.lower(): one for one in known}
+    return [by_folded[one] for one in get_close_matches(name.lower(), by_folded, n=most, cutoff=like)]
+
+
 def instead(name: str, known: Iterable[str]) -> str:
     """Offer the name that was probably meant, or all that there are.
 
@@ -15,5 +25,14 @@ def instead(name: str, known: Iterable[str]) -> str:
     'did you mean `bm25`?'
     """
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=LIKE)
+    near = near_names(name, names)
     return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names) or 'none'}"
+
+
+def unknown(what: str, name: str, known: Iterable[str], where: str) -> str:
+    """Say where a name is unknown, and what to offer in its place.
+
+    >>> unknown("source", "blg", ["memos", "blog"], "corpus.sources")
+    "corpus.sources: unknown source 'blg'; did you mean `blog`?"
+    """
+    return f"{where}: unknown {what} {name!r}; {instead(name, sorted(known))}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
@@ -15,6 +14,7 @@ from assets.indexing.index_recipe import IndexRecipe
 from assets.tokenizing.named import weights_of
 from warehouse.identity import digest
 from warehouse.inference import weights
+from warehouse.near_names import unknown
 from warehouse.parts import OneOf
 from warehouse.recipe import Strict
 from warehouse.source import Source
@@ -100,10 +100,3 @@ class BuildHalf(Strict):
             if name not in self.sources:
                 raise ValueError(unknown("source", name, self.sources, "corpus.sources"))
         return self
-
-
-def unknown(what: str, name: str, known: Any, where: str) -> str:
-    """Say that a name is unknown, which ones are known, and which was probably meant."""
-    near = get_close_matches(name, list(known), n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{where}: unknown {what} {name!r}; known are {', '.join(sorted(known)) or 'none'}.{hint}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from assets.embedding.embedder import EmbedderRecipe
 from assets.recipes.build_half import BuildHalf, Chunking, Corpus
+from assets.recipes.paths import absolute
 from warehouse.source import Source
 
 
@@ -59,7 +60,4 @@ def _absolute(source: Source, base: Path) -> Source:
     """Return the source with its path resolved: what a child process with another working folder reads."""
     if source.path is None:
         return source
-    path = Path(source.path).expanduser()
-    beside = (base / path).resolve()
-    path = path if path.is_absolute() else path.resolve() if path.exists() and not beside.exists() else beside
-    return source.model_copy(update={"path": str(path)})
+    return source.model_copy(update={"path": str(absolute(source.path, base))})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
 from evals.measuring.abstention import Abstention
 from evals.measuring.contract import Metric, RetrievalMetric
@@ -16,6 +15,7 @@ from evals.measuring.recall import Recall
 from evals.measuring.rouge import RougeL
 from evals.measuring.semantic_similarity import SemanticSimilarity
 from warehouse.errors import InputError
+from warehouse.near_names import near_names
 from warehouse.registry import Registry
 
 METRICS: Registry[Metric] = Registry("metrics", Metric, called="stem")
@@ -64,7 +64,7 @@ def _unknown(name: str) -> str:
     stem = name.partition("@")[0]
     if stem in METRICS and has_depth(stem):
         return f"the metric {stem} is written with a depth from 1 to 9999, as in {stem}@10, not {name!r}"
-    near = get_close_matches(stem, METRICS, n=1, cutoff=0.7)
+    near = near_names(stem, METRICS)
     if near:
         deep = near[0] in METRICS.built_in and has_depth(near[0])
         return f"unknown metric {name!r}; did you mean {name.replace(stem, near[0]) if deep else near[0]}?"

@@ -14,7 +14,7 @@ from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect
 from warehouse.errors import InputError
-from warehouse.near_names import instead
+from warehouse.near_names import instead, near_names
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.tables import on_whole_database
@@ -151,9 +151,7 @@ def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, q
 
 def _like(name: str, known: list[str]) -> str:
     """Name a few ids that resemble the one that was given, of many."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=3, cutoff=0.5) or known[:3]
+    near = near_names(name, known, most=3, like=0.5) or known[:3]
     return f"it asks {len(known)}, such as {', '.join(near)}"
 
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from assets.cleaning.corpus import corpus_documents
 from assets.engine.stage import Work
+from assets.recipes.paths import absolute
 from evals.gold.evidence import resolve
 from evals.gold.question_files import read_yaml
 from evals.study.grid import Grid, read_questions_of
-from evals.study.paths import absolute
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from evals.study.written_questions import written_questions

@@ -9,8 +9,8 @@ from typing import Any
 from assets.recipes.merging import Build
 from evals.gold.question_files import read_sets
 from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.paths import set_name
 from evals.study.sections import BeirQuestions
+from evals.study.set_names import set_name
 from evals.study.study import Study
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
+from assets.recipes.paths import absolute
 from evals.generating.contract import AnyGenerator
 from evals.measuring import get_metric
 from evals.measuring.contract import RetrievalMetric
@@ -16,7 +17,6 @@ from evals.retrieving.contract import Retriever
 from evals.retrieving.powerset import Powerset
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.misfits import misfits
-from evals.study.paths import absolute
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
 from evals.study.sections import QuestionSource, Restriction, StudyBudget

@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from assets.recipes.paths import absolute
 from evals.study.grid import question_sets
 from evals.study.misfits import misfits
-from evals.study.paths import absolute, set_name
+from evals.study.set_names import set_name
 from evals.study.study import Study
 from evals.study.study_names import BUNDLED, known_names, study_files, study_folder
 from warehouse.errors import InputError, Mistake, NotSetError

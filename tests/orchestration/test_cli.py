@@ -207,7 +207,7 @@ def test_crawl_again(assay_home: Home, study_path: Path) -> None:
     assert crawls == [(3, 0), (1, 3)]
     unknown = assay("crawl", "textts", "--study", str(study_path))
     assert unknown.returncode == 2
-    assert "Did you mean 'texts'?" in unknown.stderr
+    assert "did you mean `texts`?" in unknown.stderr
 
 
 def test_models(assay_home: Home) -> None:

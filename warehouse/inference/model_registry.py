@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from warehouse.errors import InputError
 from warehouse.identity import digest as identity_digest
+from warehouse.near_names import near_names
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,8 @@ def get(name: str) -> Model:
     """
     if name in REGISTRY:
         return REGISTRY[name]
-    lower = {known_name.lower(): known_name for known_name in REGISTRY}
-    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
+    near = near_names(name, REGISTRY, like=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
     raise InputError(f"There is no model {name!r}.{hint} Known models: {', '.join(REGISTRY)}.")
 
 

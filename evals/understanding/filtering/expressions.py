@@ -10,11 +10,11 @@ A condition on a value that is not known does not hold, so its `not` does.
 from __future__ import annotations
 
 from datetime import date
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from warehouse.near_names import instead
 from warehouse.recipe import Strict
 
 Type = Literal["text", "list", "date", "number"]
@@ -77,9 +77,7 @@ class Expression(Strict):
     def _is_known(cls, name: str | None) -> str | None:
         if name is None or name in FIELDS:
             return name
-        near = get_close_matches(name, FIELDS, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(FIELDS)}"
-        raise ValueError(f"there is no field `{name[:60]}`; {hint}")
+        raise ValueError(f"there is no field `{name[:60]}`; {instead(name, FIELDS)}")
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:

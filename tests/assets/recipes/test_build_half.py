@@ -62,7 +62,7 @@ def test_a_build_half_is_read() -> None:
         ({"chunkings": {}}, "at least 1 item"),
         (
             {"corpus": {"name": "town", "sources": ["blg"]}},
-            "unknown source 'blg'; known are blog, memos, unused. Did you mean 'blog'?",
+            "unknown source 'blg'; did you mean `blog`?",
         ),
         ({"embedders": {"e": {"model": "all-MiniLM-L6-v3"}}}, "unknown embedding model 'all-MiniLM-L6-v3'"),
     ],

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from assets.recipes.paths import absolute
 from evals.study.grid import Grid, question_sets
-from evals.study.paths import absolute, set_name
+from evals.study.set_names import set_name
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from tests.fakes.tiny import partial_study, write_study

@@ -26,12 +26,3 @@ def absolute(path: str, base: Path) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # too long, `~nobody`, a NUL in it
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path[:80]!r} cannot be used as a path: {why}") from error
-
-
-def set_name(path: Path) -> str:
-    """Return the name of a file's question set: that of the file.
-
-    >>> set_name(Path("demo/Energy.questions.yaml"))
-    'energy'
-    """
-    return path.name.removesuffix(".yaml").removesuffix(".questions").lower().replace(".", "-")
