@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
+from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
 from warehouse.parts import OneOf, Part
 from warehouse.registry import Registry
@@ -128,9 +129,17 @@ class Generator(Part):
         """
 
     @property
-    def budget_limit(self) -> float | None:
-        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds."""
+    def chat(self) -> ChatModel | None:
+        """The language model that it asks; None: it asks none."""
         return None
+
+    @property
+    def budget_limit(self) -> float | None:
+        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds.
+
+        A model of this process costs nothing.
+        """
+        return None if self.chat is None or self.chat.is_local else self.chat.budget_usd
 
     def answer(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Answer requests, in their order.

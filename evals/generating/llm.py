@@ -44,9 +44,9 @@ class Llm(ChatModel, Generator):
         return [self.prompt.identity(), seed, *([served] if served else [])]
 
     @property
-    def budget_limit(self) -> float | None:
-        """The recipe's `budget_usd`; a model of this process costs nothing."""
-        return None if self.is_local else self.budget_usd
+    def chat(self) -> ChatModel:
+        """The recipe itself."""
+        return self
 
 
 def _answer(reply: Reply) -> Answer:

@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from assets.embedding.embedder import Matrix
 from evals.generating.contract import Passage
 from warehouse.encodable import encodable
+from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
 from warehouse.parts import OneOf, Part
 from warehouse.registry import Registry
@@ -149,9 +150,17 @@ class Judge(Part):
         """
 
     @property
-    def budget_limit(self) -> float | None:
-        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds."""
+    def chat(self) -> ChatModel | None:
+        """The language model that it asks; None: it asks none."""
         return None
+
+    @property
+    def budget_limit(self) -> float | None:
+        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds.
+
+        A model of this process costs nothing.
+        """
+        return None if self.chat is None or self.chat.is_local else self.chat.budget_usd
 
     def judge(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:
         """Judge cases, in their order, by the metrics that apply to each.

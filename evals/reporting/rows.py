@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evals.generating.llm import Llm
 from evals.leaderboard import NOT_RUN
 from evals.measuring import get_metric
 from evals.reporting.data import MetricInfo, ReportData
@@ -233,7 +232,7 @@ def _metric_info(name: str) -> MetricInfo:
 def _versions(study: Study) -> dict[str, str]:
     found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
     local = {r.model: weights.identity(r.model, r.commit) for r in study.embedders.values() if r.api is None}
-    generators = [g.model for g in study.generators.values() if isinstance(g, Llm)]
+    generators = [one.chat.model for one in study.generators.values() if one.chat]
     names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
     return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
 

@@ -17,7 +17,8 @@ from evals.study.planning import PROMPT_TOKENS, Plan, window_of
 from evals.study.study import Study
 from evals.understanding.by_model.model_transform import ByModel
 from warehouse.call_cache import CallCache
-from warehouse.inference.prices import price_of
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.prices import Price, price_of
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -59,7 +60,7 @@ def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -
     cached = _Cached(home)
     corpus = _Corpus(study, home)
     rows = [
-        *_answers(found, cached),
+        *_answers(study, found, cached),
         *_understanding(study, stages["rankings"], cached, home),
         *_enriching(study, found, cached, corpus),
         *_dating(study, found, cached),
@@ -91,12 +92,27 @@ class _Cached:
         return self._counts[model]
 
 
+def _of_chat(what: str, chat: ChatModel, calls: Span, per_call: tuple[Span, Span], why: str = "") -> Estimate:
+    """Put the estimate of calls of a chat model together, see `_estimate`.
+
+    What one call writes is bounded by the recipe where it says so.
+    """
+    read, written = per_call
+    return _estimate(
+        what,
+        chat.model,
+        chat.token_price(),
+        calls,
+        (read, Span(written.least, chat.max_tokens or written.most)),
+        why,
+    )
+
+
 def _estimate(
-    what: str, model: str, calls: Span, per_call: tuple[Span, Span], why: str = "", *, embeds: bool = False
+    what: str, model: str, price: Price | None, calls: Span, per_call: tuple[Span, Span], why: str
 ) -> Estimate:
     """Put an estimate together: ``per_call`` are the tokens that one call reads and writes."""
     read, written = (_times(calls, tokens) for tokens in per_call)
-    price = price_of(model, embeds=embeds)
     usd = None
     if price is not None:
         most = (
@@ -120,15 +136,18 @@ def _calls(most: int, model: str, cached: _Cached) -> Span:
     return Span(max(0, most - cached[model]), most)
 
 
-def _answers(found: Plan, cached: _Cached) -> Iterator[Estimate]:
+def _answers(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
     for plan in found.calls:
+        chat = study.generators[plan.generator].chat
+        if chat is None:
+            continue
         calls = _calls(plan.calls, plan.model, cached)
         n = max(plan.calls, 1)
         tokens = plan.prompt_tokens / n
         written = plan.completion_tokens / n
         # A passage may end short of its window, and an answer of its bound.
         per_call = (Span(PROMPT_TOKENS, tokens), Span(1, written))
-        yield _estimate(f"answers by {plan.generator}", plan.model, calls, per_call)
+        yield _of_chat(f"answers by {plan.generator}", chat, calls, per_call)
 
 
 def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -> Iterator[Estimate]:
@@ -139,18 +158,18 @@ def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -
     for retriever in dict.fromkeys(names.values()):
         n_rankings = sum(name == retriever for name in names.values())
         for step in parts(study.retrievers[retriever], ByModel):
-            if step.model is None:
+            if step.chat is None:
                 continue
             questions = [*read_questions_of(study), *read_train_questions_of(study)]
             texts = [len(row["question"]) for row in questions]
             mean = sum(texts) / max(len(texts), 1)
             prompt = len(step.prompt)
             read = Span((prompt + mean) / SPARSEST, PROMPT_TOKENS + (prompt + mean) / DENSEST + JSON_TOKENS)
-            calls = _calls(len(questions), step.model, cached)
+            calls = _calls(len(questions), step.chat.model, cached)
             # The same question in another index is the same call, unless a step before has changed it.
             calls = Span(calls.least, len(questions) * n_rankings)
             what = f"{step.kind} of {retriever}"
-            yield _estimate(what, step.model, calls, (read, Span(1, JSON_TOKENS)))
+            yield _of_chat(what, step.chat, calls, (read, Span(1, JSON_TOKENS)))
 
 
 def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> Iterator[Estimate]:
@@ -159,7 +178,9 @@ def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> I
         if plan.key.startswith("dates of ") or name not in study.chunkings:
             continue
         chunking = study.chunkings[name]
-        recipe: Any = chunking.enrich
+        recipe = chunking.enrich
+        if recipe is None:
+            continue
         window = window_of(chunking.chunker)
         longest = max(window, recipe.max_characters / DENSEST if recipe.summary else 0)
         written = max(SUMMARY_TOKENS if recipe.summary else 0, 100 + 80 * recipe.questions)
@@ -168,13 +189,13 @@ def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> I
         if plan.calls is None and recipe.summary and calls.most is not None:
             calls = Span(calls.least, calls.most * 2)
         least = max(0.0, calls.least - cached[plan.model])
-        yield _estimate(f"enriching {plan.key}", plan.model, Span(least, calls.most), per_call, why)
+        yield _of_chat(f"enriching {plan.key}", recipe, Span(least, calls.most), per_call, why)
 
 
 def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
     for plan in found.enriching:
         source = study.sources.get(plan.key.removeprefix("dates of "))
-        if not plan.key.startswith("dates of ") or source is None:
+        if not plan.key.startswith("dates of ") or source is None or source.date_by is None:
             continue
         per_call = (Span(1, DATE_READ), Span(1, DATE_WRITTEN))
         # Only pages without a date of their own are asked about.
@@ -185,7 +206,7 @@ def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
             why = (
                 "" if most else f"its pages are counted by `assay crawl {plan.key.removeprefix('dates of ')}`"
             )
-        yield _estimate(plan.key, plan.model, Span(0, most), per_call, why)
+        yield _of_chat(plan.key, source.date_by, Span(0, most), per_call, why)
 
 
 def _embedding(study: Study, found: Plan, corpus: _Corpus) -> Iterator[Estimate]:
@@ -198,7 +219,8 @@ def _embedding(study: Study, found: Plan, corpus: _Corpus) -> Iterator[Estimate]
         cutter = study.chunkings[chunking].chunker
         n, why = corpus.bounded(texts, cutter)
         per_text = (Span(1, min(window_of(cutter) + PROMPT_TOKENS, recipe.max_tokens)), Span(0, 0))
-        yield _estimate(f"texts of {key}", recipe.model, n, per_text, why, embeds=True)
+        price = price_of(recipe.model, embeds=True)
+        yield _estimate(f"texts of {key}", recipe.model, price, n, per_text, why)
 
 
 class _Corpus:

@@ -14,19 +14,20 @@ from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Need, Stage, Work
 from assets.enriching.similarity import tags_text
-from evals.generating.llm import Llm
 from evals.study.cells import Cell
 from evals.study.grid import read_questions_of
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
+from warehouse.inference.chat_model import ChatModel
 from warehouse.pages import read_manifest
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE
 
 PROMPT_TOKENS = 120  # of the instructions around the passages, about
+ANSWER_TOKENS = 256  # that an answer may have, where a generator sets no bound
 MEAN_PASSAGE = 0.85  # of a window's size: what a passage has on average, where there are no chunks to look at
 WINDOW = 256  # tokens, where a chunking says no size
 CHARACTERS_PER_TOKEN = 4  # of English or German text, about
@@ -172,7 +173,7 @@ def _file(need: Need, home: Home) -> Path:
 
 
 def _call_plans(study: Study, answers: Stage, done: set[Need], home: Home) -> list[CallPlan]:
-    models = {name: g for name, g in study.generators.items() if isinstance(g, Llm)}
+    models = {name: one.chat for name, one in study.generators.items() if one.chat}
     n_questions = len(read_questions_of(study)) if models else 0
     passages = {
         cell.chunking: _passage_tokens(study, cell.chunking, done, home)
@@ -188,7 +189,7 @@ def _call_plans(study: Study, answers: Stage, done: set[Need], home: Home) -> li
 def _call_plan(
     study: Study,
     name: str,
-    recipe: Llm,
+    recipe: ChatModel,
     answers: Stage,
     n_questions: int,
     passages: dict[str, int],
@@ -197,12 +198,14 @@ def _call_plan(
     store = Work(home).store
     cells = [cell for cell in study.runs() if cell.generator == name]
     calls = prompt = 0
+    n_passages = study.generators[name].passages
     for cell in cells:
         n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
         to_do = 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
         calls += to_do
-        prompt += to_do * (PROMPT_TOKENS + recipe.passages * passages[cell.chunking])
-    return CallPlan(name, recipe.model, len(cells), calls, prompt, calls * recipe.max_tokens)
+        prompt += to_do * (PROMPT_TOKENS + n_passages * passages[cell.chunking])
+    written = calls * (recipe.max_tokens or ANSWER_TOKENS)
+    return CallPlan(name, recipe.model, len(cells), calls, prompt, written)
 
 
 def _date_plans(study: Study, done: set[Need], home: Home) -> list[EnrichPlan]:

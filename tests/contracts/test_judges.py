@@ -214,6 +214,13 @@ def test_a_judge_keeps_the_contract(
     check(Bench(KINDS[name], server, tmp_path))
 
 
+def test_a_judge_has_the_budget_of_its_model() -> None:
+    paid = AskingJudge(model="openai/any", budget_usd=2)
+    free = AskingJudge(model="local/smollm2-135m-instruct", budget_usd=2)
+    found = [judge.budget_limit for judge in (paid, free, CountingJudge())]
+    assert found == [2, None, None]
+
+
 def test_every_kind_is_held_to_it() -> None:
     assert set(JUDGES.built_in) <= {judge.kind for judge in KINDS.values()}
 

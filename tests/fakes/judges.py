@@ -48,6 +48,10 @@ class AskingJudge(ChatModel, Judge):
 
         return [_judgements(found) for found in context.gateway.map(ask, cases, self)]
 
+    @property
+    def chat(self) -> ChatModel:
+        return self
+
     def dependencies(self, seed: int) -> list[str | int]:
         served = self.served_by()
         return [digest(PROMPT), seed, *([served] if served else [])]

@@ -78,6 +78,14 @@ def test_an_unknown_price_is_said_and_left_out_of_the_sum(make_bench: MakeBench,
     assert total(rows) == (0, 0)
 
 
+def test_a_price_of_the_study_s_own_is_counted(make_bench: MakeBench, server: FakeOpenAI) -> None:
+    changes = generators(server, "openai/any, price: {read: 2, written: 8}")
+    row = asked(make_bench(changes))["answers by llm"]
+    assert row.usd is not None
+    assert row.read.most is not None
+    assert row.usd.most == pytest.approx((row.read.most * 2 + 3 * 50 * 8) / 1_000_000)
+
+
 def test_questions_that_a_model_is_to_understand_are_counted(make_bench: MakeBench) -> None:
     step = f"{{hyde: {{by: llm, model: {MINI}}}}}"
     bench = make_bench({"  bm25: {bm25": f"  asked: [{step}, {{dense: {{k: 5}}}}]\n  bm25: {{bm25"})
