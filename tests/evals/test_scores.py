@@ -11,7 +11,7 @@ import pytest
 from evals.measuring.context import MetricContext
 from evals.measuring.contract import Case, Score
 from evals.measuring.ndcg import Ndcg
-from evals.scores import measure
+from evals.measuring.score_rows import score_rows
 from tests.fakes.cases import CONTEXT, case, question, ranked
 from tests.fakes.tiny import Bench
 from warehouse.parquet import read_parquet
@@ -30,14 +30,14 @@ class Breaks(Ndcg):
 
 def test_a_metric_that_raises_fails_all_of_its_rows_and_says_why() -> None:
     cases = [case(), case(ranked=ranked(Status.TIMEOUT)), case(question=question(gold="none"))]
-    rows, broke = measure(Breaks(10), cases, CONTEXT)
+    rows, broke = score_rows(Breaks(10), cases, CONTEXT)
     assert broke == "ndcg@10: RuntimeError: no weights"
     assert len(rows) == 2  # it does not apply to the third
     assert all((row["status"], row["value"], row["reason"]) == (Status.ERROR, None, broke) for row in rows)
 
 
 def test_a_sound_metric_gives_a_row_a_question() -> None:
-    rows, broke = measure(Ndcg(10), [case(), case(ranked=ranked(Status.TIMEOUT))], CONTEXT)
+    rows, broke = score_rows(Ndcg(10), [case(), case(ranked=ranked(Status.TIMEOUT))], CONTEXT)
     assert broke is None
     assert [(row["status"], row["value"]) for row in rows] == [(Status.OK, 1.0), (Status.TIMEOUT, None)]
 
@@ -48,7 +48,7 @@ def test_a_metric_that_loses_a_case_is_noticed() -> None:
             return super().measure(cases, context)[1:]
 
     with pytest.raises(ValueError, match="shorter"):
-        measure(Loses(10), [case(), case()], CONTEXT)
+        score_rows(Loses(10), [case(), case()], CONTEXT)
 
 
 def rows(bench: Bench, key: str = CELL) -> pl.DataFrame:

@@ -1,0 +1,127 @@
+"""What a cell is measured by: its questions with what was ranked and answered, each with its digest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from assets.engine.stage import Resource, Work
+from evals.gold.evidence import gold_of
+from evals.measuring.context import MetricContext
+from evals.measuring.contract import Answer, Case, Metric, Ranked, Reading
+from evals.measuring.reuse import StoredScores, identity_of
+from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
+from evals.study.cells import Cell
+from evals.study.study import Study
+from warehouse.artifacts import Artifact
+from warehouse.identity import digest
+from warehouse.parquet import read_parquet
+from warehouse.schemas import Status
+from warehouse.spans import Span
+
+
+class CellCases(NamedTuple):
+    """The cases of one cell.
+
+    questions: digest of its questions and their evidence
+    digests: of all that metrics may read of its ranking and answers
+    """
+
+    cases: list[Case]
+    questions: str
+    digests: dict[Reading, str]
+
+    def identity_of(self, metric: Metric) -> str:
+        """Return the digest of all that the scores of a metric depend on here."""
+        return identity_of(metric, self.questions, self.digests)
+
+
+def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> CellCases:
+    """Read the cases of a cell from the artifacts of its ranking, answers (if any) and question sets."""
+    by_stage = {artifact.stage: artifact for artifact in inputs}
+    questions = sampled_questions(study, cell, read_questions(inputs, work))
+    sets = [artifact.data_version for artifact in inputs if artifact.stage == "questions"]
+    ids = questions["question_id"].to_list()
+    ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
+    answers, answer_digests = _answers(by_stage.get("answers"), work)
+    cases = [
+        Case(
+            question,
+            gold_of(question),
+            ranking.hits.get(question["question_id"], ()),
+            ranking.ranked[question["question_id"]],
+            answers.get(question["question_id"]),
+        )
+        for question in questions.iter_rows(named=True)
+    ]
+    return CellCases(cases, digest([sets, ids]), {**ranking.digests, **answer_digests})
+
+
+class RankingRows(NamedTuple):
+    """A ranking as metrics read it, by question id."""
+
+    hits: dict[str, tuple[Span, ...]]
+    ranked: dict[str, Ranked]
+    digests: dict[Reading, str]
+
+
+class ScoreResources(Resource):
+    """What the scores of a run share: stored scores, what metrics may use, the ranking that was read last."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self.stored = StoredScores(work.store, lambda artifact: not work.damage(artifact))
+        self._contexts: dict[str, MetricContext] = {}
+        self._ranking: tuple[tuple[str, str], RankingRows] | None = None
+
+    def context(self, study: Study) -> MetricContext:
+        """Return what the metrics of a study may use."""
+        if study.study not in self._contexts:
+            self._contexts[study.study] = MetricContext(self.work.home, budget_of(study, self.work))
+        return self._contexts[study.study]
+
+    def ranking(self, artifact: Artifact) -> RankingRows:
+        """Return the rows of a ranking; its cells come one after another, so that one is held at a time."""
+        key = (artifact.identity, artifact.data_version)
+        if self._ranking is None or self._ranking[0] != key:
+            folder = self.work.store.folder(artifact.stage, artifact.identity)
+            self._ranking = (key, _ranking(folder, artifact.data_version))
+        return self._ranking[1]
+
+    def close(self) -> None:
+        """Stop what the metrics started."""
+        for context in self._contexts.values():
+            context.close()
+
+
+def _ranking(folder: Path, data_version: str) -> RankingRows:
+    found: dict[str, list[Span]] = {}
+    hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
+    for question, doc, start, end in hits.select("question_id", "doc_id", "start", "end").iter_rows():
+        found.setdefault(question, []).append(Span(doc, start, end))
+    rows = read_parquet(folder / "ranked.parquet").select("question_id", "status", "reason", "seconds")
+    ended = [[data_version], *map(list, rows.drop("seconds").rows())]
+    digests: dict[Reading, str] = {
+        "ranking": digest(ended),
+        "retrieval_cost": digest([ended, rows["seconds"].to_list()]),
+    }
+    ranked = {
+        question: Ranked(Status(status), reason, seconds)
+        for question, status, reason, seconds in rows.iter_rows()
+    }
+    return RankingRows({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
+
+
+def _answers(artifact: Artifact | None, work: Work) -> tuple[dict[str, Answer], dict[Reading, str]]:
+    if artifact is None:
+        return {}, {"answer": "", "answer_cost": ""}
+    stored = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+    texts = ["question_id", "status", "reason", "answer"]
+    costs = ["seconds", "prompt_tokens", "completion_tokens"]
+    rows = stored.select(*texts, *costs)
+    digests: dict[Reading, str] = {
+        "answer": digest(list(map(list, rows.select(texts).rows()))),
+        "answer_cost": digest(list(map(list, rows.drop("answer").rows()))),
+    }
+    answers = {question: Answer(Status(status), *rest) for question, status, *rest in rows.iter_rows()}
+    return answers, digests
