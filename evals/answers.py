@@ -9,14 +9,13 @@ from typing import Any
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
-from evals.generating.contract import Answer, GenerationContext, Passage, Request
+from evals.generating.contract import Answer, Passage, Request
+from evals.pipeline.generation import generation_context
 from evals.pipeline.passages import passage_of
 from evals.pipeline.run_resources import RunResources
-from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
+from evals.pipeline.stage_inputs import read_questions, sampled_questions
 from evals.retrieving.index import OpenIndex
-from evals.study.cells import Cell
 from evals.study.grid import Grid
-from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
@@ -84,7 +83,7 @@ class Answers(Stage):
         waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
         ranked = [row for row in waiting if row["question_id"] in passages]
         requests = [_request(row, passages[row["question_id"]]) for row in ranked]
-        answers = generator.answer(requests, _context(study, cell, work))
+        answers = generator.answer(requests, generation_context(study, cell, work))
         found = {row["question_id"]: answer for row, answer in zip(ranked, answers, strict=True)}
         for question_id in (row["question_id"] for row in waiting):
             answer = found.get(question_id, Answer(Status.NOT_RUN, "its ranking failed"))
@@ -121,21 +120,6 @@ def _passages(ranking: Artifact, index: OpenIndex, count: int, work: Work) -> di
 def _request(question: dict[str, Any], passages: list[Passage]) -> Request:
     conversation = tuple(question["conversation"] or ())
     return Request(question["question"], question["language"], conversation, tuple(passages))
-
-
-def _context(study: Study, cell: Cell, work: Work) -> GenerationContext:
-    """Return what the generator of a cell may use."""
-    budget, limit = budget_of(study, work), study.generators[cell.generator].budget_limit
-    if limit is not None:
-        budget = work.budgets.of((study.study, cell.generator), limit, within=budget)
-
-    def progress(label: str, done: int, of: int) -> None:
-        work.progress(f"{label} ({cell.chunking}, {cell.retriever})", done, of)
-
-    tokenizer = study.chunkings[cell.chunking].tokenizer
-    resources = work.resource(RunResources)
-    embedder = study.embedders[cell.embedder]
-    return resources.generation(embedder, tokenizer, budget, study.seed, cell.replicate - 1, progress)
 
 
 def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:

@@ -10,23 +10,15 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.embedding.cached import CachedEmbedder
 from assets.engine.stage import Built, Check, Need, Stage, Work
-from evals.gold.evidence import gold_of
-from evals.measuring.contract import RetrievalMetric
 from evals.pipeline.ranking_rows import RankingRows
-from evals.pipeline.run_resources import RunResources
-from evals.pipeline.stage_inputs import budget_of, read_questions
-from evals.retrieving.contract import Retriever
-from evals.retrieving.query import Note, Query
+from evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval
+from evals.pipeline.stage_inputs import read_questions
+from evals.retrieving.query import Note
 from evals.retrieving.running import QueryRunner, warm_up
-from evals.retrieving.shared import SharedSearcher
 from evals.retrieving.tuning import CODE_VERSION as TUNING
-from evals.retrieving.tuning import Bench, TrainCase, apart, tuned
 from evals.study.cells import Cell
 from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.inference import models
 from warehouse.schemas import RETRYABLE, Status
@@ -97,41 +89,32 @@ class Rankings(Stage):
         """Rank for every question."""
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
-        recipe = study.retrievers[cell.retriever]
-        index_artifact, *set_artifacts = self.inputs(key, work.store)
-        n_train = len(self._train_keys(cell))
-        test_sets = set_artifacts[: len(set_artifacts) - n_train]
-        questions = read_questions(test_sets, work)
-        resources = work.resource(RunResources)
-        index = resources.index(index_artifact)
-        embedder = study.embedders[cell.embedder]
+        index, *sets = self.inputs(key, work.store)
+        n_asked = len(sets) - len(self._train_keys(cell))
+        inputs = RetrievalInputs(index, sets[:n_asked], sets[n_asked:])
+        questions = read_questions(inputs.asked, work)
+        retrieval = open_retrieval(study, cell, inputs, work)
+        resources = retrieval.resources
         texts = questions["question"].to_list()
-        vectors = resources.query_vectors(texts, embedder) if recipe.needs_vector else {}
-        tokenizer = study.chunkings[cell.chunking].tokenizer
-        context = resources.retrieval(index_artifact, embedder, tokenizer, budget_of(study, work))
-        metadata: dict[str, Any] = {}
-        notes: list[Note] = []
-        if n_train:
-            known = read_questions(set_artifacts[len(test_sets) :], work)
-            train = apart(known, questions)
-            work.progress(f"tuning {key} on {len(train)} train questions", 0, 0)
-            metric = tuning_metric(study, train)
-            cases = _cases(recipe, train, metric, resources.embedder(embedder))
-            tuning = tuned(recipe, cases, Bench(index, context, metric))
-            recipe = tuning.retriever
-            # What was noted of train questions decided the weights.
-            notes = [note for case in cases for note in case.query.trace.notes]
-            metadata["tuned"] = [one._asdict() for one in tuning.chosen]
-            metadata["train_questions_left_out"] = len(known) - len(train)
-        searcher = SharedSearcher(recipe, index, context)
-        runner = QueryRunner(searcher, index, vectors, context.clock)
-        rows = RankingRows(index, study.trace)
+        embedder = study.embedders[cell.embedder]
+        vectors = resources.query_vectors(texts, embedder) if retrieval.embedder else {}
+        rows = RankingRows(resources.index(index), study.trace)
+        runner = retrieval.runner(vectors)
         _ask(runner, questions, rows, lambda done, of: work.progress(f"ranking {key}", done, of))
-        searcher.close()
+        retrieval.close()
         rows.write(folder)
-        built = _built(rows)
-        built = replace(built, meta={**built.meta, **metadata})
-        return _with_notes(built, [*notes, *rows.notes])
+        return _with_tuning(_built(rows), retrieval.tuning, rows.notes)
+
+
+def _with_tuning(built: Built, tuning: TuningRecord | None, notes: Sequence[Note]) -> Built:
+    """Say what was chosen, and count the notes: those on train questions decided the weights."""
+    if tuning is None:
+        return _with_notes(built, notes)
+    chosen = {
+        "tuned": [one._asdict() for one in tuning.chosen],
+        "train_questions_left_out": tuning.left_out,
+    }
+    return _with_notes(replace(built, meta={**built.meta, **chosen}), [*tuning.notes, *notes])
 
 
 def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
@@ -160,37 +143,6 @@ def _ask(
         rows.add(question, runner.ask(question))
         if number % 25 == 0 or number == len(questions):
             progress(number, len(questions))
-
-
-def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
-    """Return the metric by which weights are chosen on these train questions.
-
-    Raises:
-        InputError: none can be asked of any of them.
-    """
-    rows = train.to_dicts()
-    for metric in study.tuning_metrics:
-        if any(map(metric.applies, rows)):
-            return metric
-    raise InputError("no train question has evidence: there is nothing to tune on")
-
-
-def _cases(
-    recipe: Retriever,
-    questions: pl.DataFrame,
-    metric: RetrievalMetric,
-    embedder: CachedEmbedder,
-) -> list[TrainCase]:
-    """Return the train questions that the metric can be asked of, each with what it should find."""
-    answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
-    texts = answerable["question"].to_list()
-    vectors = embedder.queries(texts).vectors if recipe.needs_vector else [None] * len(texts)
-    return [
-        TrainCase(
-            Query(row["question"], vector, row["asked_at"], tuple(row["conversation"] or ())), gold_of(row)
-        )
-        for row, vector in zip(answerable.iter_rows(named=True), vectors, strict=True)
-    ]
 
 
 def _built(rows: RankingRows) -> Built:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands import looking, models, parts, reporting
+from orchestration.commands import asking, looking, models, parts, reporting
 from orchestration.commands.finding import home_of, prepared_home, study_of
 from orchestration.settings import Settings
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
@@ -216,6 +216,7 @@ def _show(study: Study, where: Home, result: RunReport) -> None:
     show_leaderboard(report_data(study, where, failure_notes(result.stages), with_hits=False))
 
 
+app.add_typer(asking.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)

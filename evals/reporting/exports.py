@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from assets.engine.of_now import is_of_now
 from evals.gold.evidence import gold_of
 from evals.measuring.contract import Gold
 from evals.rankings import Rankings
-from evals.reporting.since_run import is_of_now
 from evals.reporting.trec import counts_alike, qrels_lines, run_lines
 from evals.study.grid import Grid
 from evals.study.study import Study

@@ -7,6 +7,7 @@ import polars as pl
 from assets.chunks import Chunks
 from assets.documents import Documents
 from assets.embeddings import Embeddings
+from assets.engine.of_now import is_by_recipe_of_now, is_of_contents_of_now
 from assets.engine.stage import Need, Stage
 from assets.pages import Pages
 from evals.answers import Answers
@@ -18,38 +19,7 @@ from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
-from warehouse.errors import AssayError, InputError
-
-
-def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether a key's artifact was built by the recipes that its name has now, from current inputs.
-
-    True also where nothing is stored, or nothing is known of how: an earlier version did not keep that.
-    """
-    return is_by_recipe_of_now(stage, key, store) and is_of_contents_of_now(stage, key, store)
-
-
-def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether the recipes of a key are those that it was built by; True where they are not known."""
-    artifact = store.current(stage.name, key)
-    known = artifact.meta.get("recipes") if artifact else None
-    if known is None:
-        return True
-    now = list(stage.recipes(key).values())
-    return bool(known[: len(now)] == now)  # those of a leaderboard go on with the cells that were not run
-
-
-def is_of_contents_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether a key was built from what it needs as that is now; True where that is not known.
-
-    It was not where a study asks other questions, or where another study has built anew what both share.
-    """
-    artifact = store.current(stage.name, key)
-    known = artifact.meta.get("made_of") if artifact else None
-    try:
-        return known is None or known == stage.made_of(key, store)
-    except AssayError:  # what it needs now was never built
-        return False
+from warehouse.errors import InputError
 
 
 def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> None:

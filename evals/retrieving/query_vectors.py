@@ -91,6 +91,13 @@ def embed_queries(
     return {text: known.of(text, typical) for text in wanted}
 
 
+def embed_query(question: str, embedder: CachedEmbedder, clock: Clock) -> QueryVector:
+    """Embed one question as it comes, and time it; nothing of it is kept."""
+    known, begin = _Known(), clock.now()
+    _embed([question], embedder, known)
+    return known.of(question, clock.since(begin))
+
+
 def _seconds(spent: Spent) -> float:
     return spent.seconds
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from evals.reporting.display import number, several, trimmed
 from evals.reporting.question_rows import Answered, Found, Hit, QuestionRows
+from orchestration.terminal.losses import fate_words
 from orchestration.terminal.speaking import console, text, width
 
 HITS = 5  # passages of a ranking that are shown
@@ -58,7 +59,7 @@ def _found(found: Found) -> Iterator[Text]:
         yield text(f"  {several(len(found.hits), 'passage')} in all", "dim")
     for loss in found.losses:
         yield text(
-            f"  evidence {loss['evidence'] + 1}: {_fate(loss)}", "yellow" if loss["lost_at"] else "green"
+            f"  evidence {loss['evidence'] + 1}: {fate_words(loss)}", "yellow" if loss["lost_at"] else "green"
         )
     for cell in found.cells:
         yield from _answered(cell)
@@ -73,15 +74,6 @@ def _hit(hit: Hit) -> Text:
     line = text(f"  {hit.rank:>3} {mark} {score:>7}  {hit.url} [{hit.start}–{hit.end}]: {passage}")
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
-
-
-def _fate(loss: dict[str, Any]) -> str:
-    if loss["lost_at"] is None:
-        return (
-            f"held by the first {several(loss['found_at'], 'passage')}" if loss["found_at"] else "delivered"
-        )
-    step = f" ({loss['step']})" if loss["step"] else ""
-    return f"lost at {loss['lost_at']}{step}"
 
 
 def _answered(one: Answered) -> Iterator[Text]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,8 @@ def test_after_a_run(assay_home: Home, study_path: Path, edit: Edit, monkeypatch
     assert unknown.exit_code == 2
     assert "asks no question 'q9'" in unknown.stderr
 
+    answers_a_question_as_the_grid_did(study)
+
     opened: list[str] = []
     report = assay_home.report("town")
     report.parent.mkdir(exist_ok=True)
@@ -103,5 +106,31 @@ def test_after_a_run(assay_home: Home, study_path: Path, edit: Edit, monkeypatch
     changed = assay("show", "town", "q1")
     assert changed.exit_code == 2
     assert "is no longer what was run" in changed.stderr
+    asked = assay("ask", "town", "q1")
+    assert asked.exit_code == 2
+    assert "chunks of town.t16 were built by another recipe" in asked.stderr
     study_path.unlink()
     assert "its file is known no longer" in assay("list").stdout
+
+
+def answers_a_question_as_the_grid_did(study: Study) -> None:
+    answered = assay("ask", "town", "q1", "--all-retrievers", "--cell", "t16.minilm.meaning.quote")
+    assert answered.exit_code == 0
+    words, meaning = answered.stdout.split("t16 · minilm · meaning")
+    assert "t16 · minilm · words" in words
+    for block in (words, meaning):
+        assert "1 ✓" in block
+        assert "evidence 1: held by the first" in block
+    assert "quote answers" not in words
+    assert "twelve pounds" in meaning.split("quote answers")[1]
+    assert "harbour.txt" in meaning.split("[1]")[1]
+
+    typed = assay("ask", "town", "what does a MOORING cost?", "--format", "json")
+    (record,) = json.loads(typed.stdout)
+    assert record["cell"] in {cell.key for cell in study.cells()}
+    assert record["answer"]["status"] == "ok"
+    unknown = assay("ask", "town", "q1", "--cell", "t16.minilm.meanin.quote")
+    assert unknown.exit_code == 2
+    assert "did you mean" in unknown.stderr
+    assert assay("ask", "town", " ").exit_code == 2
+    assert "is no date" in assay("ask", "town", "q1", "--asked-at", "soon").stderr

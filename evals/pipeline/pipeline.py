@@ -1,0 +1,186 @@
+"""One cell of a study, opened to be asked: by the code that the stages `rankings` and `answers` run.
+
+Chat and server stand on this: what is asked here goes the way that the study measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from assets.chunks import Chunks
+from assets.documents import Documents
+from assets.embeddings import Embeddings
+from assets.engine.of_now import is_by_recipe_of_now
+from assets.engine.stage import Stage, Work
+from assets.indexes import Indexes
+from evals.generating.contract import Answer, GenerationContext, Generator, Passage, Request
+from evals.gold.losses import losses_of
+from evals.pipeline.generation import generation_context
+from evals.pipeline.passages import passage_of
+from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
+from evals.retrieving.query_vectors import embed_query
+from evals.retrieving.running import QueryResult
+from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.errors import InputError
+from warehouse.schemas import Status
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PipelineResult:
+    """What one cell made of one question.
+
+    question: a row of `schemas.QUESTIONS`
+    found: status, hits, trace, notes and seconds of the retriever
+    passages: the hits with texts and facts of their documents, in their order; all that were delivered
+    answer: None where the cell has no generator
+    read: how many of the passages the generator reads, the first ones; 0 without a generator
+    losses: what became of each piece of evidence (`schemas.LOSSES`); empty for a question without evidence
+    """
+
+    cell: Cell
+    question: Row
+    found: QueryResult
+    passages: tuple[Passage, ...]
+    answer: Answer | None
+    read: int
+    losses: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A cell that is open: its retriever on its index, and its generator, if it has one.
+
+    Use it as a context manager, or close it. What it shares with other pipelines (models, indexes, servers)
+    belongs to the work that it was opened with.
+    """
+
+    study: Study
+    cell: Cell
+    retrieval: OpenRetrieval
+    generator: Generator | None
+    context: GenerationContext | None
+
+    def ask(
+        self, text: str, *, asked_at: str | None = None, conversation: Sequence[str] = ()
+    ) -> PipelineResult:
+        """Answer a question that a person asks.
+
+        asked_at: ISO 8601 date or time, for questions such as "yesterday"
+        conversation: what was said before, question and answer by turns, oldest first
+        """
+        question: Row = {
+            "question_id": "asked",
+            "question": text,
+            "language": None,
+            "asked_at": asked_at,
+            "conversation": list(conversation),
+            "evidence": [],
+        }
+        return self.ask_row(question)
+
+    def ask_row(self, question: Row) -> PipelineResult:
+        """Answer a question of the study, a row of `schemas.QUESTIONS`: its evidence is looked for, too."""
+        found = self._search(question)
+        index = self.retrieval.resources.index(self.retrieval.index)
+        passages = tuple(passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score) for hit in found.hits)
+        losses: list[Row] = []
+        if found.status is Status.OK:
+            losses = losses_of(question, found.trace, [hit.span for hit in found.hits], index)
+        answer = self._answer(question, found, passages)
+        read = min(len(passages), self.generator.passages) if self.generator else 0
+        return PipelineResult(self.cell, question, found, passages, answer, read, tuple(losses))
+
+    def _search(self, question: Row) -> QueryResult:
+        embedder = self.retrieval.embedder
+        text = question["question"]
+        vectors = {text: embed_query(text, embedder, self.retrieval.resources.clock)} if embedder else {}
+        return self.retrieval.runner(vectors).ask(question)
+
+    def _answer(self, question: Row, found: QueryResult, passages: tuple[Passage, ...]) -> Answer | None:
+        if self.generator is None or self.context is None:
+            return None
+        if found.status is not Status.OK:
+            return Answer(Status.NOT_RUN, "its ranking failed")
+        request = Request(
+            question["question"],
+            question["language"],
+            tuple(question["conversation"] or ()),
+            passages[: self.generator.passages],
+        )
+        return self.generator.answer([request], self.context)[0]
+
+    def close(self) -> None:
+        """Let go of what the retriever holds for itself."""
+        self.retrieval.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
+    """Open a cell of a study to ask it questions.
+
+    work: whose resources it uses; several pipelines of one work share indexes, models and servers
+
+    Raises:
+        InputError: its index is not built, is damaged, or was built by other recipes than the study says now.
+    """
+    grid = Grid([study])
+    inputs = _inputs(grid, cell, work)
+    retrieval = open_retrieval(study, cell, inputs, work)
+    if cell.generator == NO_GENERATOR:
+        return Pipeline(study, cell, retrieval, None, None)
+    generator = study.generators[cell.generator]
+    return Pipeline(study, cell, retrieval, generator, generation_context(study, cell, work))
+
+
+def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:
+    study = grid.studies[cell.study]
+    key = grid.index_key(cell)
+    chunks = key.rpartition(".")[0]
+    stages: list[tuple[Stage, list[str]]] = [
+        (Documents(grid.build), list(study.corpus.sources)),
+        (Chunks(grid.build), [chunks]),
+        (Embeddings(grid.build), [key]),
+        (Indexes(grid.build), [key]),
+    ]
+    for stage, keys in stages:
+        for one in keys:
+            _current(study, stage.name, one, work)
+            if not is_by_recipe_of_now(stage, one, work.store):
+                raise InputError(
+                    f"{stage.name} of {one} were built by another recipe than {study.path} has now; "
+                    f"run `assay run {study.path}` first, which computes only what is new"
+                )
+    index = _current(study, "indexes", key, work)
+    damage = work.damage(index)
+    if damage:
+        raise InputError(f"the index {key} is damaged ({damage}); `assay run {study.path}` builds it again")
+    if not study.retrievers[cell.retriever].needs_tuning:
+        return RetrievalInputs(index, [], [])
+    asked, train = (
+        [_current(study, "questions", one, work) for one in keys]
+        for keys in (grid.set_keys(study.study), grid.train_keys(study.study))
+    )
+    return RetrievalInputs(index, asked, train)
+
+
+def _current(study: Study, stage: str, key: str, work: Work) -> Artifact:
+    store: ArtifactStore = work.store
+    artifact = store.current(stage, key)
+    if artifact is None:
+        raise InputError(f"{stage} of {key} were not built yet; run `assay run {study.path}` first")
+    return artifact

@@ -1,0 +1,138 @@
+"""`assay ask`: one question, answered by cells of a study as the grid would answer it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestration.commands.finding import home_of, study_of
+from orchestration.terminal.speaking import StudyArgument, plainly
+from warehouse.errors import InputError
+from warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from assets.engine.stage import Work
+    from evals.pipeline.pipeline import PipelineResult
+    from evals.study.cells import Cell
+    from evals.study.study import Study
+
+app = typer.Typer()
+
+
+class Format(StrEnum):
+    """How an answer is written."""
+
+    text = "text"
+    json = "json"
+
+
+@app.command("ask")
+@plainly
+def ask(
+    study: StudyArgument,
+    question: Annotated[str, typer.Argument(help="A question in words, or the id of one of the study's.")],
+    cell: Annotated[
+        str | None,
+        typer.Option(
+            help="chunking.embedder.retriever.generator; the leader of the leaderboard unless said."
+        ),
+    ] = None,
+    all_retrievers: Annotated[
+        bool, typer.Option("--all-retrievers", help="Also show what the study's other retrievers find.")
+    ] = False,
+    asked_at: Annotated[
+        str | None, typer.Option(metavar="DATE", help="The day of asking, for words such as `yesterday`.")
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="text or json.")] = Format.text,
+) -> None:
+    """Ask a question of a study that was run: what is found, where the evidence is, answer and sources."""
+    from assets.engine.stage import Work
+
+    found = study_of(study)
+    where = home_of(found)
+    chosen = _cell(found, cell) if cell else _leader(found, where)
+    work = Work(where)
+    try:
+        results = _results(found, chosen, question, asked_at, work, all_retrievers=all_retrievers)
+    finally:
+        work.close()
+    if form is Format.json:
+        from evals.pipeline.records import record_of
+
+        print(json.dumps([record_of(one) for one in results], ensure_ascii=False, indent=2))
+    else:
+        from orchestration.terminal.showing_answer import show_answers
+
+        show_answers(results)
+
+
+def _results(
+    study: Study, cell: Cell, text: str, asked_at: str | None, work: Work, *, all_retrievers: bool
+) -> list[PipelineResult]:
+    """Ask the other retrievers of the cell's index, if that is wanted, and the cell last."""
+    from evals.pipeline.pipeline import open_pipeline
+    from evals.pipeline.study_questions import known_question
+
+    if not text.strip():
+        raise InputError('the question is empty; ask something, as in `assay ask demo "Who …?"`')
+    known = known_question(study, text, work)
+    day = _day(asked_at)
+    results = []
+    for one in [*(_other_retrievers(study, cell) if all_retrievers else []), cell]:
+        with open_pipeline(study, one, work) as pipeline:
+            if known is None:
+                results.append(pipeline.ask(text, asked_at=day))
+            else:
+                results.append(pipeline.ask_row({**known, "asked_at": day} if day else known))
+    return results
+
+
+def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
+    """Return cells without a generator: one for each other retriever of the cell's index."""
+    from dataclasses import replace
+
+    from evals.study.cells import NO_GENERATOR
+
+    names = dict.fromkeys(
+        one.retriever
+        for one in study.cells()
+        if (one.chunking, one.embedder) == (cell.chunking, cell.embedder) and one.retriever != cell.retriever
+    )
+    return [replace(cell, retriever=name, generator=NO_GENERATOR, sample=None) for name in names]
+
+
+def _cell(study: Study, name: str) -> Cell:
+    """Return the cell of a name, with or without the study before it."""
+    from warehouse.near_names import instead
+
+    cells = {cell.key: cell for cell in study.cells()}
+    short = {key.removeprefix(f"{study.study}."): cell for key, cell in cells.items()}
+    wanted = name.strip().replace(" · ", ".")
+    if wanted not in cells and wanted not in short:
+        raise InputError(f"the study {study.study} has no cell {name!r}; {instead(wanted, list(short))}")
+    return cells.get(wanted) or short[wanted]
+
+
+def _leader(study: Study, where: Home) -> Cell:
+    """Return the cell that leads the leaderboard; where there is none yet, the first one of the file."""
+    from evals.reporting.rows import leaderboard_rows
+
+    cells = {cell.key: cell for cell in study.cells()}
+    board: list[dict[str, Any]] = []
+    with suppress(InputError):
+        board = leaderboard_rows(study, where).to_dicts()
+    first = [row for row in board if row["metric"] == study.metrics[0] and row["rank"] == 1]
+    return next((cells[row["cell"]] for row in first if row["cell"] in cells), next(iter(cells.values())))
+
+
+def _day(text: str | None) -> str | None:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).isoformat() if text else None
+    except ValueError as error:
+        raise InputError(f"--asked-at: {text!r} is no date; write it as in 2026-03-31") from error

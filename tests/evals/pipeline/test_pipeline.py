@@ -1,0 +1,164 @@
+"""A pipeline answers as the grid does, whatever the cell; and says what is missing where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from assets.engine.stage import Work
+from evals.pipeline.pipeline import PipelineResult, open_pipeline
+from evals.pipeline.records import record_of
+from evals.pipeline.study_questions import known_question
+from evals.study.cells import NO_GENERATOR
+from evals.study.study_file import read_study
+from tests.evals.conftest import MakeBench
+from tests.fakes.tiny import Bench
+from warehouse.errors import InputError
+from warehouse.parquet import read_parquet
+from warehouse.paths import Home
+from warehouse.schemas import Status
+
+pytestmark = pytest.mark.models
+BM25 = "  bm25: {bm25: {k: 5}}\n"
+CHAIN = f"""{BM25}  chain:
+    - multi_query: {{}}
+    - fuse: {{rrf: {{}}, of: [{{bm25: {{k: 20}}}}, {{dense: {{k: 20}}}}], k: 4}}
+    - neighbours: {{n: 1}}
+  tuned: {{fuse: {{rrf: {{}}, of: [{{bm25: {{k: 20}}}}, {{dense: {{k: 20}}}}], weights: tuned, k: 5}}}}
+"""
+SETS = "  - file: ferry.questions.yaml\n"
+TRAIN = """\
+question_set: train
+language: en
+questions:
+  - id: train-1
+    question: Whence comes heating for workplaces beside boats?
+    evidence: [{url: "https://x.example/heat", quote: "heated by a pump that draws warmth"}]
+"""
+
+
+@pytest.fixture
+def bench(make_bench: MakeBench, tmp_path: Path) -> Bench:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "train.questions.yaml").write_text(TRAIN)
+    return make_bench({BM25: CHAIN, SETS: f"{SETS}  - {{file: train.questions.yaml, use: train}}\n"})
+
+
+@pytest.fixture
+def work(bench: Bench) -> Iterator[Work]:
+    held = Work(bench.home)
+    yield held
+    held.close()
+
+
+def stored(bench: Bench, stage: str, key: str, file: str, question: str) -> pl.DataFrame:
+    return read_parquet(bench.folder(stage, key) / file).filter(pl.col("question_id") == question)
+
+
+def hits_of(result: PipelineResult) -> list[tuple[Any, ...]]:
+    found = [(hit.rank, hit.chunk_id, hit.doc_id, hit.start, hit.end) for hit in result.found.hits]
+    assert [passage.chunk for passage in result.passages] == [hit.chunk_id for hit in result.found.hits]
+    return found
+
+
+def test_every_cell_finds_and_answers_what_the_grid_stored(bench: Bench, work: Work) -> None:
+    bench.build()
+    cells = bench.study.cells()
+    assert {cell.retriever for cell in cells} == {"bm25", "chain", "tuned", "dense"}
+    for cell in cells:
+        with open_pipeline(bench.study, cell, work) as pipeline:
+            for question in ("noon", "tickets", "captain"):
+                known = known_question(bench.study, question, work)
+                assert known is not None
+                result = pipeline.ask_row(known)
+                hits = stored(bench, "rankings", cell.ranking, "hits.parquet", question).sort("rank")
+                columns = hits.select("rank", "chunk_id", "doc_id", "start", "end")
+                assert hits_of(result) == columns.rows()
+                assert [hit.score for hit in result.found.hits] == pytest.approx(hits["score"].to_list())
+                steps = stored(bench, "rankings", cell.ranking, "trace.parquet", question)
+                taken = [(step.step, step.kind) for step in result.found.trace.steps]
+                assert taken == steps.select("step", "kind").rows()
+                losses = stored(bench, "rankings", cell.ranking, "losses.parquet", question)
+                assert [loss["lost_at"] for loss in result.losses] == losses["lost_at"].to_list()
+                (answer,) = stored(bench, "answers", cell.key, "answers.parquet", question).to_dicts()
+                assert result.answer is not None
+                assert (result.answer.status, result.answer.text) == (answer["status"], answer["answer"])
+
+
+def test_a_question_that_no_study_asks(bench: Bench, work: Work) -> None:
+    bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
+    cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
+    assert known_question(bench.study, "What is lit at sunset?", work) is None
+    with open_pipeline(bench.study, cell, work) as pipeline:
+        result = pipeline.ask("What is lit at sunset?")
+        assert result.passages[0].document == result.found.hits[0].doc_id
+        assert result.passages[0].text in "The lamp is lit at sunset every day."
+        assert result.passages[0].url == "https://x.example/lamp"
+        assert result.read == 2
+        assert result.losses == ()
+        assert result.answer is not None
+        assert "sunset" in (result.answer.text or "")
+        record = record_of(result)
+        assert record["passages"][0]["title"] == "lamp"
+        assert record["answer"]["status"] == "ok"
+        nothing = pipeline.ask("   ")
+        assert nothing.passages == ()
+        assert nothing.answer is not None
+        assert nothing.answer.status is Status.NO_CONTEXT
+
+
+def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: Work) -> None:
+    assert known_question(bench.study, "noon", work) is None, "nothing was run"
+    bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
+    for typed in (
+        "noon",
+        "when does the  ferry leave the harbour?",
+        "When does the ferry leave the harbour?",
+    ):
+        found = known_question(bench.study, typed, work)
+        assert found is not None
+        assert found["question_id"] == "noon"
+        assert found["evidence"][0]["doc_id"]
+
+
+def test_a_cell_without_a_generator_has_no_answer(make_bench: MakeBench) -> None:
+    lines = "generators:\n  extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
+    bench = make_bench({lines: "", ", abstention": ""})
+    bench.build("chunks", "enrichments", "embeddings", "indexes")
+    work = Work(bench.home)
+    cell = bench.study.cells()[0]
+    assert cell.generator == NO_GENERATOR
+    with open_pipeline(bench.study, cell, work) as pipeline:
+        result = pipeline.ask("When does the ferry leave?")
+    work.close()
+    assert result.answer is None
+    assert result.read == 0
+    assert result.passages
+
+
+def test_what_is_missing_or_changed_is_a_sentence(bench: Bench, work: Work) -> None:
+    cell = bench.study.cells()[0]
+    with pytest.raises(InputError, match=r"not built yet; run `assay run .*tiny.yaml` first"):
+        open_pipeline(bench.study, cell, work)
+    bench.build("chunks", "enrichments", "embeddings", "indexes")
+    with open_pipeline(bench.study, cell, work) as pipeline:
+        assert pipeline.ask("When does the ferry leave?").passages
+    path = bench.study.path
+    path.write_text(path.read_text().replace("{size: 16, overlap: 4}", "{size: 24, overlap: 4}"))
+    with pytest.raises(InputError, match=r"chunks of ferries\.t16 were built by another recipe"):
+        open_pipeline(read_study(path), cell, work)
+
+
+def test_a_damaged_index_is_named(bench: Bench) -> None:
+    bench.build("chunks", "enrichments", "embeddings", "indexes")
+    folder = bench.folder("indexes", "ferries.t16.minilm")
+    file = max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    work = Work(Home(bench.home.root))
+    with pytest.raises(InputError, match=r"the index ferries.t16.minilm is damaged .* builds it again"):
+        open_pipeline(bench.study, bench.study.cells()[0], work)
+    work.close()
