@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evals.retrieving.clock import Clock, Spent
-from evals.retrieving.context import TextEmbedder
+from evals.retrieving.context import LoadedModels, TextEmbedder
 from tests.fakes.indexing import vector_of
 
 
@@ -37,3 +37,21 @@ def test_texts_made_of_a_question_are_embedded_as_questions_are() -> None:
     shared(["who lost?", "who drew?", "who won?"])
     shared(["who drew?", "who drew?"])
     assert clock.saved == Spent(0.75), "each text once, by its share of the call"
+
+
+def test_a_model_is_loaded_once_for_each_way_to_load_it() -> None:
+    loaded: list[tuple[str, int]] = []
+
+    def load(name: str, length: int) -> list[str]:
+        loaded.append((name, length))
+        return [name] * length
+
+    def load_other(name: str, length: int) -> str:
+        return name * length
+
+    models = LoadedModels()
+    assert models.get(load, "a", 2) is models.get(load, "a", 2)
+    assert models.get(load, "a", 3) == ["a", "a", "a"]
+    assert models.get(load_other, "a", 2) == "aa", "by another function"
+    assert LoadedModels().get(load, "a", 2) == ["a", "a"], "each run has its own"
+    assert loaded == [("a", 2), ("a", 3), ("a", 2)]

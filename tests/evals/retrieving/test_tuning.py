@@ -17,8 +17,10 @@ from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.recall import Recall
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.fusing import fused
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.memory import Memory
 from evals.retrieving.methods import (
     Arithmetic,
     Geometric,
@@ -29,9 +31,21 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
+from evals.retrieving.query import Query
 from evals.retrieving.ranking import Ranking, nothing
 from evals.retrieving.running import hits_of
-from evals.retrieving.tuning import TrainQuestion, Worth, _middle, apart, choose_weights, grid
+from evals.retrieving.tuning import (
+    Bench,
+    TrainCase,
+    TrainQuestion,
+    Worth,
+    _middle,
+    apart,
+    choose_weights,
+    grid,
+    tuned,
+)
+from evals.study.registry import read_retriever
 from tests.fakes.indexing import build_index
 from warehouse.errors import InputError
 from warehouse.spans import Span
@@ -238,3 +252,24 @@ def test_a_train_question_that_is_asked_too_is_not_tuned_on() -> None:
     assert apart(train, asked.clear())["question_id"].to_list() == ["3", "4", "5", "6"]
     with pytest.raises(InputError, match="every train question is a test question"):
         apart(train.head(2), asked)
+
+
+def test_a_retriever_is_tuned_from_its_inner_parts_out(index: OpenIndex) -> None:
+    """Arms by their own rankings, a chain by what it delivers; nothing is left behind in the memory."""
+    inner = {"fuse": {"of": [{"bm25": {}}, {"recency": {}}], "weights": "tuned"}}
+    written = [{"fuse": {"of": [inner, {"fulltext": {}}], "weights": "tuned"}}, {"top": {"k": 3}}]
+    chain = read_retriever({"graph": {"of": written, "similarity": 0.1}})
+    context = RetrievalContext(memory=Memory())
+    docs = index.chunks["doc_id"].to_list()
+    cases = [TrainCase(Query(index.chunks["text"][row]), Gold({docs[row]: 1})) for row in (0, 7, 20)]
+    found = tuned(chain, cases, Bench(index, context, Ndcg(3)))
+    assert [one.arms for one in found.chosen] == [("bm25", "recency"), ("fuse", "fulltext")]
+    assert all(sum(one.weights) == pytest.approx(1) and one.questions == 3 for one in found.chosen)
+    assert not found.retriever.needs_tuning
+    assert found.retriever.at_depth(7).k == 7
+    assert chain.needs_tuning, "the recipe itself is as it was"
+    assert not context.memory or not context.memory.held
+    again = tuned(found.retriever, cases, Bench(index, context, Ndcg(3)))
+    assert (again.retriever, again.chosen) == (found.retriever, ())
+    with pytest.raises(InputError, match="none have been chosen"):
+        chain.open(index, context).search(Query("ferry"))
