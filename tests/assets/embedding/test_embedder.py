@@ -438,15 +438,29 @@ def test_each_kill_of_a_slow_embedder_is_further_than_the_one_before(
     assert kept == [32, 64], "two steps of the 16 texts that are computed together"
 
 
+SHARED = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from assets.embedding import cached
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe
+from warehouse.paths import Home
+cached.FLUSH = 8
+def vectors(self, texts, of):
+    time.sleep(0.05)  # as long as a model would take, so that the other process comes to wait
+    return np.ones((len(texts), 4), np.float32)
+CachedEmbedder._vectors = vectors
+recipe = EmbedderRecipe(model="all-MiniLM-L6-v2", overflow="truncate", batch_size=8)
+print(CachedEmbedder(recipe, Home(Path(sys.argv[1]))).passages([f"Ferry {n}." for n in range(64)]).computed)
+"""
+
+
 def test_two_processes_embed_each_text_once(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights(MINILM)
-    code = KILLED.replace("* 30 for n in range(400)", "for n in range(64)").replace(
-        "CachedEmbedder(recipe", "print(CachedEmbedder(recipe"
-    )
-    code = code.rstrip() + ".computed)"
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", SHARED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
         for _ in range(2)
     ]

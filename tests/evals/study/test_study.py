@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
+from pydantic import ValidationError
 
 from assets.recipes.paths import absolute
 from evals.study.grid import Grid, question_sets
 from evals.study.set_names import set_name
 from evals.study.study import Study
 from evals.study.study_file import read_study
-from tests.fakes.tiny import partial_study, write_study
+from tests.fakes.tiny import STUDY, partial_study, write_study
 
 MORE = {
     "  t16: {tokens: {size: 16, overlap: 4}}\n": "  t16: {tokens: {size: 16}}\n  t32: {tokens: {size: 32}}\n",
@@ -169,3 +171,9 @@ def test_paths_start_from_the_study_and_then_from_the_working_folder(
     assert absolute("nowhere", there) == there / "nowhere"
     assert absolute("~/x", there) == tmp_path / "x"
     assert absolute("/x/y", there) == Path("/x/y")
+
+
+def test_a_study_that_is_made_in_python_is_refused_with_the_places_of_what_does_not_fit() -> None:
+    data = yaml.safe_load(STUDY) | {"metrics": ["ndcg@10", "ndcg@10"]}
+    with pytest.raises(ValidationError, match=r"metrics item 2: the metric ndcg@10 is named twice"):
+        Study.model_validate(data)
