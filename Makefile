@@ -30,7 +30,7 @@ demo: $(READY) ## crawl the sample sites, run a real grid on them, show its lead
 	@$(BIN)/assay run demo
 
 test: $(READY) ## run all tests, side by side (JOBS=1: one after another)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --maxprocesses 4 --durations 10
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --maxprocesses 4 --durations 10
 
 drill: $(READY) ## kill, damage and starve runs in every known way; each must end with the rows of an undisturbed one
 	@$(BIN)/python -m tests.drill

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.fakes.commands import Done, assay
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -35,24 +34,15 @@ def place(folder: Path, told: str, text: str) -> None:
 @pytest.mark.models
 def test_the_tutorial(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights("all-MiniLM-L6-v2")
-    environment = os.environ | {"ASSAY_HOME": str(tmp_path / "var"), "COLUMNS": "100"}
-    ran: list[tuple[str, subprocess.CompletedProcess[str]]] = []
+    ran: list[tuple[str, Done]] = []
     for language, told, text in BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
         if language != "sh":
             place(tmp_path, told, text)
             continue
         for line in text.splitlines():
             assert line.startswith("assay "), line
-            command = [sys.executable, "-m", "orchestration.cli", *line.split()[1:]]
-            done = subprocess.run(
-                command,
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=250,
-                check=False,
-            )
+            home = str(tmp_path / "var")
+            done = assay(*line.split()[1:], folder=tmp_path, ASSAY_HOME=home, DAGSTER_HOME="", COLUMNS="100")
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
             ran.append((line, done))
     runs = [done for line, done in ran if line == "assay run study.yaml"]

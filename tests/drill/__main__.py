@@ -104,7 +104,9 @@ def drill() -> Iterator[Drill]:
 def _import_what_may_be_shared() -> None:
     """Import before the forks what starts no threads of its own; LanceDB and polars do."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    for name in ("dagster", "duckdb", "torch", "transformers", "litellm"):
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else NumPy starts some
+    # The last is most of what importing LanceDB costs, and is Python alone.
+    for name in ("dagster", "duckdb", "torch", "sentence_transformers", "litellm", "lance_namespace"):
         import_module(name)
     threads = len(list(Path("/proc/self/task").glob("*")))
     if threads > 2:  # ours, and that of the scripted server

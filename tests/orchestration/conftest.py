@@ -1,14 +1,19 @@
-"""A home of its own and a small real study for each test of the driver and the commands."""
+"""A small real study: on an empty home for each test, or on one that it was run on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from evals.study.study import Study
 from evals.study.study_file import read_study
+from orchestration.driver import Driver
+from orchestration.run_report import RunReport
 from orchestration.settings import prepare
 from warehouse.paths import Home, home
 
@@ -66,23 +71,80 @@ def assay_home(tmp_path: Path, weights: Callable[[str], Path], monkeypatch: pyte
 @pytest.fixture
 def study_path(tmp_path: Path) -> Path:
     """The path of a small study: three text files, three questions, two retrievers."""
-    (tmp_path / "texts").mkdir()
-    for name, text in TEXTS.items():
-        (tmp_path / "texts" / name).write_text(text)
-    (tmp_path / "town.questions.yaml").write_text(QUESTIONS)
-    path = tmp_path / "town.yaml"
-    path.write_text(STUDY)
-    return path
+    return write_study(tmp_path)
 
 
 @pytest.fixture
 def edit(study_path: Path) -> Callable[[str, str], Study]:
     """Replace a text in the study file, which must be there, and read the study again."""
+    return lambda old, new: replace_in(study_path, old, new)
 
-    def replace(old: str, new: str) -> Study:
-        text = study_path.read_text()
-        assert old in text
-        study_path.write_text(text.replace(old, new))
-        return read_study(study_path)
 
-    return replace
+@dataclass(frozen=True)
+class Finished:
+    """The small study after its first run: its file, its home, and what the run said."""
+
+    path: Path
+    home: Home
+    report: RunReport
+
+    def edit(self, old: str, new: str) -> Study:
+        """Replace a text in the study file, which must be there, and read the study again."""
+        return replace_in(self.path, old, new)
+
+
+@pytest.fixture(scope="session")
+def first_run(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """The small study as its first run has left it; run once, and copied from then on."""
+    weights("all-MiniLM-L6-v2")
+    folder = tmp_path_factory.mktemp("first-run")
+    path = write_study(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_HOME", str(folder / "var"))
+        patch.setenv("DAGSTER_HOME", "")
+        prepare()
+        report = Driver(read_study(path), home()).run()
+    shutil.move(folder / "var", folder / "kept")
+    return Finished(path, Home(folder / "kept"), report)
+
+
+@pytest.fixture
+def finished(first_run: Finished, monkeypatch: pytest.MonkeyPatch) -> Iterator[Finished]:
+    """The small study on a home that it was run on; study and home may be changed, its documents may not.
+
+    It lies in the same folder for all tests, for a source is known by its path and the times of its files.
+    """
+    root = first_run.path.with_name("var")
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(first_run.home.root, root)
+    texts = times_of(first_run.path.with_name("texts"))
+    monkeypatch.setenv("ASSAY_HOME", str(root))
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    prepare()
+    yield Finished(first_run.path, home(), first_run.report)
+    first_run.path.write_text(STUDY)
+    assert times_of(first_run.path.with_name("texts")) == texts, "use `study_path` to change its documents"
+
+
+def write_study(folder: Path) -> Path:
+    """Write the small study, its questions and its documents; return its path."""
+    (folder / "texts").mkdir()
+    for name, text in TEXTS.items():
+        (folder / "texts" / name).write_text(text)
+    (folder / "town.questions.yaml").write_text(QUESTIONS)
+    path = folder / "town.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def replace_in(path: Path, old: str, new: str) -> Study:
+    """Replace a text in a study file, which must be there, and read the study again."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return read_study(path)
+
+
+def times_of(folder: Path) -> dict[str, int]:
+    """File name -> when it was changed last."""
+    return {entry.name: entry.stat().st_ctime_ns for entry in os.scandir(folder)}

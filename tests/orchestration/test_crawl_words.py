@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from evals.study.study_file import read_study
 from orchestration.driver import Driver
 from orchestration.run_report import RunReport
 from orchestration.terminal.outcome_sentences import crawl_sentence, document_sentences
-from tests.fakes.processes import ROOT, assay_command
+from tests.fakes.commands import assay
 from tests.fakes.site import Reply, Site, article, index, serving
 from warehouse.artifacts import ArtifactStore
 from warehouse.pages import manifest_file, read_body, read_manifest
@@ -50,18 +49,14 @@ def test_the_command_says_what_came_of_a_crawl(assay_home: Home, site: Site, stu
     study_of(site, study_path)
     site["/b"] = Reply(article("B", text="Two words."))
 
-    def command() -> subprocess.CompletedProcess[str]:
-        arguments = assay_command("crawl", "texts", "--study", str(study_path))
-        return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200)
-
-    first = command()
+    first = assay("crawl", "texts", "--study", str(study_path))
     said = " ".join(first.stderr.split())
     assert first.returncode == 0, first.stderr
     assert "crawl of texts: finished; 2 new, 2 read but not stored, 1 failed (1 status 404)" in said
     assert "documents of texts: 1; 1 pages gave none (1 " in said
     assert f"dropped {site.url('/b')}: " in said
     site["/robots.txt"] = Reply("busy", status=503)
-    second = command()
+    second = assay("crawl", "texts", "--study", str(study_path))
     assert second.returncode == 1
     assert "nothing could be fetched (no start page: robots.txt: status 503)" in " ".join(
         second.stderr.split()

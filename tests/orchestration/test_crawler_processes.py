@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.commands import assay
 from tests.fakes.processes import ROOT, assay_command, in_terminal, of_home, wait_until
 from tests.fakes.site import Reply, Site, article, index, serving
 from warehouse.pages import read_crawls, read_manifest
@@ -40,10 +41,6 @@ def crawl(study: Path) -> list[str]:
     return assay_command("crawl", "texts", "--study", str(study))
 
 
-def assay(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200)
-
-
 def stored(home: Home) -> int:
     journal = home.crawls / "texts" / "journal.jsonl"
     return journal.read_bytes().count(b"\n") - 1 if journal.exists() else 0
@@ -67,7 +64,7 @@ def test_nothing_of_ours_outlives_a_killed_command(
     assert "Traceback" not in said
     site.allow(None)
     site.forget()
-    done = assay(crawl(news))
+    done = assay("crawl", "texts", "--study", str(news))
     assert done.returncode == 0, done.stderr
     assert len(read_manifest(assay_home, "texts")) == NUMBER
     assert len(site.paths()) < 1 + NUMBER, "what was stored is not asked for again"
@@ -93,7 +90,7 @@ def test_ctrl_c_in_a_terminal_shows_no_stack_and_leaves_nobody(
 def test_a_source_that_cannot_be_read_is_a_sentence_without_codes(assay_home: Home, study_path: Path) -> None:
     for path in (study_path.parent / "texts").iterdir():
         path.unlink()
-    done = assay(assay_command("run", str(study_path)))
+    done = assay("run", str(study_path))
     assert done.returncode == 1
     assert f"the folder {study_path.parent / 'texts'} holds no file" in " ".join(done.stderr.split())
     assert "External execution" not in done.stderr

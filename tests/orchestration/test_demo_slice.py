@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,10 +16,11 @@ from evals.reporting.rows import leaderboard_rows, report_data
 from evals.study.study import Study
 from evals.study.study_file import BUNDLED, read_study
 from orchestration.driver import Driver
+from tests.fakes.commands import assay
+from tests.fakes.processes import ROOT, assay_command
 from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
-REPOSITORY = Path(__file__).parents[2]
 
 
 def slice_of_demo() -> Study:
@@ -73,8 +72,9 @@ def test_every_question_set_has_its_mix() -> None:
 
 
 def test_interrupted_command_says_so_and_goes_on(assay_home: Home, study_path: Path) -> None:
-    command = [sys.executable, "-m", "orchestration.cli", "run", str(study_path)]
-    process = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        assay_command("run", str(study_path)), cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 60
     while not list((assay_home.root / "chunks").glob("*/artifact.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -83,7 +83,5 @@ def test_interrupted_command_says_so_and_goes_on(assay_home: Home, study_path: P
     assert process.returncode == 130, stderr
     assert "goes on from there" in stderr
     assert "Traceback" not in stderr
-    done = subprocess.run(
-        command, cwd=REPOSITORY, env=os.environ, capture_output=True, text=True, check=False
-    )
+    done = assay("run", str(study_path))
     assert done.returncode == 0, done.stderr

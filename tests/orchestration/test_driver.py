@@ -19,12 +19,13 @@ from evals.study.study_file import read_study
 from orchestration.driver import Driver
 from orchestration.run_report import RunReport
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
+from tests.fakes.processes import ROOT
+from tests.orchestration.conftest import Finished
 from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
-REPOSITORY = Path(__file__).parents[2]
 
 
 def built(report: RunReport) -> dict[str, int]:
@@ -36,11 +37,9 @@ def rows(home: Home, sql: str) -> list[tuple[object, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def test_second_walk_computes_nothing(assay_home: Home, study_path: Path) -> None:
-    study = read_study(study_path)
-    first = Driver(study, assay_home).run()
-    assert first.ok, first
-    assert built(first) == {
+def test_second_walk_computes_nothing(finished: Finished) -> None:
+    assert finished.report.ok, finished.report
+    assert built(finished.report) == {
         "pages": 1,
         "documents": 1,
         "chunks": 1,
@@ -55,18 +54,15 @@ def test_second_walk_computes_nothing(assay_home: Home, study_path: Path) -> Non
     }
     with dg.DagsterInstance.get() as instance:
         assert {run.status for run in instance.get_runs()} == {dg.DagsterRunStatus.SUCCESS}
-    second = Driver(study, assay_home).run()
+    second = Driver(read_study(finished.path), finished.home).run()
     assert second.ok
     assert built(second) == {}
     assert all(stage.fresh == stage.keys for stage in second.stages)
 
 
-def test_new_retriever_builds_only_what_hangs_on_it(
-    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]
-) -> None:
-    Driver(read_study(study_path), assay_home).run()
-    study = edit("  meaning: {dense: {k: 5}}", "  meaning: {dense: {k: 5}}\n  more: {bm25: {k: 2}}")
-    assert built(Driver(study, assay_home).run()) == {
+def test_new_retriever_builds_only_what_hangs_on_it(finished: Finished) -> None:
+    study = finished.edit("  meaning: {dense: {k: 5}}", "  meaning: {dense: {k: 5}}\n  more: {bm25: {k: 2}}")
+    assert built(Driver(study, finished.home).run()) == {
         "rankings": 1,
         "answers": 1,
         "scores": 1,
@@ -194,7 +190,8 @@ def test_what_is_damaged_is_built_again_before_it_is_read(assay_home: Home, stud
     assert Driver(study, assay_home).run().unchanged
 
 
-def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, study_path: Path) -> None:
+def test_killed_run_goes_on_and_its_dagster_run_is_closed(finished: Finished) -> None:
+    """Two retrievers are new, and the run is killed between their answers."""
     script = (
         "import os, signal, sys\n"
         "from evals.study.study_file import find_study\n"
@@ -205,14 +202,15 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, stud
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "Driver(find_study(sys.argv[1]), home(), kill).run()\n"
     )
+    study = finished.edit("  words:", "  two: {bm25: {k: 2}}\n  three: {bm25: {k: 3}}\n  words:")
     process = subprocess.run(
-        [sys.executable, "-c", script, str(study_path)], cwd=REPOSITORY, check=False, capture_output=True
+        [sys.executable, "-c", script, str(study.path)], cwd=ROOT, check=False, capture_output=True
     )
     assert process.returncode == -signal.SIGKILL, process.stderr.decode()
     with dg.DagsterInstance.get() as instance:
         started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
         assert len(started) == 1
-    report = Driver(read_study(study_path), assay_home).run()
+    report = Driver(study, finished.home).run()
     assert report.ok
     assert built(report) == {"answers": 1, "scores": 2, "leaderboard": 1, "report": 1}, (
         "the first answer cell was committed"
@@ -220,21 +218,19 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(assay_home: Home, stud
     with dg.DagsterInstance.get() as instance:
         assert not instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
         assert instance.get_run_by_id(started[0].run_id).status is dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
-    assert rows(assay_home, "SELECT count(DISTINCT cell) FROM current_answers") == [(2,)]
+    cells = "SELECT count(DISTINCT cell) FROM current_answers"
+    assert rows(finished.home, cells) == [(len(study.cells()),)]
 
 
-def test_dagster_sees_what_changed(
-    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]
-) -> None:
+def test_dagster_sees_what_changed(finished: Finished) -> None:
     """The UI's staleness: after a recipe changed, exactly what hangs on it is out of date."""
     from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
     from dagster._core.loader import LoadingContextForTest
 
     from orchestration.definitions import definitions_of
 
-    Driver(read_study(study_path), assay_home).run()
-    study = edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")
-    driver = Driver(study, assay_home)
+    study = finished.edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")
+    driver = Driver(study, finished.home)
     with dg.DagsterInstance.get() as instance:
         driver._observe_recipes(instance)
         graph = definitions_of([study]).resolve_asset_graph()

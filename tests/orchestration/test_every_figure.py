@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from evals.reporting.page import render_html
 from evals.reporting.rows import leaderboard_rows, report_data
 from evals.study.study_file import read_study
 from orchestration.driver import Driver
+from orchestration.settings import prepare
 from tests.fakes.recount import Recount
 from tests.fakes.recounted_page import Compared, compare_page, compare_rows
-from warehouse.paths import Home
+from tests.orchestration.conftest import write_study
+from warehouse.paths import home
 
 pytestmark = pytest.mark.models
 
@@ -73,19 +76,45 @@ def compared(recount: Recount, rows: str, html: str) -> Compared:
     return Compared(found.n + page.n, found.wrong + page.wrong)
 
 
-def test_every_figure_is_that_of_the_cell_that_it_stands_beside(
-    assay_home: Home, study_path: Path, weights: Callable[[str], Path]
-) -> None:
+@dataclass(frozen=True)
+class Shown:
+    """What was counted of a study again, and what its leaderboard and its page show."""
+
+    recount: Recount
+    rows: str
+    html: str
+
+
+@pytest.fixture(scope="module")
+def run(
+    weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[int], Shown]]:
+    """Run the study of an order, all on one home."""
+    folder = tmp_path_factory.mktemp("figures")
+    path = write_study(folder)
     cosines = similarity(weights("all-MiniLM-L6-v2"))
-    for order in (0, 1):
-        study_path.write_text(yaml.safe_dump(study(order), sort_keys=False))
-        read = read_study(study_path)
-        report = Driver(read, assay_home).run()
+
+    def shown(order: int) -> Shown:
+        path.write_text(yaml.safe_dump(study(order), sort_keys=False))
+        read = read_study(path)
+        report = Driver(read, home()).run()
         assert report.ok, report
-        recount = Recount(assay_home.root, study(order), rouge_tokens, cosines)
-        found = compared(
-            recount, json_rows(leaderboard_rows(read, assay_home)), render_html(report_data(read, assay_home))
+        recount = Recount(home().root, study(order), rouge_tokens, cosines)
+        return Shown(
+            recount, json_rows(leaderboard_rows(read, home())), render_html(report_data(read, home()))
         )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_HOME", str(folder / "var"))
+        patch.setenv("DAGSTER_HOME", "")
+        prepare()
+        yield shown
+
+
+def test_every_figure_is_that_of_the_cell_that_it_stands_beside(run: Callable[[int], Shown]) -> None:
+    for order in (0, 1):
+        shown = run(order)
+        found = compared(shown.recount, shown.rows, shown.html)
         assert not found.wrong
         assert found.n.total() > 1000, found.n
         assert set(found.n) == {
@@ -93,20 +122,14 @@ def test_every_figure_is_that_of_the_cell_that_it_stands_beside(
         }
 
 
-def test_a_figure_beside_another_name_is_found(
-    assay_home: Home, study_path: Path, weights: Callable[[str], Path]
-) -> None:
-    study_path.write_text(yaml.safe_dump(study(0), sort_keys=False))
-    read = read_study(study_path)
-    Driver(read, assay_home).run()
-    recount = Recount(assay_home.root, study(0), rouge_tokens, similarity(weights("all-MiniLM-L6-v2")))
-    of = {cell.key: cell for cell in recount.cells}
+def test_a_figure_beside_another_name_is_found(run: Callable[[int], Shown]) -> None:
+    shown = run(0)
+    of = {cell.key: cell for cell in shown.recount.cells}
     for key in [key for key in of if ".retriever-a." in key]:
         one, other = of[key], of[key.replace("retriever-a", "retriever-b")]
         for part in ("values", "answers", "ranked", "hits"):
             mine = getattr(one, part)
             setattr(one, part, getattr(other, part))
             setattr(other, part, mine)
-    rows, html = json_rows(leaderboard_rows(read, assay_home)), render_html(report_data(read, assay_home))
-    parts = {line.split(":")[0] for line in compared(recount, rows, html).wrong}
+    parts = {line.split(":")[0] for line in compared(shown.recount, shown.rows, shown.html).wrong}
     assert {"leaderboard rows", "leaderboard", "costs", "matrix", "lost"} <= parts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,10 @@ from evals.study.run_studies import note
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from orchestration.cli import app
-from orchestration.driver import Driver
+from tests.orchestration.conftest import Finished
 from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
-Edit = Callable[[str, str], Study]
 
 
 def assay(*arguments: str) -> Result:
@@ -66,10 +64,10 @@ def test_before_a_run(
     assert "no results yet" in shown.stderr
 
 
-def test_after_a_run(assay_home: Home, study_path: Path, edit: Edit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_run(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    study_path, home = finished.path, finished.home
     study = read_study(study_path)
-    note(study, assay_home)
-    assert Driver(study, assay_home).run().ok
+    note(study, home)
     (line,) = [line for line in assay("list").stdout.splitlines() if line.startswith("town ")]
     assert "not run yet" not in line
     assert str(study_path) in line
@@ -91,7 +89,7 @@ def test_after_a_run(assay_home: Home, study_path: Path, edit: Edit, monkeypatch
     answers_a_question_as_the_grid_did(study)
 
     opened: list[str] = []
-    report = assay_home.report("town")
+    report = home.report("town")
     report.parent.mkdir(exist_ok=True)
     report.write_text("<html>")
     monkeypatch.setattr(webbrowser, "open", lambda uri: opened.append(uri) or True)
@@ -102,7 +100,7 @@ def test_after_a_run(assay_home: Home, study_path: Path, edit: Edit, monkeypatch
     assert (without.exit_code, without.stdout) == (0, f"{report}\n")
     assert "no browser" in without.stderr
 
-    edit("{size: 16, overlap: 4}", "{size: 24, overlap: 4}")
+    finished.edit("{size: 16, overlap: 4}", "{size: 24, overlap: 4}")
     changed = assay("show", "town", "q1")
     assert changed.exit_code == 2
     assert "is no longer what was run" in changed.stderr

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +13,11 @@ from evals.study.study import Study
 from evals.study.study_file import read_book, read_study
 from orchestration.definitions import definitions_of, defs, stages_of
 from orchestration.settings import prepare
+from tests.fakes.commands import assay
 from tests.fakes.tiny import write_study
 from warehouse.errors import InputError
 from warehouse.paths import Home, home
 
-REPOSITORY = Path(__file__).parents[2]
 OTHER = {"study: tiny": "study: other"}
 
 
@@ -110,14 +107,7 @@ def test_two_folders_of_one_name_do_not_share_a_report(
     first = write_study(tmp_path / "a")
     second = write_study(tmp_path / "b", changes)
     note(read_study(first), own_home)
-    done = subprocess.run(
-        [sys.executable, "-m", "orchestration.cli", command, str(second)],
-        cwd=REPOSITORY,
-        env={**os.environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = assay(command, str(second))
     assert done.returncode == 2, done.stderr
     assert f"{second}: {part} means something else in {first}" in done.stderr
     assert "rename one of them" in done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evals.reporting.rows import leaderboard_rows
 from evals.study.study_file import read_study
-from tests.orchestration.test_cli import assay
+from tests.fakes.commands import assay
 from warehouse.connection import connect
 from warehouse.paths import Home
 
