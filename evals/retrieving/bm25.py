@@ -24,18 +24,11 @@ from evals.word_lists import Language
 DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 
 
-class Bm25(Retriever):
-    """BM25 (Robertson et al., TREC-3, 1994); okapi, plus and l score as rank-bm25 0.2.2 does.
+class WordSearch(Retriever):
+    """Parameters of BM25, whoever computes it.
 
     What is not said is what measured best over several collections (docs/retrieval-results.md).
 
-    Only chunks that hold a word of the question are returned: rank-bm25 gives 0, or in BM25+ a constant, to
-    all the others, which would fill a ranking with chunks that nothing speaks for. A word that the question
-    repeats counts as often as it stands there.
-
-    variant: okapi | plus | l (Trotman et al., 2014, compare them) | lower_bounded (BM25+ as Lv and Zhai, CIKM
-        2011, publish it: only chunks that hold a word get its delta. rank-bm25's plus gives it to the others,
-        too, so that delta shifts all scores alike and never changes an order)
     k1, b: saturation of term frequency, strength of length normalisation
     epsilon: okapi only; a word in more than half of the chunks gets this share of the mean idf
     delta: plus and lower_bounded (default 1) and l (default 0.5) only; the least that a present word adds
@@ -44,12 +37,7 @@ class Bm25(Retriever):
     function_words: keep | drop articles, pronouns and the like of `language`; unless said otherwise dropped
         in English, kept in German. Dropped, a question of nothing else finds nothing
     title: how often the words of a chunk's document's title are counted beside those of the chunk itself
-    expand: search words of like meaning, too
-    feedback: search words of the best chunks of a first search, too
     """
-
-    kind: ClassVar[str] = "bm25"
-    code_version: ClassVar[str] = "5"
 
     k: Depth = 10
     variant: Variant = "okapi"
@@ -61,17 +49,6 @@ class Bm25(Retriever):
     language: Language = "english"
     function_words: Literal["keep", "drop"] | None = None
     title: Annotated[int, Field(ge=0, le=10)] = 1
-    expand: Expand | None = None
-    feedback: Feedback | None = None
-
-    @property
-    def needs_vector(self) -> bool:
-        """When words are expanded by their embeddings."""
-        return self.expand is not None
-
-    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index by words."""
-        return _Bm25Searcher(self, index, context)
 
     @property
     def analyzer(self) -> Analyzer:
@@ -84,6 +61,36 @@ class Bm25(Retriever):
         """What scores are computed by."""
         delta = DELTAS[self.variant] if self.delta is None else self.delta
         return Parameters(self.variant, self.k1, self.b, self.epsilon, delta)
+
+
+class Bm25(WordSearch):
+    """BM25 (Robertson et al., TREC-3, 1994); okapi, plus and l score as rank-bm25 0.2.2 does.
+
+    Only chunks that hold a word of the question are returned: rank-bm25 gives 0, or in BM25+ a constant, to
+    all the others, which would fill a ranking with chunks that nothing speaks for. A word that the question
+    repeats counts as often as it stands there.
+
+    variant: okapi | plus | l (Trotman et al., 2014, compare them) | lower_bounded (BM25+ as Lv and Zhai, CIKM
+        2011, publish it: only chunks that hold a word get its delta. rank-bm25's plus gives it to the others,
+        too, so that delta shifts all scores alike and never changes an order)
+    expand: search words of like meaning, too
+    feedback: search words of the best chunks of a first search, too
+    """
+
+    kind: ClassVar[str] = "bm25"
+    code_version: ClassVar[str] = "5"
+
+    expand: Expand | None = None
+    feedback: Feedback | None = None
+
+    @property
+    def needs_vector(self) -> bool:
+        """When words are expanded by their embeddings."""
+        return self.expand is not None
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index by words."""
+        return _Bm25Searcher(self, index, context)
 
 
 class _Bm25Searcher(Searcher):

@@ -27,6 +27,7 @@ from evals.retrieving.metadata import Metadata
 from evals.retrieving.nothing import Nothing
 from evals.retrieving.ordering import DocumentOrder, GroupByDocument, LostInTheMiddle, RecentFirst
 from evals.retrieving.powerset import Powerset
+from evals.retrieving.rank_bm25 import RankBm25
 from evals.retrieving.recency import Recency
 from evals.understanding.entities import Entities
 from evals.understanding.filter import Filter
@@ -51,6 +52,7 @@ __all__ = [
 
 RETRIEVERS.add(
     Bm25,
+    RankBm25,
     Dense,
     FullText,
     Metadata,

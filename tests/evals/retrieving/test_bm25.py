@@ -19,6 +19,7 @@ from evals.retrieving.bm25 import Bm25
 from evals.retrieving.bm25_scores import Bm25Scores, Parameters
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query
+from evals.retrieving.rank_bm25 import RankBm25
 from tests.fakes.indexing import build_index, query, searched
 
 SCIFACT = Path(__file__).resolve().parents[4] / "shared" / "data" / "scifact"
@@ -93,6 +94,28 @@ def test_any_corpus_and_any_parameters_give_rank_bm25s_scores(tmp_path: Path, se
         found = searched(recipe, query(" ".join(asked)), made)
         assert set(found.rows.tolist()) == {n for n, chunk in enumerate(corpus) if set(chunk) & set(asked)}
         assert np.allclose(found.scores, expected[found.rows], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("words", [{}, {"tokenizer": "plain", "function_words": "keep", "title": 3}])
+@pytest.mark.parametrize("variant", REFERENCES)
+def test_the_reference_that_a_study_may_name_finds_and_scores_as_ours(
+    index: OpenIndex, variant: str, words: dict[str, Any]
+) -> None:
+    said = {"variant": variant, "k": 10_000, "k1": 0.9, "b": 0.4, **words}
+    allowed = np.arange(len(index)) % 3 > 0
+    for text in ("ferry noon", "the", "tickets of the harbour keeper", "ferry ferry pump nix", "", "pump"):
+        for permitted in (None, allowed):
+            asked = Query(text, allowed=permitted)
+            ours = searched(Bm25.model_validate(said), asked, index)
+            theirs = searched(RankBm25.model_validate(said), asked, index)
+            assert sorted(theirs.rows.tolist()) == sorted(ours.rows.tolist())
+            assert np.allclose(theirs.scores, ours.scores, rtol=0, atol=1e-9)
+
+
+def test_the_reference_is_the_library_s_own(index: OpenIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank_bm25.BM25L, "get_scores", lambda *_: np.full(len(index), 42.0))
+    found = searched(RankBm25(variant="l", delta=0.31, k=10_000), query("ferry"), index)
+    assert set(found.scores.tolist()) == {42.0}
 
 
 def test_a_question_in_parts_of_letters_finds_what_the_composed_one_finds(tmp_path: Path) -> None:
