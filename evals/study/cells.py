@@ -50,5 +50,5 @@ class Cell:
         return "all" if self.sample is None else f"sample of {self.sample}"
 
     def replicates(self, times: int) -> list[Cell]:
-        """Return its replicates from the first on."""
-        return [replace(self, replicate=number) for number in range(1, times + 1)]
+        """Return its replicates from this, the first, on."""
+        return [self, *(replace(self, replicate=number) for number in range(2, times + 1))]
