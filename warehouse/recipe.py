@@ -7,6 +7,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import (
     BaseModel,
     ConfigDict,
+    JsonValue,
     SerializationInfo,
     ValidationError,
     ValidationInfo,
@@ -74,6 +75,6 @@ class Recipe(Strict):
         """Return the code versions that its results depend on: its own and those of its parts."""
         return [self.code_version]
 
-    def meaning(self) -> dict[str, Any]:
+    def meaning(self) -> dict[str, JsonValue]:
         """Return the parameters that decide its results, defaults written out, as JSON for an identity."""
         return self.model_dump(mode="json", context=_IDENTITY)

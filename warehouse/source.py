@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, create_model, field_validator, model_validator
 
 from warehouse.cron import is_cron
 from warehouse.eurlex_celex import EURLEX, act_url
@@ -97,7 +97,7 @@ class Source(Strict):
 
     spider: str | None = None
     reader: str | None = None
-    options: dict[str, Any] = Field(default_factory=dict, exclude_if=_is_empty)
+    options: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=_is_empty)
     start: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ import numpy as np
 from assets.embedding.api import AT_ONCE, ApiEmbedder, refuse_another_model
 from assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
 from assets.embedding.local import LocalEmbedder
+from assets.embedding.other import OtherEmbedder
 from assets.embedding.quick import FEW, quick_embedder
 from assets.embedding.windows import count_tokens, refuse_long
 from assets.tokenizing.token_words import Ints
@@ -20,7 +21,6 @@ from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from warehouse.encodable import all_encodable
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
-from warehouse.inference import weights
 from warehouse.inference.models import Progress
 from warehouse.paths import Home
 from warehouse.segments import UNKNOWN
@@ -74,7 +74,7 @@ class CachedEmbedder:
 
     @cached_property
     def _weights(self) -> str:
-        return "" if self.recipe.api else weights.identity(self.recipe.model, self.recipe.commit)
+        return "" if self.recipe.api else self.recipe.weights_identity()
 
     @cached_property
     def cache(self) -> VectorCache:
@@ -241,6 +241,8 @@ def _shifted(progress: CountProgress | None, begin: int, of: int) -> Callable[[i
 @lru_cache(maxsize=3)
 def _loaded(recipe: EmbedderRecipe, folder: str, identity: str) -> Embedder:
     """Load an embedder; with other weights it is another one, for the files of a folder may be replaced."""
+    if isinstance(recipe, OtherEmbedder):
+        return recipe.load()
     where = Path(folder) if folder else None
     if recipe.api is not None:
         return ApiEmbedder(recipe, where)

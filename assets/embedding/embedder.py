@@ -61,6 +61,7 @@ class EmbedderRecipe(Recipe):
     batch_size: texts that are computed (or sent) together; changes no vector
     similarities: store how similar each chunk is to the title and to the tags of its document, which embeds
         these too
+    api: a server that embeds in place of this machine
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -132,7 +133,7 @@ class EmbedderRecipe(Recipe):
 
     def revision(self) -> str:
         """Return the digest of all that changes the vector of a given text: the key of the vector cache."""
-        parts = [self._weights(), self.max_tokens, self.overflow, self.code_version]
+        parts = [self.weights_identity(), self.max_tokens, self.overflow, self.code_version]
         # Only what is not as it always was: vectors that are stored keep their key.
         changed = {"normalise": self.normalise is False, "dtype": self.dtype != "fp32"}
         # Texts for a server were once cut by their characters where those were few.
@@ -153,7 +154,8 @@ class EmbedderRecipe(Recipe):
         counted = [["tokenizer", weights.identity(counts)]] if counts else []
         return digest([self.revision(), self.passage_prefix, *changed, *similarities, *counted])
 
-    def _weights(self) -> str:
+    def weights_identity(self) -> str:
+        """Return the digest of the model's files, or of what an `api` is known by."""
         if self.api is None:
             return weights.identity(self.model, self.commit)
         from warehouse.inference.model_servers import server_of

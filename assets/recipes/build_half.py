@@ -8,7 +8,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 
 from assets.chunking import CHUNKERS, Chunker
 from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
-from assets.embedding.embedder import EmbedderRecipe
+from assets.embedding.other import AnyEmbedder
 from assets.enriching.by_model import Enrichment
 from assets.indexing.index_recipe import IndexRecipe
 from assets.tokenizing.named import weights_of
@@ -92,7 +92,7 @@ class BuildHalf(Strict):
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
     corpus: Corpus
     chunkings: Annotated[dict[Name, Chunking], Field(min_length=1)]
-    embedders: Annotated[dict[Name, EmbedderRecipe], Field(min_length=1)]
+    embedders: Annotated[dict[Name, AnyEmbedder], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _corpus_has_its_sources(self) -> Self:

@@ -22,7 +22,7 @@ from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect
 from warehouse.errors import InputError
-from warehouse.inference import models, weights
+from warehouse.inference import models
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
@@ -231,7 +231,7 @@ def _metric_info(name: str) -> MetricInfo:
 
 def _versions(study: Study) -> dict[str, str]:
     found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
-    local = {r.model: weights.identity(r.model, r.commit) for r in study.embedders.values() if r.api is None}
+    local = {r.model: r.weights_identity() for r in study.embedders.values() if r.api is None}
     generators = [one.chat.model for one in study.generators.values() if one.chat]
     names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}
     return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))

@@ -15,6 +15,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from assets.chunking import CHUNKERS
+from assets.embedding.embedder import EmbedderRecipe
+from assets.embedding.other import EMBEDDERS, NOT_ITS_OWN
 from evals.judging.contract import JUDGES
 from evals.measuring import METRICS
 from evals.measuring.contract import RetrievalMetric
@@ -31,6 +33,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
         SPIDERS,
         READERS,
         CHUNKERS,
+        EMBEDDERS,
         RETRIEVERS,
         STEPS,
         QUERY_TRANSFORMS,
@@ -95,6 +98,10 @@ def part_list(group: str | None = None) -> list[PartFacts]:
 def _of_registry(registry: Registry[Any]) -> Iterator[PartFacts]:
     for name in registry.built_in:
         yield _facts(registry, name, registry[name])
+    if registry is EMBEDDERS:  # written without a kind of its own
+        yield PartFacts(
+            registry.group, "model", _first_line(EmbedderRecipe), tuple(_parameters(EmbedderRecipe))
+        )
     for entry in sorted(registry.entries(), key=lambda entry: (entry.name, package_of(entry))):
         broken = registry.broken(entry)
         if broken is None:
@@ -106,7 +113,8 @@ def _of_registry(registry: Registry[Any]) -> Iterator[PartFacts]:
 def _facts(registry: Registry[Any], name: str, kind: Any, package: str | None = None) -> PartFacts:
     parameters: list[Parameter] = []
     if issubclass(kind, BaseModel):
-        parameters += _parameters(kind)
+        left_out = {"revision", *NOT_ITS_OWN} if registry is EMBEDDERS else set()
+        parameters += [one for one in _parameters(kind) if one.name not in left_out]
     if registry is METRICS and issubclass(kind, RetrievalMetric):
         parameters.append(Parameter("k", "whole number", None, True, "1 to 9999", "depth, written `@K`"))
     if registry is SPIDERS:

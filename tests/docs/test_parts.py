@@ -17,6 +17,7 @@ WHERE = {
     "spiders": "sources.md",
     "readers": "sources.md",
     "chunkers": "chunking.md",
+    "embedders": "embeddings.md",
     "retrievers": "retrieval.md",
     "steps": "retrieval.md",
     "query_transforms": "understanding.md",

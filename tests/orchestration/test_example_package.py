@@ -36,6 +36,7 @@ chunkings:
   whole: {acme_paragraphs: {}, tokenizer: all-MiniLM-L6-v2}
 embedders:
   minilm: {model: all-MiniLM-L6-v2, overflow: truncate}
+  letters: {acme_letters: {letters: 20}}
 retrievers:
   bm25: {bm25: {k: 5}}
   longest: [{acme_loud: {}}, {acme_longest: {k: 4}}, {acme_half: {least: 2}}]
@@ -45,7 +46,8 @@ generators:
 questions: [{file: ferry.questions.yaml}]
 metrics: [ndcg@10, acme_found@5]
 restrict:
-  words: {retrievers: [longest], chunkings: [t16]}
+  words: {retrievers: [longest], chunkings: [t16], embedders: [minilm]}
+  extractive: {embedders: [minilm]}
 """
 OURS = "t16.minilm.bm25"  # a cell with nothing of the package in it, but for the source
 
@@ -122,6 +124,7 @@ def test_parts_are_named_with_their_package_and_what_is_broken_with_its_reason(i
     sound = {(one["group"], one["name"]): one for one in found if not one["broken"]}
     assert set(sound) == {
         ("chunkers", "acme_paragraphs"),
+        ("embedders", "acme_letters"),
         ("retrievers", "acme_longest"),
         ("steps", "acme_half"),
         ("query_transforms", "acme_loud"),
@@ -155,14 +158,15 @@ def test_parts_are_named_with_their_package_and_what_is_broken_with_its_reason(i
         (
             "acme_half",
             "acme_absent",
-            19,
+            20,
             "acme-parts 1.0 (acme_parts.no_such_module:Absent) cannot be",
         ),
-        ("least: 2", "least: two", 19, "acme_half.least: must be a whole number, not 'two'"),
-        ("words: 3", "words: 0", 22, "generators.words.acme_first_words.words: must be at least 1, not 0"),
+        ("least: 2", "least: two", 20, "acme_half.least: must be a whole number, not 'two'"),
+        ("words: 3", "words: 0", 23, "generators.words.acme_first_words.words: must be at least 1, not 0"),
+        ("letters: 20", "letters: 1", 17, "acme_letters.letters: must be at least 2, not 1"),
         ("acme_paragraphs: {}", "acme_paragraph: {}", 14, "did you mean `acme_paragraphs`?"),
         ("suffix: .note", "suffx: .note", 3, "unknown key `suffx`"),
-        ("acme_found@5", "acme_fond@5", 24, "did you mean acme_found"),
+        ("acme_found@5", "acme_fond@5", 25, "did you mean acme_found"),
         ("acme_notes", "acme_note", 3, "must be 'beir', 'docx', "),
     ],
 )

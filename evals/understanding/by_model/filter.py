@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -32,10 +32,11 @@ class FilterTerm(Strict):
     negated: bool
 
     @property
-    def written(self) -> dict[str, Any]:
+    def written(self) -> dict[str, object]:
         """The term as an expression's dict."""
         number = FIELDS.get(self.field) == "number"
-        one = {"field": self.field, "op": self.op, "value": float(self.value) if number else self.value}
+        value = float(self.value) if number else self.value
+        one: dict[str, object] = {"field": self.field, "op": self.op, "value": value}
         return {"not": one} if self.negated else one
 
 

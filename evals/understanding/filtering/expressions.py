@@ -58,7 +58,7 @@ class Expression(Strict):
     not_: Annotated[Expression | None, Field(alias="not")] = None
     field: str | None = None
     op: Op | None = None
-    value: Any = None
+    value: object = None
 
     @model_validator(mode="before")
     @classmethod

@@ -205,5 +205,5 @@ def test_a_recipe_is_written_as_it_was_read() -> None:
     given = {"model": "intfloat/e5-small-v2", "revision": "b" * 40, "query_prefix": "query: "}
     made = recipe(**given)
     assert recipe(**made.model_dump()) == made
-    assert recipe(**made.model_dump(mode="json"))._weights() == made._weights()
+    assert recipe(**made.model_dump(mode="json")).weights_identity() == made.weights_identity()
     assert EmbedderRecipe(model="all-mpnet-base-v2", max_tokens=384).revision()
