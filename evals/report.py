@@ -6,9 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from assets.engine.stage import Built, Need, Stage, Work
-from evals.reporting.files import write_report
-from evals.reporting.headline import headline
-from evals.reporting.rows import report_data
 from evals.reporting.study_facts import study_facts
 from evals.study.grid import Grid
 from warehouse.artifacts import Artifact, ArtifactStore
@@ -64,6 +61,11 @@ class Report(Stage):
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Write the report of one study to its place; the artifact's own folder stays empty."""
+        # Imported where a report is written: a run that finds it fresh need not wait for its templates.
+        from evals.reporting.files import write_report
+        from evals.reporting.headline import headline
+        from evals.reporting.rows import report_data
+
         data = report_data(self.grid.studies[key], work.home, self.failures)
         page, rows = write_report(data, work.home)
         meta = {

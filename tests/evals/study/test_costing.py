@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -10,23 +10,14 @@ from evals.study.costing import Estimate, Span, estimates, parts, total
 from evals.study.planning import plan
 from evals.study.registry import read_retriever_or_powerset
 from evals.understanding.by_model.model_transform import ByModel
-from tests.fakes.openai_server import FakeOpenAI, answer
+from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.tiny import Bench
-from warehouse.inference import call_failures
 from warehouse.inference.prices import price_of
 from warehouse.parquet import read_parquet
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
 MINI = "openai/gpt-4o-mini"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)
-    with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
-        yield fake
 
 
 def asked(bench: Bench) -> dict[str, Estimate]:

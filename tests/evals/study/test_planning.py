@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +14,6 @@ from assets.engine.stage import Need
 from evals.study.planning import MEAN_PASSAGE, PROMPT_TOKENS, Plan, _passage_tokens, plan
 from tests.fakes.openai_server import FakeOpenAI, answer, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse.inference import call_failures
 from warehouse.pages import write_manifest
 from warehouse.parquet import frame, read_parquet
 from warehouse.schemas import PAGES
@@ -22,14 +21,6 @@ from warehouse.schemas import PAGES
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
 INDEX = "ferries.t16.minilm"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)
-    with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
-        yield fake
 
 
 @pytest.fixture

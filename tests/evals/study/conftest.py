@@ -1,0 +1,18 @@
+"""What tests of studies share: a model server that answers every question alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakes.openai_server import FakeOpenAI, answer
+from warehouse.inference import call_failures
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)
+    with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
+        yield fake
