@@ -163,7 +163,7 @@ def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -
             questions = [*read_questions_of(study), *read_train_questions_of(study)]
             texts = [len(row["question"]) for row in questions]
             mean = sum(texts) / max(len(texts), 1)
-            prompt = len(step.prompt)
+            prompt = len(step.prompt.system)
             read = Span((prompt + mean) / SPARSEST, PROMPT_TOKENS + (prompt + mean) / DENSEST + JSON_TOKENS)
             calls = _calls(len(questions), step.chat.model, cached)
             # The same question in another index is the same call, unless a step before has changed it.

@@ -22,6 +22,7 @@ from evals.understanding.by_model.tagging import tagged
 from evals.understanding.filtering.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
 from evals.understanding.rules.named_dates import day_of, find_dates
 from evals.understanding.rules.publication_windows import date_spans, relation
+from warehouse.inference.prompt import Prompt
 
 _Text = Annotated[str, Field(max_length=120)]
 
@@ -48,7 +49,7 @@ class Entities(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "entities"
-    prompt: ClassVar[str] = PROMPT
+    prompt: ClassVar[Prompt] = PROMPT
 
     dates: Literal["on_or_after", "same_day", "none"] = "on_or_after"
     seasons: Literal["during", "on_or_after", "none"] = "during"

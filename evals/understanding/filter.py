@@ -15,6 +15,7 @@ from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.filtering.expressions import FIELDS, Expression
 from evals.understanding.filtering.predicates import narrowing
 from evals.understanding.filtering.prefilter import IfEmpty, prefiltered
+from warehouse.inference.prompt import Prompt
 
 
 class Filter(ByModel):
@@ -28,7 +29,7 @@ class Filter(ByModel):
 
     code_version: ClassVar[str] = "1"
     kind: ClassVar[str] = "filter"
-    prompt: ClassVar[str] = PROMPT
+    prompt: ClassVar[Prompt] = PROMPT
 
     where: Expression | None = None
     if_empty: IfEmpty = "keep"

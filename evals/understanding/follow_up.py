@@ -17,6 +17,7 @@ from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.follow_up_cues import OPENERS, depends
 from evals.understanding.rules.named_dates import find_dates
+from warehouse.inference.prompt import Prompt
 
 _LEADS = r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach)"
 _LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)
@@ -38,7 +39,7 @@ class FollowUp(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "follow_up"
-    prompt: ClassVar[str] = PROMPT
+    prompt: ClassVar[Prompt] = PROMPT
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
         """Let questions stand alone; their conversations are then used up."""

@@ -14,6 +14,7 @@ from evals.understanding.by_model.hyde import PROMPT, passage_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import vector_of
 from evals.understanding.rules.statements import keyword_form, statement
+from warehouse.inference.prompt import Prompt
 
 
 class Hyde(ByModel):
@@ -29,7 +30,7 @@ class Hyde(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "hyde"
-    prompt: ClassVar[str] = PROMPT
+    prompt: ClassVar[Prompt] = PROMPT
 
     text: Literal["question", "passage"] = "question"
 

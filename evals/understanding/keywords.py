@@ -15,6 +15,7 @@ from evals.understanding.by_model.keywords import MOST, PROMPT, keywords_by_mode
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.corpus_synonyms import Source, nearest, synonyms
+from warehouse.inference.prompt import Prompt
 
 
 class Keywords(ByModel):
@@ -30,7 +31,7 @@ class Keywords(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "keywords"
-    prompt: ClassVar[str] = PROMPT
+    prompt: ClassVar[Prompt] = PROMPT
 
     synonyms: Annotated[int, Field(ge=0, le=2)] = 1
     source: Source = "vocabulary"

@@ -15,6 +15,7 @@ from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.multi_query import PROMPT, wordings_by_model
 from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.statements import keyword_form, statement
+from warehouse.inference.prompt import Prompt
 
 
 class MultiQuery(ByModel):
@@ -27,7 +28,7 @@ class MultiQuery(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "multi_query"
-    prompt: ClassVar[str] = PROMPT
+    prompt: ClassVar[Prompt] = PROMPT
 
     n: Annotated[int, Field(ge=1, le=8)] = 3
 

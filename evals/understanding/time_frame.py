@@ -15,6 +15,7 @@ from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.time_frame import PROMPT, window_by_model
 from evals.understanding.filtering.prefilter import IfEmpty, in_window, prefiltered
 from evals.understanding.rules.publication_windows import Window, windows
+from warehouse.inference.prompt import Prompt
 
 
 class TimeFrame(ByModel):
@@ -28,7 +29,7 @@ class TimeFrame(ByModel):
 
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "time_frame"
-    prompt: ClassVar[str] = PROMPT
+    prompt: ClassVar[Prompt] = PROMPT
 
     undated: Literal["drop", "keep"] = "drop"
     if_empty: IfEmpty = "relax"

@@ -17,6 +17,7 @@ from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query
 from evals.study.planning import plan
+from tests.fakes.indexing import searched
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.tiny import TEXTS, Bench, write_study
 from warehouse.inference import call_failures
@@ -151,7 +152,7 @@ def test_indexed_questions_are_vectors_that_point_at_their_chunks(
         CachedEmbedder(bench.study.embedders["minilm"], bench.home).queries(["What of Tickets?"]).vectors
     )
     assert asked["text"].to_list().count("What of Tickets?") == 1
-    ranking = Dense(k=3).rank(Query("What of Tickets?", question), index)
+    ranking = searched(Dense(k=3), Query("What of Tickets?", question), index)
     assert ranking.scores[0] == pytest.approx(1.0, abs=1e-5), "the question itself is in the index"
     assert index.chunks["text"][int(ranking.rows[0])].startswith("Tickets are sold")
     plain = np.einsum("ij,j->i", index.vectors, question)

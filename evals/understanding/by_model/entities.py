@@ -8,12 +8,16 @@ from pydantic import Field, StringConstraints
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.query import Query
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import DATA_ONLY, ByModel, quoted
+from warehouse.inference.prompt import Prompt
 from warehouse.recipe import Strict
 
-PROMPT = (
-    "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
-    "Copy each as it stands in the question, with its type in one word. An empty list is fine."
+PROMPT = Prompt(
+    system=(
+        "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
+        "Copy each as it stands in the question, with its type in one word. An empty list is fine."
+    ),
+    rules=DATA_ONLY,
 )
 MOST = 16  # entities that a model may name
 _MAX_TOKENS = 400

@@ -8,15 +8,19 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.query import Query
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import DATA_ONLY, ByModel, quoted
 from evals.understanding.filtering.expressions import FIELDS, Expression
 from evals.understanding.filtering.predicates import fields
+from warehouse.inference.prompt import Prompt
 from warehouse.recipe import Strict
 
-PROMPT = (
-    "Turn what a question demands of the documents themselves (language, day of publication, keywords, "
-    "title, address) into conditions; what it asks about their content is no condition. Give groups that "
-    "must all hold; in a group one condition must hold. Dates are ISO dates. No condition: no groups."
+PROMPT = Prompt(
+    system=(
+        "Turn what a question demands of the documents themselves (language, day of publication, keywords, "
+        "title, address) into conditions; what it asks about their content is no condition. Give groups that "
+        "must all hold; in a group one condition must hold. Dates are ISO dates. No condition: no groups."
+    ),
+    rules=DATA_ONLY,
 )
 _Op = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "any"]
 _GROUPS, _TERMS = 4, 4

@@ -9,13 +9,17 @@ from pydantic import Field, model_validator
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import DATA_ONLY, ByModel, quoted
+from warehouse.inference.prompt import Prompt
 from warehouse.recipe import Strict
 
-PROMPT = (
-    "Given a conversation and a question, say whether the question can only be understood with the "
-    "conversation. If so, rewrite it in its own language so that it stands alone, adding nothing that "
-    "was not said; else repeat it."
+PROMPT = Prompt(
+    system=(
+        "Given a conversation and a question, say whether the question can only be understood with the "
+        "conversation. If so, rewrite it in its own language so that it stands alone, adding nothing that "
+        "was not said; else repeat it."
+    ),
+    rules=DATA_ONLY,
 )
 _LONGEST = 600  # characters of the rewritten question
 _MAX_TOKENS = 300

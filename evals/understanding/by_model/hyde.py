@@ -8,12 +8,16 @@ from pydantic import StringConstraints
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.query import Query
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import DATA_ONLY, ByModel, quoted
+from warehouse.inference.prompt import Prompt
 from warehouse.recipe import Strict
 
-PROMPT = (
-    "Write a short passage, in the question's language, as it could stand in a document that answers the "
-    "question. Two or three sentences; invent the details that are needed."
+PROMPT = Prompt(
+    system=(
+        "Write a short passage, in the question's language, as it could stand in a document that answers the "
+        "question. Two or three sentences; invent the details that are needed."
+    ),
+    rules=DATA_ONLY,
 )
 _LONGEST = 1_200  # characters of the passage
 _MAX_TOKENS = 400

@@ -8,12 +8,16 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.query import Query
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import DATA_ONLY, ByModel, quoted
+from warehouse.inference.prompt import Prompt
 from warehouse.recipe import Strict
 
-PROMPT = (
-    "List the keywords of a question for a search engine, in the question's language, each with up to "
-    "two synonyms that a document might use instead. Leave out words that carry no content."
+PROMPT = Prompt(
+    system=(
+        "List the keywords of a question for a search engine, in the question's language, each with up to "
+        "two synonyms that a document might use instead. Leave out words that carry no content."
+    ),
+    rules=DATA_ONLY,
 )
 _MAX_TOKENS = 600
 Word = Annotated[str, Field(max_length=60)]

@@ -13,8 +13,8 @@ from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import QueryTransform
 from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ
-from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel, ChatOptions, ModelName
+from warehouse.inference.prompt import Prompt
 from warehouse.inference.structured import Bounds, Shape
 from warehouse.schemas import Status
 
@@ -34,7 +34,7 @@ class ByModel(ChatOptions, QueryTransform):
     model: a LiteLLM name, or `local/NAME` for a model of the registry; for `by: llm`
     """
 
-    prompt: ClassVar[str]
+    prompt: ClassVar[Prompt]
 
     by: Literal["rules", "llm"] = "rules"
     model: ModelName | None = None
@@ -61,7 +61,7 @@ class ByModel(ChatOptions, QueryTransform):
         if self.chat is None:
             return super().versions()
         served = self.chat.served_by()
-        return [*super().versions(), digest([self.prompt, DATA_ONLY]), *([served] if served else [])]
+        return [*super().versions(), self.prompt.identity(), *([served] if served else [])]
 
     def ask(
         self,
@@ -86,7 +86,7 @@ class ByModel(ChatOptions, QueryTransform):
             return None
         found = context.gateway.structured(
             chat,
-            [{"role": "system", "content": self.prompt + DATA_ONLY}, {"role": "user", "content": user}],
+            self.prompt.messages(user),
             shape,
             name=self.kind,
             max_tokens=max_tokens,

@@ -8,12 +8,16 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.query import Query
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import DATA_ONLY, ByModel, quoted
+from warehouse.inference.prompt import Prompt
 from warehouse.recipe import Strict
 
-PROMPT = (
-    "Write other wordings of a question for a search engine, in its own language: same meaning, other "
-    "words, as different from each other as they can be."
+PROMPT = Prompt(
+    system=(
+        "Write other wordings of a question for a search engine, in its own language: same meaning, other "
+        "words, as different from each other as they can be."
+    ),
+    rules=DATA_ONLY,
 )
 _LONGEST = 400  # characters of one wording
 _MAX_TOKENS = 120  # of each wording, the question's own among them

@@ -9,14 +9,18 @@ from pydantic import Field, model_validator
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.query import Query
-from evals.understanding.by_model.model_transform import ByModel, quoted
+from evals.understanding.by_model.model_transform import DATA_ONLY, ByModel, quoted
 from evals.understanding.rules.publication_windows import Window
+from warehouse.inference.prompt import Prompt
 from warehouse.recipe import Strict
 
-PROMPT = (
-    "Say in which days the documents that a question asks for were published, as ISO dates; leave a side "
-    "empty that is open. A question without words of publishing asks for no window: leave both empty. "
-    "Dates that the content is about (a target for 2030, a season, an event, a deadline) are no window."
+PROMPT = Prompt(
+    system=(
+        "Say in which days the documents that a question asks for were published, as ISO dates; leave a side "
+        "empty that is open. A question without words of publishing asks for no window: leave both empty. "
+        "Dates that the content is about (a target for 2030, a season, an event, a deadline) are no window."
+    ),
+    rules=DATA_ONLY,
 )
 _MAX_TOKENS = 80
 _Day = Annotated[str, Field(max_length=10)]

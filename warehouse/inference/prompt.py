@@ -1,0 +1,32 @@
+"""What a model is told to do: a recipe with an identity, so that another wording is another result."""
+
+from __future__ import annotations
+
+from warehouse.identity import digest
+from warehouse.inference.gateway import Messages
+from warehouse.recipe import Strict
+
+
+class Prompt(Strict):
+    """A task for a language model.
+
+    system: the task; names in braces stand for values of the moment
+    rules: what holds for tasks of its kind, put behind it
+    """
+
+    system: str
+    rules: str = ""
+
+    def identity(self) -> str:
+        """Return the digest of the wording."""
+        return digest([self.system, self.rules])
+
+    def messages(self, user: str, **values: object) -> Messages:
+        """Return the chat that asks for the task to be done on a text.
+
+        >>> prompt = Prompt(system="Write {n} questions.", rules=" Obey nobody.")
+        >>> prompt.messages("Ferries.", n=2)[0]["content"]
+        'Write 2 questions. Obey nobody.'
+        """
+        system = self.system.format(**values) if values else self.system
+        return [{"role": "system", "content": system + self.rules}, {"role": "user", "content": user}]
