@@ -192,15 +192,16 @@ def _terms(text: str) -> set[str]:
 
 
 def _scores(question: str, found: list[_Candidate], cosines: npt.NDArray[np.floating]) -> list[float]:
-    asked = sorted(_terms(question))
+    terms_of_question = sorted(_terms(question))
     held = [_terms(candidate.text) for candidate in found]
     weights = {
-        term: math.log((len(held) + 1) / (sum(term in terms for terms in held) + 0.5)) for term in asked
+        term: math.log((len(held) + 1) / (sum(term in terms for terms in held) + 0.5))
+        for term in terms_of_question
     }
     whole = sum(weights.values())
     scores = []
     for cosine, terms in zip(cosines, held, strict=True):
-        overlap = sum(weights[term] for term in asked if term in terms) / whole if whole else 0.0
+        overlap = sum(weights[term] for term in terms_of_question if term in terms) / whole if whole else 0.0
         # Rounded, so that the last bits, which depend on the batch, never break a tie.
         scores.append(round((1 - OVERLAP_WEIGHT) * float(cosine) + OVERLAP_WEIGHT * overlap, 6))
     return scores

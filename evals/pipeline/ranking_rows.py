@@ -42,17 +42,17 @@ class RankingRows:
 
     def add(self, question: Mapping[str, Any], result: QueryResult) -> None:
         """Add the rows of one question, a row of `schemas.QUESTIONS`."""
-        own = {"question_id": result.question_id}
+        ids = {"question_id": result.question_id}
         seconds, count = (result.spent.seconds, len(result.hits)) if result.spent else (None, None)
         ended = {"status": result.status, "reason": result.reason}
-        self.ranked.append({**own, **ended, "seconds": seconds, "n_hits": count})
+        self.ranked.append({**ids, **ended, "seconds": seconds, "n_hits": count})
         self.notes += result.trace.notes
-        self._notes += [{**own, **note._asdict()} for note in result.trace.notes]
+        self._notes += [{**ids, **note._asdict()} for note in result.trace.notes]
         if result.status is not Status.OK or result.spent is None:
             return
         self.spent.append(result.spent)
-        self.hits += [{**own, **hit._asdict()} for hit in result.hits]
-        self.steps += [{**own, **step} for step in self._stored(result)]
+        self.hits += [{**ids, **hit._asdict()} for hit in result.hits]
+        self.steps += [{**ids, **step} for step in self._stored(result)]
         self.losses += losses_of(question, result.trace, [hit.span for hit in result.hits], self._index)
 
     def _stored(self, result: QueryResult) -> list[Row]:

@@ -123,8 +123,8 @@ class RunResources(Resource):
         embedder = self.embedder(recipe.model_copy(update={"overflow": "average"}))
 
         def embed(texts: Sequence[str]) -> Matrix:
-            told = "embedding sentences"
-            return embedder.passages(texts, lambda done, of: progress(told, done, of)).vectors
+            label = "embedding sentences"
+            return embedder.passages(texts, lambda done, of: progress(label, done, of)).vectors
 
         def count_tokens(texts: Sequence[str]) -> list[int]:
             return (embedder.tokenizer or self.tokenizer(tokenizer)).count(texts)

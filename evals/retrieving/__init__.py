@@ -1,1 +1,1 @@
-"""Retrievers: one file each. A retriever is its own recipe: its fields are what a study file says of it."""
+"""Retrievers: one file each. A retriever is a recipe: its fields are the parameters in a study file."""

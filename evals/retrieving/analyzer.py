@@ -1,4 +1,4 @@
-"""What counts as one word to a lexical retriever: plain words, their stems, or their lemmas."""
+"""Analyzers: how a lexical retriever tells words apart (plain, stemmed or lemmatised)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _CONTRACTION = re.compile(r"(?<=[a-z])['’](?:s|t|d|m|ll|re|ve)\b", re.IGNORECA
 REMEMBERED = 200_000  # words whose form is remembered: some 30 MB
 
 
-def asked_tokens(question: str, *, contracted: bool = True) -> list[str]:
+def question_tokens(question: str, *, contracted: bool = True) -> list[str]:
     """Return the plain words of a question, letters and accents composed (NFC) as in all documents.
 
     A question may be typed or pasted in parts (`a` and a combining diaeresis), and a part is no letter.
 
     contracted: whether the ends of contractions are words: without them, `t` is the cell and not the verb
 
-    >>> asked_tokens("Don't T cells need the Fa\u0308hre?")
+    >>> question_tokens("Don't T cells need the Fa\u0308hre?")
     ['don', 't', 't', 'cells', 'need', 'the', 'fähre']
-    >>> asked_tokens("Don't T cells need the Fa\u0308hre?", contracted=False)
+    >>> question_tokens("Don't T cells need the Fa\u0308hre?", contracted=False)
     ['don', 't', 'cells', 'need', 'the', 'fähre']
     """
     composed = unicodedata.normalize("NFC", question)

@@ -1,4 +1,4 @@
-"""A retriever around another one, and one step on what that found: a chain of two in one word."""
+"""Retrievers that apply one step to another retriever's ranking, written as one kind: a chain of two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BM25 over the words of the chunks, as rank-bm25 computes it, at the speed of sparse postings."""
+"""BM25 over the words of the chunks, with the variants of rank-bm25."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evals.retrieving.analyzer import Analyzer, Tokenizer, asked_tokens
+from evals.retrieving.analyzer import Analyzer, Tokenizer, question_tokens
 from evals.retrieving.bm25_scores import Bm25Scores, Parameters, Variant
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import Depth, Retriever, Searcher
@@ -121,7 +121,7 @@ class _Bm25Searcher(Searcher):
     def _words(self, query: Query) -> Mapping[str, float]:
         """Return the words that are searched, and what each counts."""
         expand, feedback = self._recipe.expand, self._recipe.feedback
-        plain = asked_tokens(query.text, contracted=self._analyzer.functional)
+        plain = question_tokens(query.text, contracted=self._analyzer.functional)
         words: Mapping[str, float] = Counter(self._analyzer.counted(plain))
         if expand:
             vocabulary = Vocabulary(self._terms.lexical, self._analyzer)

@@ -1,4 +1,4 @@
-"""BM25 from postings: for each question only the postings of its words are touched."""
+"""BM25 scores from postings: a question touches only the postings of its own words."""
 
 from __future__ import annotations
 

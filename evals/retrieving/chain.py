@@ -1,4 +1,4 @@
-"""Steps in a row: what is done with the question, one retriever, what is done with its ranking."""
+"""Chains: query transforms, then one retriever, then steps on its ranking."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ class Chain(Retriever):
             )
         if len(found) > 1:
             both = ", ".join(kinds[number] for number in found)
-            told = f"a chain has one retriever, this one has {both}; fuse them, as in {{fuse: {{of: [...]}}}}"
-            raise _at(found[1], told)
+            message = (
+                f"a chain has one retriever, this one has {both}; fuse them, as in {{fuse: {{of: [...]}}}}"
+            )
+            raise _at(found[1], message)
         for number, link in enumerate(self.steps):
             if number > found[0] and isinstance(link, QueryTransform):
                 raise _at(number, f"`{link.kind}` reads the question; it stands before `{kinds[found[0]]}`")
@@ -197,7 +199,7 @@ class ChainSearcher(Searcher):
             query.trace.include(one.steps, one.notes)
         # A part of its retriever may have allowed less than the query does.
         parts = zip(queries, found, strict=True)
-        masks = [own.allowed if part.allowed is None else part.allowed for own, part in parts]
+        masks = [prefilter.allowed if part.allowed is None else part.allowed for prefilter, part in parts]
         query.trace.allowed = either(masks)
         ranking = self._fused([one.ranking for one in found], query) if len(found) > 1 else found[0].ranking
         for name, role, step, most in self._steps:

@@ -1,4 +1,4 @@
-"""Where the passage of each chunk of an index lies in its document."""
+"""The document and span of each chunk of an index."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ChunkSpans:
         for row in np.argsort(chunks["ordinal"].to_numpy(), kind="stable"):
             rows.setdefault(docs[row], []).append(int(row))
         contexts = chunks.select("context_start", "context_end").to_numpy().astype(np.int64)
-        return cls(docs, contexts, {doc: np.array(own, np.int64) for doc, own in rows.items()})
+        return cls(docs, contexts, {doc: np.array(members, np.int64) for doc, members in rows.items()})
 
     def at(self, rows: Rows) -> list[Span]:
         """Return the passages of these chunks."""

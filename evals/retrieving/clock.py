@@ -1,4 +1,4 @@
-"""How long a question takes, and how much of that it waited for a processor which other work held."""
+"""Measures a question's latency, and how long it waited for a busy processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that reads question and passage together re-ranks the first candidates."""
+"""Reranks the first candidates by a cross-encoder, which reads question and passage together."""
 
 from __future__ import annotations
 
@@ -116,13 +116,15 @@ class CrossEncoder(_Reading, Step):
             else [[t] for t in texts]
         )
         # Each distinct text once: equal ones tie, wherever in a batch they would have come.
-        distinct = sorted({part for own in parts for part in own})
+        distinct = sorted({part for of_passage in parts for part in of_passage})
         found = model.predict(
             [(question, part) for part in distinct], batch_size=self.batch_size, show_progress_bar=False
         )
         known = dict(zip(distinct, np.round(np.asarray(found, np.float64), DECIMALS), strict=True))
         pool = max if self.pool == "max" else _mean
-        scores = np.array([pool([float(known[part]) for part in own]) for own in parts], np.float64)
+        scores = np.array(
+            [pool([float(known[part]) for part in of_passage]) for of_passage in parts], np.float64
+        )
         if not np.isfinite(scores).all():
             raise ValueError(f"the cross-encoder {self.model} returned a score that is no number")
         return scores

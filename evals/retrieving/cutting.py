@@ -1,4 +1,4 @@
-"""Where a ranking ends."""
+"""Steps that cut a ranking: at a number, a score, or the largest gap."""
 
 from __future__ import annotations
 

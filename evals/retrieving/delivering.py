@@ -1,4 +1,4 @@
-"""What is delivered of a ranking: more around a passage, none twice, no more than a budget."""
+"""Steps on delivered text: neighbours of a passage, duplicates, a token budget."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class Neighbours(Step):
         return Ranking(ranking.rows[places], ranking.scores[places], spans)
 
     def _widened(self, row: int, span: Span, chunks: ChunkSpans) -> Span:
-        own = chunks.rows[span.doc_id]
-        at = int(np.flatnonzero(own == row)[0])
-        around = own[max(0, at - self.n) : at + self.n + 1]
+        siblings = chunks.rows[span.doc_id]
+        at = int(np.flatnonzero(siblings == row)[0])
+        around = siblings[max(0, at - self.n) : at + self.n + 1]
         start, end = int(chunks.contexts[around, 0].min()), int(chunks.contexts[around, 1].max())
         return Span(span.doc_id, min(span.start, start), max(span.end, end))
 

@@ -1,4 +1,4 @@
-"""Nearest chunks by the cosine of their vectors."""
+"""Dense retrieval: nearest chunks by the cosine of their vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of like meaning for those of a question: the nearest, by embedding, of the corpus' words."""
+"""Query expansion: adds the corpus words nearest by embedding to the words of a question."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Expand(Strict):
     """
 
     most: ClassVar[int] = 200_000
-    asked: ClassVar[int] = 128
+    max_words: ClassVar[int] = 128
 
     words: Annotated[int, Field(ge=1, le=50)] = 3
     weight: Annotated[float, Field(gt=0, le=1)] = 0.3
@@ -84,12 +84,12 @@ def expanded(
     """
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
-    asked = _to_expand(plain, vocabulary, recipe)[: recipe.asked]
+    searched = _to_expand(plain, vocabulary, recipe)[: recipe.max_words]
     known = index.derived(embedded_candidates, embed, vocabulary.analyzer.language, recipe.vocabulary)
-    if not asked or not known.words:
+    if not searched or not known.words:
         return dict(words)
     found: dict[str, float] = {}
-    for word in asked:
+    for word in searched:
         cosines = (known.vectors @ _vector(word, known, embed)).round(DECIMALS)
         for neighbour, cosine in _nearest(word, cosines, known.words, recipe, vocabulary):
             found[neighbour] = max(found.get(neighbour, 0.0), recipe.weight * cosine)
@@ -108,13 +108,13 @@ def _vector(word: str, known: Candidates, embed: Embed) -> Vectors:
 
 def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
     ignored = function_words(vocabulary.analyzer.language)
-    asked = [word for word in dict.fromkeys(plain) if word not in ignored]
+    searched = [word for word in dict.fromkeys(plain) if word not in ignored]
     if not recipe.only_unknown:
-        return asked
-    forms = vocabulary.analyzer.forms(asked)
+        return searched
+    forms = vocabulary.analyzer.forms(searched)
     return [
         word
-        for word, form in zip(asked, forms, strict=True)
+        for word, form in zip(searched, forms, strict=True)
         if form is not None and form not in vocabulary.lexical.numbers
     ]
 
@@ -123,7 +123,7 @@ def _nearest(
     word: str, cosines: Vectors, known: Sequence[str], recipe: Expand, vocabulary: Vocabulary
 ) -> list[tuple[str, float]]:
     """Return the forms nearest to a word, with their cosines; its own form is none of them."""
-    own = vocabulary.analyzer.forms([word])[0]
+    its_form = vocabulary.analyzer.forms([word])[0]
     # A lexicon holds several words of one form (study, studies), so that more are looked at than are kept.
     looked_at = min(8 * recipe.words + 8, len(known))
     near = np.flatnonzero(cosines >= np.partition(cosines, len(known) - looked_at)[len(known) - looked_at])
@@ -133,7 +133,7 @@ def _nearest(
         if cosines[at] < recipe.similarity or len(found) == recipe.words:
             break
         form = vocabulary.analyzer.forms([known[at]])[0]
-        if form is not None and form != own and known[at] != word:
+        if form is not None and form != its_form and known[at] != word:
             found.setdefault(form, float(cosines[at]))
     return list(found.items())
 

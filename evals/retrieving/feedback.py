@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: what the best chunks of a first search say makes the second question."""
+"""Pseudo-relevance feedback: searches again with words of the best chunks of a first search."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def interpolated(
         return dict(words)
     parts = [corpus.chunk(int(row)) for row in best]
     numbers = np.concatenate([corpus.numbers[part] for part in parts])
-    said = np.concatenate(
+    counts = np.concatenate(
         [corpus.shares[part] * (score / total) for part, score in zip(parts, scores, strict=True)]
     )
     limit = max(recipe.common * len(corpus.lexical.lengths), 10.0)
     distinct, inverse = np.unique(numbers, return_inverse=True)
-    model = np.bincount(inverse, weights=said, minlength=len(distinct))
+    model = np.bincount(inverse, weights=counts, minlength=len(distinct))
     rare = corpus.holding[distinct] <= limit
     distinct, model = distinct[rare], model[rare]
     order = np.lexsort((distinct, -model))[: recipe.words]
-    mass, own = float(model[order].sum()), sum(words.values())
+    mass, of_question = float(model[order].sum()), sum(words.values())
     if not mass:
         return dict(words)
     mixed = {word: recipe.original * weight for word, weight in words.items()}
     for at in order:
         word = corpus.lexical.words[distinct[at]]
-        mixed[word] = mixed.get(word, 0.0) + (1 - recipe.original) * own * float(model[at]) / mass
+        mixed[word] = mixed.get(word, 0.0) + (1 - recipe.original) * of_question * float(model[at]) / mass
     return mixed

@@ -1,4 +1,4 @@
-"""LanceDB's full-text search."""
+"""Full-text search by LanceDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several rankings become one."""
+"""Fuses the rankings of several retrievers into one."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class Fuse(Retriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_rrf_unless_said_otherwise(cls, given: Any) -> Any:
-        if isinstance(given, dict) and all(given.get(name) is None for name in METHODS):
-            return {**given, "rrf": given.get("rrf") or {}}
-        return given
+    def _is_rrf_by_default(cls, value: Any) -> Any:
+        if isinstance(value, dict) and all(value.get(name) is None for name in METHODS):
+            return {**value, "rrf": value.get("rrf") or {}}
+        return value
 
     @model_validator(mode="after")
     def _has_one_method(self) -> Self:
@@ -176,9 +176,9 @@ def candidates(rankings: Sequence[Ranking], method: Method) -> tuple[Rows, Float
     points = np.empty((len(rows), len(rankings)))
     begin = 0
     for arm, ranking in enumerate(rankings):
-        own = method.points(ranking)
-        points[:, arm] = method.lacking(own)
-        points[inverse[begin : begin + len(ranking)], arm] = own
+        scores_of_arm = method.points(ranking)
+        points[:, arm] = method.lacking(scores_of_arm)
+        points[inverse[begin : begin + len(ranking)], arm] = scores_of_arm
         begin += len(ranking)
     return rows, points
 

@@ -1,4 +1,4 @@
-"""A gazetteer learnt from a corpus: the names that its documents carry as keywords, found in questions.
+"""A gazetteer: finds the names that a corpus carries as keywords in a question.
 
 Names are found longest first, at the borders of words, whatever their case, with umlauts in either spelling
 and German endings ("Kohlenbachs", "Wesselroder"). A name of several words is also known by those of its

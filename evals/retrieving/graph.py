@@ -1,4 +1,4 @@
-"""Scores spread over the neighbour graph of the candidates."""
+"""Reranks by spreading scores over the neighbour graph of the candidates."""
 
 from __future__ import annotations
 

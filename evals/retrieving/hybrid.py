@@ -1,4 +1,4 @@
-"""BM25 and dense search, their normalised scores added: the fusion that measured best without being tuned."""
+"""Hybrid search: the normalised scores of BM25 and dense search added, with default weights."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Hybrid(Retriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_not_lancedbs(cls, given: Any) -> Any:
-        if isinstance(given, dict) and any(name in given for name in LANCEDBS):
+    def _is_not_lancedbs(cls, value: Any) -> Any:
+        if isinstance(value, dict) and any(name in value for name in LANCEDBS):
             raise ValueError(
                 "LanceDB's rerankers are those of `lancedb`, as in {lancedb: {reranker: linear}}"
             )
-        return given
+        return value
 
     @model_validator(mode="after")
     def _says_its_depth_once(self) -> Self:

@@ -1,4 +1,4 @@
-"""An index opened for reading: its parts are read or made at first use, and shared."""
+"""An opened index: its data is read, and derived data computed, at first use."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class OpenIndex:
         for row, keywords in enumerate(self.chunks["keywords"]):
             for keyword in dict.fromkeys(keywords if keywords is not None else ()):
                 rows.setdefault(keyword, []).append(row)
-        return {keyword: np.array(own, np.int64) for keyword, own in rows.items()}
+        return {keyword: np.array(members, np.int64) for keyword, members in rows.items()}
 
     @cached_property
     def positions(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""LanceDB's own hybrid search: its vector search and its full-text search, joined by its rerankers."""
+"""Hybrid search by LanceDB: vector and full-text search joined by its rerankers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents whose keywords the question names."""
+"""Retrieves documents whose keywords the question names."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _keywords(index: OpenIndex) -> _Keywords:
     rows: dict[str, list[int]] = {}
     shares = np.zeros(len(index), np.float64)
     for row, keywords in enumerate(index.chunks["keywords"].to_list()):
-        own = {folded for folded in map(_folded, keywords or ()) if folded}
-        if own:
-            shares[row] = 1 / len(own)
-        for keyword in own:
+        folded_keywords = {folded for folded in map(_folded, keywords or ()) if folded}
+        if folded_keywords:
+            shares[row] = 1 / len(folded_keywords)
+        for keyword in folded_keywords:
             rows.setdefault(keyword, []).append(row)
     return _Keywords({keyword: np.array(those, np.int64) for keyword, those in rows.items()}, shares)
 

@@ -1,4 +1,4 @@
-"""How the scores of several arms become one: the methods of `fuse`.
+"""Fusion methods: how the scores of several rankings become one score.
 
 Each method first turns an arm's ranking into points, says what a candidate gets from an arm that lacks it,
 and then combines the arms' points by their weights. Points are a matrix, candidates x arms; weights are a
@@ -112,8 +112,8 @@ class Max(_Scored):
         best = np.full((len(points), len(weights)), -np.inf)
         for arm in range(points.shape[1]):
             speaks = weights[:, arm] > 0
-            own = points[:, arm, None] * weights[None, speaks, arm]
-            best[:, speaks] = np.maximum(best[:, speaks], own)
+            weighted = points[:, arm, None] * weights[None, speaks, arm]
+            best[:, speaks] = np.maximum(best[:, speaks], weighted)
         return best
 
 

@@ -1,4 +1,4 @@
-"""Scores of different retrievers on one scale."""
+"""Normalises the scores of different retrievers to one scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The retriever that finds nothing."""
+"""A retriever that returns no passage, as a baseline for generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which passages are read. Rows keep their scores; their order is the ranking from then on."""
+"""Steps that change the order in which passages are read; their scores stay."""
 
 from __future__ import annotations
 

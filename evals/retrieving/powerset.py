@@ -1,4 +1,4 @@
-"""All combinations of some retrievers: which of them earn their keep, and which together."""
+"""Powersets: one retriever for each combination of some retrievers."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Powerset(Part):
 
     @field_validator("of", mode="before")
     @classmethod
-    def _kinds_are_short_for_their_defaults(cls, given: Any) -> Any:
-        return [{one: {}} if isinstance(one, str) else one for one in given] if _is_list(given) else given
+    def _kinds_are_short_for_their_defaults(cls, value: Any) -> Any:
+        return [{one: {}} if isinstance(one, str) else one for one in value] if _is_list(value) else value
 
     @field_validator("fuse", mode="before")
     @classmethod
-    def _a_method_is_short_for_its_defaults(cls, given: Any) -> Any:
-        return {given: {}} if isinstance(given, str) else given
+    def _a_method_is_short_for_its_defaults(cls, value: Any) -> Any:
+        return {value: {}} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _can_be_fused(self) -> Self:
@@ -71,8 +71,8 @@ class Powerset(Part):
         labels = self.labels()
         for size in range(len(self.of) + 1):
             for places in combinations(range(len(self.of)), size):
-                own = f"{name}-{'+'.join(labels[place] for place in places) or NONE}"
-                found[own] = self._combined([self.of[place] for place in places])
+                combined = f"{name}-{'+'.join(labels[place] for place in places) or NONE}"
+                found[combined] = self._combined([self.of[place] for place in places])
         longest = max(found, key=len)
         if len(longest) > LONGEST:
             raise ValueError(
@@ -97,13 +97,13 @@ class Powerset(Part):
         return Fuse.model_validate({**self.fuse, "of": deep, "k": self.k})
 
     def _deep(self, arm: Retriever) -> Retriever:
-        says_its_own = "k" in arm.model_fields_set or isinstance(arm, Chain)
-        return arm if says_its_own else arm.at_depth(self.depth)
+        has_depth = "k" in arm.model_fields_set or isinstance(arm, Chain)
+        return arm if has_depth else arm.at_depth(self.depth)
 
 
 def _kind(one: Retriever) -> str:
     return one.retriever.kind if isinstance(one, Chain) else one.kind
 
 
-def _is_list(given: Any) -> bool:
-    return isinstance(given, list | tuple)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)

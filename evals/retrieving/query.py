@@ -127,7 +127,7 @@ class Query:
         return self.text, vector, self.asked_at, self.conversation, self.entities, allowed, self.where
 
     def permitted(self, rows: Rows) -> Mask:
-        """Say which of ``rows`` may be found."""
+        """Return which of ``rows`` may be found."""
         return np.ones(len(rows), np.bool_) if self.allowed is None else self.allowed[rows]
 
     def remark(self, kind: str, status: str, reason: str, raw: str | None = None) -> None:

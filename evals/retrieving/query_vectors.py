@@ -1,4 +1,4 @@
-"""Questions as vectors, each with what its embedding took."""
+"""Embeds questions, and stores the vectors with the time that each took."""
 
 from __future__ import annotations
 

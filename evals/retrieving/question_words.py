@@ -1,4 +1,4 @@
-"""Words of questions: which carry the content, and which only hold the sentence together."""
+"""The words of questions: content words, stop words, names, and the language."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def words(text: str) -> list[Word]:
 
 
 def language(text: str) -> Language:
-    """Say whether a text is German or English, by their stop words; English where nothing tells.
+    """Return whether a text is German or English, by their stop words; English where nothing tells.
 
     >>> language("Wann fährt die Fähre?"), language("When does it leave?")
     ('de', 'en')

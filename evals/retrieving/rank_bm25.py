@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from assets.indexing.lexical import Lexical
-from evals.retrieving.analyzer import Analyzer, asked_tokens
+from evals.retrieving.analyzer import Analyzer, question_tokens
 from evals.retrieving.bm25 import WordSearch
 from evals.retrieving.bm25_scores import Parameters
 from evals.retrieving.context import RetrievalContext
@@ -47,7 +47,7 @@ class _RankBm25Searcher(Searcher):
         """Rank the chunks that share at least one word with the question."""
         analyzer = self.recipe.analyzer
         lexical = self.index.terms(analyzer, self.recipe.title).lexical
-        words = analyzer.counted(asked_tokens(query.text, contracted=analyzer.functional))
+        words = analyzer.counted(question_tokens(query.text, contracted=analyzer.functional))
         holding = [lexical.postings(word)[0] for word in set(words)]
         rows = np.unique(np.concatenate(holding)).astype(np.int64) if holding else nothing().rows
         rows = rows[query.permitted(rows)]

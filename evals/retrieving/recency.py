@@ -1,4 +1,4 @@
-"""Newer documents first."""
+"""Ranks newer documents first."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class _RecencySearcher(Searcher):
         known = dates[~np.isnat(dates)]
         if not len(known):
             return nothing()
-        now = moment_asked(query.asked_at) if query.asked_at else known[-1]
+        now = question_moment(query.asked_at) if query.asked_at else known[-1]
         known = known[known <= now]
         scores = (1 - self.recipe.decay) ** ((now - known) / np.timedelta64(1, "h"))
         rows = np.flatnonzero((places < len(known)) & query.permitted(np.arange(len(self.index))))
         return Ranking.best(rows, scores[places[rows]], self.recipe.k)
 
 
-def moment_asked(asked_at: str) -> np.datetime64:
+def question_moment(asked_at: str) -> np.datetime64:
     """Return when a question was asked, to the second: a time, or the last second of a day without one.
 
     Time zones are left out on both sides (`assets.indexing.publication_days.moment`).

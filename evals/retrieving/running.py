@@ -1,4 +1,4 @@
-"""Asks one opened retriever questions: passages and the trace of each, with the seconds that it took."""
+"""Runs queries on one searcher: rows, hits and traces of each question, with its latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of an index as one analyzer counts them, and what searches by words compute of them once."""
+"""The words of an index by one analyzer, and what lexical search derives from them."""
 
 from __future__ import annotations
 

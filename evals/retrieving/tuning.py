@@ -1,4 +1,4 @@
-"""Retrievers tuned on train questions: every choice of weights of a grid is tried on every question.
+"""Tunes the weights of a fusion on train questions by a grid search.
 
 For each question the candidates of all arms are laid out once as a matrix of points, and fused under all
 choices of weights at once. What each choice delivers is measured by the metric itself, on the passages that
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evals.measuring.contract import Gold, RetrievalMetric
-from evals.retrieving.analyzer import asked_tokens
+from evals.retrieving.analyzer import question_tokens
 from evals.retrieving.around import Around
 from evals.retrieving.chain import Chain
 from evals.retrieving.context import RetrievalContext
@@ -141,7 +141,7 @@ class Tuned:
     questions: int
 
 
-def apart(train: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
+def apart(train: pl.DataFrame, test: pl.DataFrame) -> pl.DataFrame:
     """Return the train questions (schemas.QUESTIONS) that are not asked as test questions, too.
 
     A question is the same by its words and what was said before it, whatever its id, its case and its signs.
@@ -149,15 +149,15 @@ def apart(train: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
     Raises:
         InputError: all of them are.
     """
-    known = {_said(row) for row in asked.iter_rows(named=True)}
-    kept = train.filter([_said(row) not in known for row in train.iter_rows(named=True)])
+    known = {_conversation_words(row) for row in test.iter_rows(named=True)}
+    kept = train.filter([_conversation_words(row) not in known for row in train.iter_rows(named=True)])
     if len(train) and not len(kept):
         raise InputError("every train question is a test question, too: there is nothing to tune on")
     return kept
 
 
-def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(" ".join(asked_tokens(text)) for text in (row["question"], *(row["conversation"] or ())))
+def _conversation_words(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(" ".join(question_tokens(text)) for text in (row["question"], *(row["conversation"] or ())))
 
 
 def tuned(retriever: Retriever, cases: Sequence[TrainCase], bench: Bench) -> Tuning:
@@ -198,8 +198,8 @@ def _as_read(chain: Chain, cases: Sequence[TrainCase], bench: Bench) -> list[Tra
     for case in cases:
         outer = case.finish if len(tried) == len(chain.later) else ()
         for query in opened.read(case.query):
-            own = tuple(partial(_applied, step, query) for step in steps)
-            found.append(TrainCase(query, case.gold, own + outer))
+            steps_of_arm = tuple(partial(_applied, step, query) for step in steps)
+            found.append(TrainCase(query, case.gold, steps_of_arm + outer))
     return found
 
 

@@ -56,8 +56,8 @@ def not_run(cell: Cell, run: Scores) -> pl.DataFrame:
     So it stays on the leaderboard, with coverage 0 and the same denominator, and is not silently absent.
     """
     like = [rows for other, rows in run.items() if other.sample == cell.sample]
-    asked = pl.concat(like) if like else frame([], SCORES)
-    return asked.unique(["question_id", "metric"]).with_columns(
+    scored = pl.concat(like) if like else frame([], SCORES)
+    return scored.unique(["question_id", "metric"]).with_columns(
         pl.lit(str(Status.NOT_RUN)).alias("status"),
         pl.lit(None, pl.Float64).alias("value"),
         pl.lit("what the cell needs failed").alias("reason"),
@@ -139,8 +139,8 @@ def _row(
     # A replicate without a value is missing, though others of its question have one.
     all_values = np.concatenate([rows["value"].drop_nulls().to_numpy() for rows in replicates])
     values = all_values.astype(np.float64)
-    asked = sum(map(len, replicates))
-    lowest, highest = (_bounded(values, asked - len(values), bound) for bound in metric.bounds)
+    n_asked = sum(map(len, replicates))
+    lowest, highest = (_bounded(values, n_asked - len(values), bound) for bound in metric.bounds)
     least, most = spread(replicates)
     return {
         "study": study.study,
@@ -154,7 +154,7 @@ def _row(
         "metric": metric.name,
         "value": interval.mean if interval else None,
         "n": len(means),
-        "coverage": len(values) / asked,
+        "coverage": len(values) / n_asked,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
         "worst": lowest if metric.higher_is_better else highest,

@@ -33,11 +33,11 @@ def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: I
         answers: rows of schemas.ANSWERS.
         answerable: of every question, whether the documents answer it.
     """
-    asked = set(questions)
+    wanted = set(questions)
     dealt = {"answers": 0, "refusals": 0}
     missed = False
     for question, status, text in answers.select("question_id", "status", "answer").iter_rows():
-        if question not in asked:
+        if question not in wanted:
             continue
         dealt["answers"] += status == Status.OK and bool(text)
         refused = status in {Status.REFUSED, Status.NO_CONTEXT}
@@ -45,7 +45,7 @@ def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: I
         missed |= refused and answerable.get(question, True)
     if not dealt["answers"] and missed:
         return 0.0
-    return sum(dealt.values()) / len(asked) if asked else 0.0
+    return sum(dealt.values()) / len(wanted) if wanted else 0.0
 
 
 def with_ranks(rows: list[Row], primary: Metric) -> list[Row]:
@@ -103,9 +103,9 @@ def compared(valued: Valued, leader: str | None, ranked: set[str], seed: int) ->
     unique, which = np.unique(apart, axis=0, return_inverse=True)
     found = paired_bootstrap(unique.T, seed)
     adjusted = holm(found.p)
-    told: dict[str, Row] = {leader: {**UNCOMPARED, "leader": leader, "difference": 0.0, "tied": True}}
+    results: dict[str, Row] = {leader: {**UNCOMPARED, "leader": leader, "difference": 0.0, "tied": True}}
     for cell, at in zip(others, which.ravel(), strict=True):
-        told[cell] = {
+        results[cell] = {
             "leader": leader,
             "difference": _number(found.mean[at]),
             "difference_low": _number(found.low[at]),
@@ -113,7 +113,7 @@ def compared(valued: Valued, leader: str | None, ranked: set[str], seed: int) ->
             "p": _number(adjusted[at]),
             "tied": not adjusted[at] < ALPHA,
         }
-    return [{**row, **told.get(row["cell"], {**UNCOMPARED, "leader": leader})} for row, _ in valued]
+    return [{**row, **results.get(row["cell"], {**UNCOMPARED, "leader": leader})} for row, _ in valued]
 
 
 def _number(value: float) -> float | None:

@@ -85,9 +85,9 @@ def _joined(text: str, before: str, answer: str) -> str:
     swapped = _swapped(text, before) if OPENERS.match(text) else None
     if swapped:
         return swapped
-    own = text.casefold()
+    plain = text.casefold()
     topics = [*_topics(before), *names(answer.split("\n", maxsplit=1)[0][:300])]
-    new = [topic for topic in dict.fromkeys(topics) if topic.casefold() not in own][:CARRIED]
+    new = [topic for topic in dict.fromkeys(topics) if topic.casefold() not in plain][:CARRIED]
     return f"{text} ({', '.join(new)})" if new else text
 
 

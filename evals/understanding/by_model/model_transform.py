@@ -40,7 +40,7 @@ class ByModel(ChatOptions, QueryTransform):
     model: ModelName | None = None
 
     @model_validator(mode="after")
-    def _model_where_asked(self) -> Self:
+    def _has_model_for_llm(self) -> Self:
         if self.by == "llm" and self.model is None:
             raise ValueError("`by: llm` needs a `model`")
         options = [name for name in ChatOptions.model_fields if getattr(self, name) is not None]

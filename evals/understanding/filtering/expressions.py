@@ -62,15 +62,15 @@ class Expression(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _within_bounds(cls, given: Any) -> Any:
+    def _within_bounds(cls, value: Any) -> Any:
         # Counted before anything is built, level by level: a deep value must not reach the parser's limit.
-        level, depth, nodes = [given], 0, 0
+        level, depth, nodes = [value], 0, 0
         while level:
             depth, nodes = depth + 1, nodes + len(level)
             if depth > MAX_DEPTH or nodes > MAX_NODES:
                 raise ValueError(f"an expression has at most {MAX_DEPTH} levels and {MAX_NODES} parts")
             level = [part for one in level for part in _parts(one)]
-        return given
+        return value
 
     @field_validator("field")
     @classmethod
@@ -107,20 +107,20 @@ class Expression(Strict):
             ValueError: they are of another type, too many or too long.
         """
         many = self.op in {"in", "any", "all"}
-        given = self.value if many and isinstance(self.value, list | tuple) else [self.value]
-        if not 1 <= len(given) <= MAX_VALUES:
+        listed = self.value if many and isinstance(self.value, list | tuple) else [self.value]
+        if not 1 <= len(listed) <= MAX_VALUES:
             raise ValueError(f"`{self.op}` takes 1 to {MAX_VALUES} values")
-        return [_typed(one, FIELDS[self.field or ""]) for one in given]
+        return [_typed(one, FIELDS[self.field or ""]) for one in listed]
 
 
-def _parts(given: Any) -> list[Any]:
-    if not isinstance(given, dict):
+def _parts(value: Any) -> list[Any]:
+    if not isinstance(value, dict):
         return []
     found: list[Any] = []
     for name in ("and", "or"):
-        if isinstance(given.get(name), list | tuple):
-            found += given[name]
-    return [*found, given["not"]] if given.get("not") is not None else found
+        if isinstance(value.get(name), list | tuple):
+            found += value[name]
+    return [*found, value["not"]] if value.get("not") is not None else found
 
 
 def _typed(value: Any, kind: Type) -> Scalar:

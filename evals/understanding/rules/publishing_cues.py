@@ -106,7 +106,7 @@ def is_of_publishing(text: str, place: Place) -> bool:
         return False  # "the 2030 target", "the results for 2021"
     if after and place.during and cues.documents.fullmatch(after[0]):
         named = len(before) == 1 and before[0].lower() not in stop_words()  # "Windows 2000 report"
-        return not named and _is_asked_for(after[0], ["", *before])  # "the 2012 directive"
+        return not named and _is_wanted(after[0], ["", *before])  # "the 2012 directive"
     found = _by_words_before(text, place, before)
     if found is not None:
         return found
@@ -131,12 +131,12 @@ def _by_words_before(text: str, place: Place, before: list[str]) -> bool | None:
         # "news since yesterday", "rules not older than 2015"
         joined = (place.of and (fills or not close)) or (binds and not place.during)
         if joined and cues.documents.fullmatch(word):
-            return _is_asked_for(word, before[distance:])
+            return _is_wanted(word, before[distance:])
         binds, fills = binds_now, fills and word.lower() in cues.fillers
     return None
 
 
-def _is_asked_for(document: str, before: list[str]) -> bool:
+def _is_wanted(document: str, before: list[str]) -> bool:
     """Return whether a dated document is what is looked for: a report on a law of 2018 may be of any year.
 
     before: the words before the date, the nearest first

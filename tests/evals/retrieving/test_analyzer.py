@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assets.indexing.lexical import lexical_of, plain_tokens
-from evals.retrieving.analyzer import Analyzer, asked_tokens, reworded
+from evals.retrieving.analyzer import Analyzer, question_tokens, reworded
 from tests.fakes.indexing import build_index
 
 TEXTS = ("The studies of a study", "mice and the mouse", "", "of the", "A mouse studied mice; mice ran")
@@ -73,4 +73,4 @@ def test_a_title_is_counted_as_often_as_said(tmp_path: Path) -> None:
 )
 def test_what_is_left_of_a_sentence(language: str, sentence: str, left: list[str]) -> None:
     analyzer = Analyzer("plain", language, functional=False)  # type: ignore[arg-type]
-    assert analyzer.counted(asked_tokens(sentence, contracted=False)) == left
+    assert analyzer.counted(question_tokens(sentence, contracted=False)) == left
