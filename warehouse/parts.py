@@ -128,10 +128,12 @@ class OneOf:
     @cached_property
     def _union(self) -> TypeAdapter[Any]:
         built_in = {name: kind for one in self._registries for name in one.built_in if (kind := one[name])}
-        choices = [
+        choices: list[Any] = [
             Annotated[kind, BeforeValidator(partial(_parameters, name)), Tag(name)]
             for name, kind in {**built_in, **self._foreign}.items()
         ]
+        if len(choices) == 1:  # a union needs another one, here of no name
+            choices.append(Annotated[None, Tag("")])
         union: Any = Annotated[Union[tuple(choices)], Discriminator(_kind_of)]  # noqa: UP007
         return TypeAdapter(union)
 

@@ -129,6 +129,7 @@ def test_parts_are_named_with_their_package_and_what_is_broken_with_its_reason(i
         ("steps", "acme_half"),
         ("query_transforms", "acme_loud"),
         ("generators", "acme_first_words"),
+        ("judges", "acme_brief"),
         ("metrics", "acme_found"),
         ("readers", "acme_notes"),
         ("spiders", "acme_site"),

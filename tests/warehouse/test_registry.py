@@ -144,3 +144,19 @@ def test_a_field_reads_parts_of_both_and_says_where_one_is_broken(shapes: Any) -
         ("shapes", 2, "circle"),
         ("shapes", 3),
     ]
+
+
+def test_a_field_of_which_there_is_one_kind_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registries, "_entries", lambda group: (entry("triangle", "Triangle"),))
+    monkeypatch.setattr(Triangle, "package", None)
+    alone: Registry[Shape] = Registry("shapes", Shape)
+
+    class Drawing(BaseModel):
+        shape: Annotated[Shape, OneOf(alone)]
+
+    assert Drawing.model_validate({"shape": {"triangle": {"size": 2}}}).shape == Triangle(size=2)
+    with pytest.raises(ValidationError, match="circle"):
+        Drawing.model_validate({"shape": {"circle": {}}})
+    with pytest.raises(ValidationError) as caught:
+        Drawing.model_validate({"shape": {"triangle": {"size": "x"}}})
+    assert caught.value.errors()[0]["loc"][:2] == ("shape", "triangle")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from evals.retrieving.contract import Kind, Query, Ranking, Step
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenStep, Step
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Kind
 
 
 class Half(Step):
@@ -19,6 +21,6 @@ class Half(Step):
 
     least: int = 1
 
-    def apply(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
-        """Return the first half."""
-        return ranking.take(slice(max(self.least, len(ranking) // 2)))
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Keep the first half."""
+        return OpenStep(lambda ranking, query: ranking.take(slice(max(self.least, len(ranking) // 2))))

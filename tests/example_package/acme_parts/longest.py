@@ -6,8 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from evals.retrieving.contract import Depth, Query, Ranking, Retriever, nothing
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
+from evals.retrieving.query import Query
+from evals.retrieving.ranking import Ranking, nothing
 
 
 class Longest(Retriever):
@@ -17,10 +20,20 @@ class Longest(Retriever):
 
     k: Depth = 10
 
-    def rank(self, query: Query, index: OpenIndex) -> Ranking:
-        """Rank by the length of the texts."""
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Return what ranks by the length of the texts."""
+        lengths = index.chunks["text"].str.len_chars().to_numpy().astype(np.float64)
+        return _LongestSearcher(lengths, self.k)
+
+
+class _LongestSearcher(Searcher):
+    def __init__(self, lengths: np.ndarray, k: int) -> None:
+        self._lengths = lengths
+        self._k = k
+
+    def search(self, query: Query) -> Ranking:
+        """Return the longest chunks that the question allows."""
         if not query.text.strip():
             return nothing()
-        rows = np.flatnonzero(query.permitted(np.arange(len(index))))
-        lengths = index.chunks["text"].str.len_chars().to_numpy().astype(np.float64)
-        return Ranking.best(rows, lengths[rows], self.k)
+        rows = np.flatnonzero(query.permitted(np.arange(len(self._lengths))))
+        return Ranking.best(rows, self._lengths[rows], self._k)

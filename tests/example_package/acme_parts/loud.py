@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from evals.retrieving.contract import Query, QueryTransform
+from evals.retrieving.context import RetrievalContext
+from evals.retrieving.contract import OpenTransform, QueryTransform
 from evals.retrieving.index import OpenIndex
 
 
@@ -14,6 +15,6 @@ class Loud(QueryTransform):
 
     kind: ClassVar[str] = "acme_loud"
 
-    def read(self, query: Query, index: OpenIndex) -> list[Query]:
-        """Return the question in capitals."""
-        return [replace(query, text=query.text.upper())]
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Write questions in capitals."""
+        return OpenTransform(lambda query: [replace(query, text=query.text.upper())])
