@@ -80,13 +80,13 @@ class Pages(Stage):
         They lie in one place, which a crawl changes that fails or is killed afterwards.
         """
         artifact = super().fresh(key, store)
-        if artifact is None or not _holds(artifact, store.home) or damaged_bodies(key, store):
+        if artifact is None or not _holds(artifact, store.home) or _damaged_bodies(key, store):
             return None
         return artifact
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Crawl the source, and look at what there is now."""
-        if damaged := damaged_bodies(key, work.store):
+        if damaged := _damaged_bodies(key, work.store):
             work.progress(f"{key}: {len(damaged)} stored pages are damaged, and are fetched again", 0, 0)
         crawl = run_crawler(key, self.sources[key], work)
         manifest = read_manifest(work.home, key)
@@ -147,7 +147,7 @@ def _holds(artifact: Artifact, home: Home) -> bool:
     return manifest_digest(manifest.filter(manifest["sha256"].is_not_null())) == artifact.meta["stored"]
 
 
-def damaged_bodies(key: str, store: ArtifactStore) -> list[str]:
+def _damaged_bodies(key: str, store: ArtifactStore) -> list[str]:
     """Return which bodies of a source's pages cleaning found damaged, and are so still."""
     documents = store.current("documents", key)
     found = documents.meta.get("damaged", ()) if documents else ()

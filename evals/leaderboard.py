@@ -87,7 +87,7 @@ class Leaderboard(Stage):
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Compare the cells of one study."""
         study = self.grid.studies[key]
-        run = {cell: read_scores(cell, work) for cell in study.runs() if self._is_run(cell)}
+        run = {cell: _read("scores", cell, work) for cell in study.runs() if self._is_run(cell)}
         scores = {cell: run[cell] if cell in run else not_run(cell, run) for cell in study.runs()}
         rows = board_rows(study, scores, self._answered(key, run, work))
         uneven = _uneven(rows)
@@ -120,7 +120,7 @@ class Leaderboard(Stage):
         shares: dict[str, list[pl.DataFrame | None]] = {}
         for cell in self.grid.studies[key].runs():
             if cell.generator != NO_GENERATOR:
-                found = read_answers(cell, work) if cell in run else None
+                found = _read("answers", cell, work) if cell in run else None
                 shares.setdefault(cell.name, []).append(found)
 
         def share(cell: Cell, ids: Iterable[str]) -> float | None:
@@ -160,18 +160,11 @@ def _checks(board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
     )
 
 
-def read_scores(cell: Cell, work: Work) -> pl.DataFrame:
-    """Read the current scores of a cell (schemas.SCORES)."""
-    artifact = work.store.current("scores", cell.key)
+def _read(stage: str, cell: Cell, work: Work) -> pl.DataFrame:
+    """Read the current scores or answers of a cell (schemas.SCORES, schemas.ANSWERS)."""
+    artifact = work.store.current(stage, cell.key)
     assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
-    return read_parquet(work.store.folder("scores", artifact.identity) / "scores.parquet")
-
-
-def read_answers(cell: Cell, work: Work) -> pl.DataFrame:
-    """Read the current answers of a cell (schemas.ANSWERS)."""
-    artifact = work.store.current("answers", cell.key)
-    assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
-    return read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+    return read_parquet(work.store.folder(stage, artifact.identity) / f"{stage}.parquet")
 
 
 def _with_cell_ids(rows: list[dict[str, Any]], run: Iterable[Cell], work: Work) -> list[dict[str, Any]]:

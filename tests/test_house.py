@@ -105,6 +105,17 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert long_functions(trees(*ROOMS, "benchmarks")) == []
 
 
+def test_a_noun_file_is_a_stage_and_nothing_else() -> None:
+    for room in ("assets", "evals"):
+        files = {path: tree for path, tree in trees(room).items() if len(path.parts) == 2}
+        for path, tree in files.items():
+            if path.stem == "__init__":
+                continue
+            defined = [n for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
+            public = [node.name for node in defined if not node.name.startswith("_")]
+            assert public == [path.stem.capitalize()], path
+
+
 def test_no_file_takes_private_names_of_another() -> None:
     assert private_imports(trees(*ROOMS, "benchmarks")) == []
 
