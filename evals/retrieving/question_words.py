@@ -42,7 +42,7 @@ def words(text: str) -> list[Word]:
 
 
 def language(text: str) -> Language:
-    """Return whether a text is German or English, by their stop words; English where nothing tells.
+    """Return the language of a text, German or English, by its stop words; English where nothing tells.
 
     >>> language("Wann fährt die Fähre?"), language("When does it leave?")
     ('de', 'en')
