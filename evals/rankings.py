@@ -90,9 +90,9 @@ class Rankings(Stage):
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
         index, *sets = self.inputs(key, work.store)
-        n_asked = len(sets) - len(self._train_keys(cell))
-        inputs = RetrievalInputs(index, sets[:n_asked], sets[n_asked:])
-        questions = read_questions(inputs.asked, work)
+        n_test = len(sets) - len(self._train_keys(cell))
+        inputs = RetrievalInputs(index, sets[:n_test], sets[n_test:])
+        questions = read_questions(inputs.test, work)
         retrieval = open_retrieval(study, cell, inputs, work)
         resources = retrieval.resources
         texts = questions["question"].to_list()

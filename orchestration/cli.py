@@ -67,12 +67,12 @@ def init(
     for path in written:
         print(path)
     to_fill_in = len(written) > 1
-    told = (
+    lead = (
         "Now write questions into the question file, then:"
         if to_fill_in
         else "It has questions of its own; now:"
     )
-    say(f"{told} assay check {output}")
+    say(f"{lead} assay check {output}")
 
 
 @app.command()

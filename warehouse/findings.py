@@ -154,18 +154,18 @@ def _in_words(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
         return Finding(place[:-1], "bad_name", f"the name `{place[-2]}` will not do: {NAME_RULE}")
     if code == "extra_forbidden":
         known = _keys_at(model, place[:-1])
-        told = f"unknown key `{place[-1]}`" + (f"; {instead(str(place[-1]), known)}" if known else "")
-        return Finding(place, "unknown_key", told)
+        text = f"unknown key `{place[-1]}`" + (f"; {instead(str(place[-1]), known)}" if known else "")
+        return Finding(place, "unknown_key", text)
     if code == "missing":
         return Finding(place, code, f"`{shown(as_written(place))}` is missing")
-    given = detail["input"]
-    if given is None:
-        told = f"`{shown(as_written(place))}` is empty; give it a value or delete the line"
-        return Finding(place, "empty", told)
+    value = detail["input"]
+    if value is None:
+        text = f"`{shown(as_written(place))}` is empty; give it a value or delete the line"
+        return Finding(place, "empty", text)
     message = _message(detail, _keys_at(model, place))
-    names_it = code == "value_error" and repr(given) in message
-    is_short = isinstance(given, str | int | float) and len(str(given)) < 80
-    instead_of = f", not {_as_yaml(given)}" if is_short and not names_it else ""
+    names_it = code == "value_error" and repr(value) in message
+    is_short = isinstance(value, str | int | float) and len(str(value)) < 80
+    instead_of = f", not {_as_yaml(value)}" if is_short and not names_it else ""
     where = f"{shown(as_written(place))}: " if place else ""
     return Finding(place, code, f"{where}{message}{instead_of}")
 

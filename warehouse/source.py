@@ -270,8 +270,8 @@ def keys_of(kind: str, *, is_spider: bool) -> tuple[str, ...]:
     >>> keys_of("text", is_spider=False), keys_of("site", is_spider=True)
     (('lines',), ('domains', 'allow', 'deny', 'allow_private', 'content'))
     """
-    own = tuple(name for name, kinds in _BELONGS.items() if kind in kinds)
-    return (*_OF_SPIDERS, *own) if is_spider else own
+    shared = tuple(name for name, kinds in _BELONGS.items() if kind in kinds)
+    return (*_OF_SPIDERS, *shared) if is_spider else shared
 
 
 def _check_url(url: str) -> None:

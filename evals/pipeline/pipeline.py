@@ -171,11 +171,11 @@ def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:
         raise InputError(f"the index {key} is damaged ({damage}); `assay run {study.path}` builds it again")
     if not study.retrievers[cell.retriever].needs_tuning:
         return RetrievalInputs(index, [], [])
-    asked, train = (
+    test, train = (
         [_current(study, "questions", one, work) for one in keys]
         for keys in (grid.set_keys(study.study), grid.train_keys(study.study))
     )
-    return RetrievalInputs(index, asked, train)
+    return RetrievalInputs(index, test, train)
 
 
 def _current(study: Study, stage: str, key: str, work: Work) -> Artifact:

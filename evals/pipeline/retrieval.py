@@ -29,11 +29,11 @@ from warehouse.errors import InputError
 class RetrievalInputs:
     """What a cell's retriever is opened on.
 
-    asked, train: sets of questions; those to tune on are empty where nothing is tuned
+    test, train: sets of questions; those to tune on are empty where nothing is tuned
     """
 
     index: Artifact
-    asked: list[Artifact]
+    test: list[Artifact]
     train: list[Artifact]
 
 
@@ -89,7 +89,7 @@ def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Work
     record = None
     if retriever.needs_tuning:
         known = read_questions(inputs.train, work)
-        train = apart(known, read_questions(inputs.asked, work))
+        train = apart(known, read_questions(inputs.test, work))
         work.progress(f"tuning {cell.ranking} on {len(train)} train questions", 0, 0)
         metric = tuning_metric(study, train)
         cases = _cases(retriever, train, metric, resources.embedder(recipe))
