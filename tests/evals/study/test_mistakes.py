@@ -6,6 +6,7 @@ Write that anew after texts were changed: `GOLDEN=write python -m pytest tests/e
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,7 @@ HEAD = """\
 # What is said of wrong study files and question files: the change that makes a mistake, and what is found.
 # Written by `GOLDEN=write python -m pytest tests/evals/study/test_mistakes.py`; read it before you commit it.
 """
+LONG_LIST = re.compile(r"'?[\w-]+'?(, '?[\w-]+'?){5,}( or '?[\w-]+'?)?")
 Row = tuple[str, str, int, str]
 
 
@@ -231,8 +233,8 @@ def test_the_texts_of_all_mistakes_are_those_of_the_golden_file(tmp_path: Path) 
 
 
 def told(findings: list[str], folder: Path) -> list[str]:
-    """Return `code | file:line: text` of each."""
+    """Return `code | file:line: text` of each; lists of all parts, to which others are added, are cut off."""
     return [
-        f"{code} | {one.replace(f'{folder}/', '')}"
+        f"{code} | {LONG_LIST.sub('…', one.replace(f'{folder}/', ''))}"
         for one, (_, code) in zip(findings, known_by(findings), strict=True)
     ]
