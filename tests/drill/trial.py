@@ -135,10 +135,10 @@ def patient_models() -> None:
     """Let the gateway give a silent server up after a second, where a person would wait for two minutes."""
     from functools import partial
 
-    import evals.answers
+    from evals.pipeline import run_resources
     from warehouse.inference.gateway import Gateway
 
-    evals.answers.Gateway = partial(Gateway, timeout=1.0, retries=0)  # type: ignore[misc,assignment]
+    run_resources.Gateway = partial(Gateway, timeout=1.0, retries=0)  # type: ignore[misc,assignment]
 
 
 def _told(label: str, _done: int, of: int) -> None:
