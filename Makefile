@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 STUDY ?= demo
-JOBS ?= auto
+# One more than there are processors: some tests wait for servers and children.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 DATA ?= ../shared/data
 # `dagster dev` advises `dg dev` at each start, which only developers have installed.
 SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning

@@ -69,7 +69,7 @@ def question_moment(asked_at: str) -> np.datetime64:
 
     Time zones are left out on both sides (`assets.indexing.publication_days.moment`).
 
-    >>> moment_asked("2024-05-31"), moment_asked("2024-05-31T12:00:00+02:00")
+    >>> question_moment("2024-05-31"), question_moment("2024-05-31T12:00:00+02:00")
     (np.datetime64('2024-05-31T23:59:59'), np.datetime64('2024-05-31T12:00:00'))
     """
     at = moment(asked_at)

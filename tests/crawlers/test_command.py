@@ -24,7 +24,7 @@ from warehouse.source import Source
         ("[]", "source: "),
         (
             '{"spider": "nwes", "start": ["https://a.example/"]}',
-            "spider: Input should be 'eurlex', 'news', 'blog' or 'site'",
+            "must be 'eurlex', 'news', 'blog' or 'site'",
         ),
         ('{"spider": "news"}', "a spider needs at least one URL in `start`"),
         (

@@ -31,7 +31,7 @@ def test_a_spider_and_a_reader_have_their_defaults() -> None:
         ({"spider": "blog", "start": ["https://a.example:99999/"]}, "is no URL: Port out of range"),
         ({"spider": "blog", "start": ["https:///x"]}, "names no host"),
         ({**BLOG, "pdf": True}, "`pdf` is for eurlex only, not for blog"),
-        ({**BLOG, "spider": "forum"}, "Input should be 'eurlex', 'news', 'blog' or 'site'"),
+        ({**BLOG, "spider": "forum"}, "must be 'eurlex', 'news', 'blog' or 'site'"),
         ({**BLOG, "spidr": "blog"}, "Extra inputs are not permitted"),
         ({**BLOG, "delay": -1}, "greater than or equal to 0"),
         ({**BLOG, "language": "German"}, "should match pattern"),

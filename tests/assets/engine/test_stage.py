@@ -74,6 +74,7 @@ def test_a_crawl_that_another_one_followed_is_not_gone_back_to(letters: Letters,
 
     class Crawled(Letters):
         crawls: ClassVar[bool] = True
+        in_place: ClassVar[bool] = True
 
     source = Crawled({"site": "a"})
     run(source, work)
