@@ -115,9 +115,13 @@ class Waits:
     def find_spec(self, name, *_):
         if name == "orchestration.cli":
             if {forks}:
+                ready, begun = os.pipe()  # Python drops a signal that comes while it is forking
                 child = os.fork()
                 if child == 0:
+                    os.write(begun, b"x")
                     time.sleep(60)
+                    os._exit(1)
+                os.read(ready, 1)
                 os.kill(child, 15)
                 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) + 100)
             print("here", flush=True)
