@@ -4,8 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 STUDY ?= demo
-# One more than there are processors: some tests wait for servers and children.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+JOBS ?= auto
 DATA ?= ../shared/data
 # `dagster dev` advises `dg dev` at each start, which only developers have installed.
 SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
