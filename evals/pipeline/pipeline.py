@@ -141,6 +141,8 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
     grid = Grid([study])
     inputs = _inputs(grid, cell, work)
     retrieval = open_retrieval(study, cell, inputs, work)
+    if retrieval.embedder:
+        retrieval.embedder.embedder.embed(["warm up"])  # the first question is not to wait for the model
     if cell.generator == NO_GENERATOR:
         return Pipeline(study, cell, retrieval, None, None)
     generator = study.generators[cell.generator]

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from evals.generating.contract import Passage
 from evals.pipeline.pipeline import PipelineResult
-from evals.reporting.display import number, several, trimmed
+from evals.reporting.display import number, quantity, several, trimmed
 from orchestration.terminal.losses import fate_words
 from orchestration.terminal.speaking import console, text, width
 
@@ -32,7 +32,7 @@ def show_answers(results: Sequence[PipelineResult]) -> None:
 def _found(result: PipelineResult) -> Iterator[Text]:
     found, cell = result.found, result.cell
     yield text("")
-    spent = f"  {number(found.spent.seconds, 's')}" if found.spent else ""
+    spent = f"  {quantity(found.spent.seconds, 's')}" if found.spent else ""
     yield text(f"{cell.chunking} · {cell.embedder} · {cell.retriever}{spent}", "bold")
     if found.reason:
         yield text(f"  {found.status}: {found.reason}", "red")
@@ -98,7 +98,7 @@ def _cost(result: PipelineResult) -> str:
     tokens = (answer.prompt_tokens, answer.completion_tokens)
     known = [
         f"reads {several(result.read, 'passage')}",
-        f"{number(answer.seconds, 's')}" if answer.seconds is not None else None,
+        f"{quantity(answer.seconds, 's')}" if answer.seconds is not None else None,
         f"{tokens[0]} + {tokens[1]} tokens" if None not in tokens else None,
         f"{answer.usd:.6f} US dollars" if answer.usd else None,
         "from the cache" if answer.cached else None,
