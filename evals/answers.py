@@ -102,6 +102,8 @@ def _kept(folder: Path) -> dict[str, dict[str, Any]]:
         rows = read_parquet(path)
     except CorruptFileError:
         return {}
+    later = [pl.lit(None, kind).alias(name) for name, kind in ANSWERS.items() if name not in rows.columns]
+    rows = rows.with_columns(later)
     return {r["question_id"]: r for r in rows.iter_rows(named=True) if r["status"] not in RETRYABLE}
 
 
@@ -136,6 +138,47 @@ def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str,
         "completion_tokens": answer.completion_tokens,
         "usd": answer.usd,
         "cached": answer.cached,
+        "model": answer.model,
+        **_traced(answer),
+    }
+
+
+def _traced(answer: Answer) -> dict[str, Any]:
+    """Return how an answer came about: what it cites, what was cut, its parts, its looks for passages."""
+    return {
+        "citations": [
+            {
+                "marker": one.marker,
+                "sentence": one.sentence,
+                "chunk_id": one.chunk,
+                "doc_id": one.document,
+                "url": one.url,
+                "start": one.start,
+                "end": one.end,
+            }
+            for one in answer.citations
+        ],
+        "cuts": [{"chunk_id": one.chunk, "kept": one.kept} for one in answer.cuts],
+        "bins": [
+            {
+                "text": one.text,
+                "chunk_ids": list(one.chunks),
+                "status": one.status,
+                "reason": one.reason,
+                "answer": one.answer,
+            }
+            for one in answer.bins
+        ],
+        "attempts": [
+            {
+                "query": one.query,
+                "chunk_ids": list(one.chunks),
+                "sufficient": one.sufficient,
+                "reason": one.reason,
+            }
+            for one in answer.attempts
+        ],
+        "confidence": answer.confidence,
     }
 
 

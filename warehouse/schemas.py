@@ -213,6 +213,39 @@ NOTES: Schema = {
     "raw": pl.String,  # what a model said that was of no use, shortened; all of it is in the cache of calls
 }
 
+CITATION = pl.Struct(
+    {
+        "marker": pl.Int64,  # as it is written in the answer: [1]
+        "sentence": pl.Int64,  # of the answer, from 0
+        "chunk_id": pl.String,  # NULL: the marker points nowhere
+        "doc_id": pl.String,
+        "url": pl.String,
+        "start": pl.Int64,
+        "end": pl.Int64,
+    }
+)
+
+CUT = pl.Struct({"chunk_id": pl.String, "kept": pl.Int64})  # characters that the model was given; 0: none
+
+BIN = pl.Struct(
+    {
+        "text": pl.String,
+        "chunk_ids": pl.List(pl.String),
+        "status": pl.String,
+        "reason": pl.String,
+        "answer": pl.String,
+    }
+)
+
+ATTEMPT = pl.Struct(
+    {
+        "query": pl.String,
+        "chunk_ids": pl.List(pl.String),
+        "sufficient": pl.Boolean,  # NULL: not asked, or nothing usable was said
+        "reason": pl.String,
+    }
+)
+
 ANSWERS: Schema = {
     "question_id": pl.String,
     "status": pl.String,
@@ -225,6 +258,12 @@ ANSWERS: Schema = {
     "completion_tokens": pl.Int64,
     "usd": pl.Float64,
     "cached": pl.Boolean,
+    "model": pl.String,  # that answered; NULL where none did, and in answers of earlier versions
+    "citations": pl.List(CITATION),
+    "cuts": pl.List(CUT),  # passages that the model was not given as a whole
+    "bins": pl.List(BIN),  # parts of the context that were answered one by one
+    "attempts": pl.List(ATTEMPT),  # looks for passages, where there was more than one to be had
+    "confidence": pl.Float64,  # of no scale, higher is surer; NULL where nothing says
 }
 
 SCORES: Schema = {

@@ -56,6 +56,65 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Citation:
+    """A marker `[n]` in an answer, and the passage that it names.
+
+    marker: the number as it is written
+    sentence: which sentence of the answer it stands in, from 0
+    chunk, document, url, start, end: of the passage; None where the marker points nowhere
+    """
+
+    marker: int
+    sentence: int
+    chunk: str | None = None
+    document: str | None = None
+    url: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A passage that did not fit into the model's window as a whole.
+
+    kept: characters of it that the model was given, from its beginning; 0: it was left out
+    """
+
+    chunk: str
+    kept: int
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Contiguous sentences of the passages that were asked together, and what came of them.
+
+    chunks: ids of the passages that it holds sentences of, in the order of the documents
+    """
+
+    text: str
+    chunks: tuple[str, ...]
+    status: Status
+    reason: str | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One look for passages on the way to an answer, and whether what was found suffices.
+
+    query: what was searched for
+    chunks: ids of the passages that were found, in their order
+    sufficient: what the model said of them; None where it was not asked or gave nothing usable
+    reason: why it does not suffice, or why it was not asked
+    """
+
+    query: str
+    chunks: tuple[str, ...]
+    sufficient: bool | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
 class Answer:
     """What came of one request.
 
@@ -66,6 +125,12 @@ class Answer:
     seconds: of what computed it, also when it now comes from a cache; None where nothing was computed
     prompt_tokens, completion_tokens: None where nothing counted them
     usd: 0 for what runs in this process; None where the price is not known
+    model: the language model that answered; None where none did
+    citations: the markers in the text, in their order
+    cuts: passages that the model was not given as a whole
+    bins: parts of the context that were answered one by one
+    attempts: looks for passages, where there was more than one to be had
+    confidence: how sure the answer is, of no scale, higher is surer; None where nothing says
     """
 
     status: Status
@@ -77,6 +142,12 @@ class Answer:
     completion_tokens: int | None = None
     usd: float | None = None
     cached: bool | None = None
+    model: str | None = None
+    citations: tuple[Citation, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    bins: tuple[Bin, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
