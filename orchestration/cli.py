@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands import asking, looking, models, parts, reporting
+from orchestration.commands import asking, looking, models, parts, questions, reporting
 from orchestration.commands.finding import home_of, prepared_home, study_of
 from orchestration.settings import Settings
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
@@ -221,6 +221,7 @@ app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)
 app.add_typer(models.app, name="models")
+app.add_typer(questions.app, name="questions")
 
 
 def main() -> None:

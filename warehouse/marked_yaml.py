@@ -17,7 +17,7 @@ from yaml.resolver import Resolver
 from warehouse.errors import InputError, NotSetError
 from warehouse.files import read_bounded
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 MAX_BYTES, MAX_DEPTH, MAX_NODES = 10_000_000, 40, 500_000
 Place = tuple[str | int, ...]
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
@@ -27,7 +27,7 @@ _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 class MarkedYaml:
     """A parsed YAML file.
 
-    data: plain dicts, lists and scalars, with `${NAME}` replaced from the environment
+    data: plain dicts, lists and scalars, `${NAME}` replaced from the environment, and `$${NAME}` by `${NAME}`
     lines: path of keys and list positions -> line, from 1
     unset: environment variables that are named and not set, once for each place
     """
@@ -125,6 +125,15 @@ def load(path: Path) -> MarkedYaml:
     return marked
 
 
+def escaped(text: str) -> str:
+    """Return how a text is written in a file so that `load` gives it back: no `${NAME}` of it is replaced.
+
+    >>> escaped("the shell reads ${HOME}")
+    'the shell reads $${HOME}'
+    """
+    return _VARIABLE.sub(lambda match: f"${match[0]}", text)
+
+
 def _text(path: Path) -> str:
     try:
         text = read_bounded(path, MAX_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
@@ -179,6 +188,8 @@ def _convert_mapping(
 def _substitute(value: str, place: Place, marked: MarkedYaml, findings: list[str]) -> str:
     def replace(match: re.Match[str]) -> str:
         name = match[1]
+        if match[0].startswith("$$"):
+            return match[0][1:]
         if name not in os.environ:
             marked.unset.append(name)
             findings.append(

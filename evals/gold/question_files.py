@@ -52,12 +52,14 @@ Turn = Annotated[str, Field(min_length=1, max_length=20_000)]
 class WrittenQuestion(Strict):
     """One question of a YAML file.
 
+    language: where it is not that of the file
     asked_at: the day on which it is asked, which "last week" and a retriever of recent documents go by
     conversation: what was said before it, oldest first: question and answer by turns
     """
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
     type: Literal["normal", "yes_no", "hypothetical", "complex"] = "normal"
+    language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
     question: Annotated[str, Field(min_length=3)]
     ground_truth: str | None = None
     answerable: bool = True
@@ -150,12 +152,13 @@ def _doubled(ids: list[str]) -> list[tuple[int, str]]:
 def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
     frame = question.time_frame
     asked_at = question.asked_at or parsed.asked_at
-    truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(parsed.language))
+    language = question.language or parsed.language
+    truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(language))
     return {
         "question_id": question.id,
         "question_set": parsed.question_set,
         "type": question.type,
-        "language": parsed.language,
+        "language": language,
         "question": question.question,
         "ground_truth": truth,
         "answerable": question.answerable,

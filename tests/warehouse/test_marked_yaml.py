@@ -77,6 +77,15 @@ def test_environment_variables_are_put_in(tmp_path: Path, monkeypatch: pytest.Mo
     assert marked.data["n"] == 3
 
 
+def test_two_dollar_signs_keep_a_variable_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_TEST_A", "value")
+    text = "a: $${ASSAY_TEST_A} and ${ASSAY_TEST_A}\nb: $${ASSAY_TEST_UNSET}\nc: $$${ASSAY_TEST_A}\n"
+    marked = read(tmp_path, text)
+    assert list(marked.data.values()) == [
+        "${ASSAY_TEST_A} and value", "${ASSAY_TEST_UNSET}", "$${ASSAY_TEST_A}"
+    ]  # fmt: skip
+
+
 def test_every_variable_that_is_not_set_is_named_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

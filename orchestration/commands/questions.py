@@ -1,0 +1,49 @@
+"""`assay questions`: the question sets of a study."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestration.commands.finding import home_of, study_of
+from orchestration.terminal.speaking import StudyArgument, plainly, say
+
+app = typer.Typer(no_args_is_help=True, help="Question sets: export those of a study to other tools.")
+
+
+class Form(StrEnum):
+    """What other tools read."""
+
+    RAGAS = "ragas"
+
+
+@app.command("export")
+@plainly
+def export(
+    study: StudyArgument,
+    form: Annotated[Form, typer.Option("--format", help="The tool that is to read it.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to write to.", file_okay=False)
+    ] = None,
+) -> None:
+    """Write a study's questions, with the evidence that the last run found, in the form of another tool."""
+    from assets.engine.stage import Work
+    from evals.reporting.question_exports import export_questions
+
+    found = study_of(study)
+    where = home_of(found)
+    work = Work(where)
+    try:
+        written = export_questions(
+            found, form.value, output or where.reports / f"{found.study}-{form.value}", work
+        )
+    finally:
+        work.close()
+    for path in written.paths:
+        print(path)
+    say(", ".join(f"{count:,} {what}" for what, count in written.counts.items()) + ".")
+    for note in written.notes:
+        say(note)
