@@ -23,6 +23,7 @@ from warehouse.artifacts import Artifact, ArtifactStore, file_damage
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest, sha256_text
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.purpose import Purpose
 from warehouse.pages import read_manifest
 from warehouse.parquet import read_parquet, write_batches, write_parquet
 from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
@@ -204,7 +205,7 @@ def _dating(source: str, date_by: DateBy | None, work: Work) -> Iterator[Dating 
         yield None
         return
     with Gateway(work.home, budget=work.budgets.of(f"dates of {source}", date_by.budget_usd)) as gateway:
-        yield Dating(date_by, gateway)
+        yield Dating(date_by, gateway, Purpose("date_by", cell=source))
 
 
 def _data_version(seen: pl.DataFrame, dropped: pl.DataFrame) -> str:

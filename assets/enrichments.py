@@ -15,6 +15,7 @@ from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.purpose import Purpose
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ENRICHMENTS, RETRYABLE
 
@@ -57,8 +58,13 @@ class Enrichments(Stage):
         chunks_of, *documents_of = self.inputs(key, work.store)
         tasks = [*_summaries(recipe, chunks_of, documents_of, work), *_questions(recipe, chunks_of, work)]
         label = f"asking {recipe.model} about {key}"
+        purpose = Purpose("enrich", cell=key)
+
+        def heard(done: int) -> None:
+            work.progress(label, done, len(tasks))
+
         with Gateway(work.home, budget=work.budgets.of(f"enrich {key}", recipe.budget_usd)) as gateway:
-            rows = list(enrich(recipe, tasks, gateway, lambda done: work.progress(label, done, len(tasks))))
+            rows = list(enrich(recipe, tasks, gateway, heard, purpose))
         write_parquet(frame(rows, ENRICHMENTS), folder / "enrichments.parquet")
         return _built(rows)
 

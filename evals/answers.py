@@ -121,7 +121,9 @@ def _passages(ranking: Artifact, index: OpenIndex, count: int, work: Work) -> di
 
 def _request(question: dict[str, Any], passages: list[Passage]) -> Request:
     conversation = tuple(question["conversation"] or ())
-    return Request(question["question"], question["language"], conversation, tuple(passages))
+    return Request(
+        question["question"], question["language"], conversation, tuple(passages), question["question_id"]
+    )
 
 
 def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:

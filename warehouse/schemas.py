@@ -316,6 +316,12 @@ CALLS: Schema = {
     "seconds": pl.Float64,
     "usd": pl.Float64,
     "created_at": UTC_TIME,
+    "purpose": pl.String,  # answers | understanding | enrich …: what it was paid for; NULL before it was kept
+    "study": pl.String,
+    "cell": pl.String,  # key of what was built by it: a cell, a ranking, the chunks of a corpus, a source
+    "question": pl.String,  # id; NULL where it was for none
+    "queued": pl.Float64,  # seconds that it waited for its turn
+    "retries": pl.Int64,  # attempts after the first one
 }
 
 CRAWLS: Schema = {

@@ -14,6 +14,7 @@ from assets.cleaning.page_cleaner import Cleaned, version_of
 from warehouse.identity import digest
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.prompt import Prompt
+from warehouse.inference.purpose import Purpose
 from warehouse.inference.structured import Structured, response_format_of, schema_only
 from warehouse.schemas import RETRYABLE, Status
 from warehouse.source import DateBy
@@ -62,12 +63,14 @@ class Found(NamedTuple):
 class Dating:
     """Asks one model for the dates of documents that have none, and counts.
 
+    purpose: what its calls are made for
     n_asked, found: documents; again: calls that another run may mend; first: the first of their reasons
     usd: of the calls that were paid now
     """
 
     date_by: DateBy
     gateway: Gateway
+    purpose: Purpose = Purpose("date_by")
     n_asked: int = 0
     found: int = 0
     again: int = 0
@@ -98,7 +101,12 @@ class Dating:
         title = f"Title: {document['title']}\n\n" if document["title"] else ""
         head = f"<document>\n{title}{document['text'][:_HEAD]}\n</document>"
         return self.gateway.structured(
-            self.date_by, _PROMPT.messages(head), DateReply, name=_NAME, max_tokens=_MAX_TOKENS
+            self.date_by,
+            _PROMPT.messages(head),
+            DateReply,
+            name=_NAME,
+            max_tokens=_MAX_TOKENS,
+            purpose=self.purpose,
         )
 
     def _with_date(self, document: dict[str, Any], answer: Structured[DateReply]) -> dict[str, Any]:

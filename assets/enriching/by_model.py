@@ -12,6 +12,7 @@ from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.prompt import Prompt
+from warehouse.inference.purpose import Purpose
 from warehouse.inference.replies import Reply
 from warehouse.inference.structured import schema_only
 from warehouse.schemas import Status
@@ -76,15 +77,21 @@ class Task(NamedTuple):
 
 
 def enrich(
-    recipe: Enrichment, tasks: Iterable[Task], gateway: Gateway, heard: Callable[[int], None] | None = None
+    recipe: Enrichment,
+    tasks: Iterable[Task],
+    gateway: Gateway,
+    heard: Callable[[int], None] | None = None,
+    purpose: Purpose = Purpose("enrich"),
 ) -> Iterator[dict[str, Any]]:
     """Ask the model for each task; yield rows of `schemas.ENRICHMENTS` in the order of the tasks.
 
     A call that fails is a row with its status and reason and no text. ``heard`` is told how many are done.
+    ``purpose`` is what the calls are made for.
     """
 
     def ask(task: Task) -> list[dict[str, Any]]:
-        return _summary(recipe, task, gateway) if task.chunk_id is None else _questions(recipe, task, gateway)
+        asked = _summary if task.chunk_id is None else _questions
+        return asked(recipe, task, gateway, purpose)
 
     for number, rows in enumerate(gateway.map(ask, tasks, recipe), 1):
         yield from rows
@@ -92,14 +99,14 @@ def enrich(
             heard(number)
 
 
-def _summary(recipe: Enrichment, task: Task, gateway: Gateway) -> list[dict[str, Any]]:
+def _summary(recipe: Enrichment, task: Task, gateway: Gateway, purpose: Purpose) -> list[dict[str, Any]]:
     text = task.text[: recipe.max_characters]
     messages = SUMMARY.messages(f"<document>\n{text}\n</document>")
-    reply = gateway.ask(recipe, messages, max_tokens=200)
+    reply = gateway.ask(recipe, messages, max_tokens=200, purpose=purpose)
     return [_row(task, "summary", 0, reply.text if reply.status is Status.OK else None, reply)]
 
 
-def _questions(recipe: Enrichment, task: Task, gateway: Gateway) -> list[dict[str, Any]]:
+def _questions(recipe: Enrichment, task: Task, gateway: Gateway, purpose: Purpose) -> list[dict[str, Any]]:
     n = recipe.questions
     answer = gateway.structured(
         recipe,
@@ -108,6 +115,7 @@ def _questions(recipe: Enrichment, task: Task, gateway: Gateway) -> list[dict[st
         name="questions",
         max_tokens=100 + 80 * n,
         bounds={"QuestionsReply.questions": {"minItems": 1, "maxItems": n}},
+        purpose=purpose,
     )
     if answer.value is None:
         row = _row(task, "question", 0, None, answer.reply)

@@ -12,6 +12,7 @@ from pydantic import Field
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.purpose import Purpose
 from warehouse.parts import OneOf, Part
 from warehouse.registry import Registry
 from warehouse.schemas import Status
@@ -47,12 +48,14 @@ class Request:
     language: two-letter code of the question; None: not known
     conversation: what was said before, question and answer by turns, oldest first
     passages: most relevant first, or in the reading order that the retriever set
+    question_id: names the question in its set; None: it is of none
     """
 
     question: str
     language: str | None = None
     conversation: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
+    question_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,7 @@ class GenerationContext:
     seed: the study's, for models that take one
     replicate: which of several tries of the same cell this is, from 0: models are asked again for each
     progress: is told (what is being done, done, of)
+    purpose: what calls are made for; `purpose.of(request.question_id)` goes with each
     """
 
     gateway: Gateway
@@ -168,6 +172,7 @@ class GenerationContext:
     seed: int = 0
     replicate: int = 0
     progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
+    purpose: Purpose = Purpose("answers")
 
 
 class Generator(Part):

@@ -30,7 +30,13 @@ class Llm(ChatModel, Generator):
 
         def ask(request: Request) -> Reply:
             messages = self.prompt.messages(request)
-            return context.gateway.ask(self, messages, seed=context.seed, replicate=context.replicate)
+            return context.gateway.ask(
+                self,
+                messages,
+                seed=context.seed,
+                replicate=context.replicate,
+                purpose=context.purpose.of(request.question_id),
+            )
 
         answers = []
         for number, reply in enumerate(context.gateway.map(ask, requests, self), 1):

@@ -17,6 +17,7 @@ from evals.generating.contract import Passage
 from warehouse.encodable import encodable
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.purpose import Purpose
 from warehouse.parts import OneOf, Part
 from warehouse.registry import Registry
 from warehouse.schemas import Status
@@ -35,6 +36,7 @@ class JudgeCase:
     status, reason: how the answer ended
     ground_truth: the answer that is right; None where nobody wrote one
     passages: those that the answer was made of
+    question_id: names the question in its set; None: it is of none
     """
 
     question: str
@@ -44,6 +46,7 @@ class JudgeCase:
     reason: str | None = None
     ground_truth: str | None = None
     passages: tuple[Passage, ...] = ()
+    question_id: str | None = None
 
 
 class JudgedMetric(NamedTuple):
@@ -104,6 +107,7 @@ class JudgeContext:
     seed: the study's, for models that take one
     replicate: which of several tries this is, from 0: models are asked again for each
     progress: is told (what is being done, done, of)
+    purpose: what calls are made for; `purpose.of(case.question_id)` goes with each
     """
 
     gateway: Gateway
@@ -111,6 +115,7 @@ class JudgeContext:
     seed: int = 0
     replicate: int = 0
     progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
+    purpose: Purpose = Purpose("judging")
 
 
 Judgements = Mapping[str, Judgement]

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warehouse.inference.budget import Budget
+from warehouse.inference.purpose import Purpose
 from warehouse.paths import Home
 
 if TYPE_CHECKING:
@@ -19,10 +20,14 @@ class MetricContext:
 
     home: where vectors, model weights and the cache of calls lie
     budget: what metrics that ask a paid model are paid from; None means no limit
+    purpose: what calls of metrics are made for; `purpose.of(question id)` goes with each
     """
 
-    def __init__(self, home: Home, budget: Budget | None = None) -> None:
+    def __init__(
+        self, home: Home, budget: Budget | None = None, purpose: Purpose = Purpose("metrics")
+    ) -> None:
         self.home = home
+        self.purpose = purpose
         self._budget = budget
         self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
 

@@ -15,6 +15,7 @@ from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
+from warehouse.inference.purpose import Purpose
 from warehouse.parquet import read_parquet
 from warehouse.schemas import Status
 from warehouse.spans import Span
@@ -77,7 +78,8 @@ class ScoreResources(Resource):
     def context(self, study: Study) -> MetricContext:
         """Return what the metrics of a study may use."""
         if study.study not in self._contexts:
-            self._contexts[study.study] = MetricContext(self.work.home, budget_of(study, self.work))
+            purpose = Purpose("metrics", study.study)
+            self._contexts[study.study] = MetricContext(self.work.home, budget_of(study, self.work), purpose)
         return self._contexts[study.study]
 
     def ranking(self, artifact: Artifact) -> RankingRows:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assets.engine.stage import Work
 from evals.generating.contract import GenerationContext
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of
 from evals.study.cells import Cell
 from evals.study.study import Study
+from warehouse.inference.purpose import Purpose
 
 
 def generation_context(study: Study, cell: Cell, work: Work) -> GenerationContext:
@@ -22,4 +25,5 @@ def generation_context(study: Study, cell: Cell, work: Work) -> GenerationContex
     tokenizer = study.chunkings[cell.chunking].tokenizer
     resources = work.resource(RunResources)
     embedder = study.embedders[cell.embedder]
-    return resources.generation(embedder, tokenizer, budget, study.seed, cell.replicate - 1, progress)
+    generation = resources.generation(embedder, tokenizer, budget, study.seed, cell.replicate - 1, progress)
+    return replace(generation, purpose=Purpose("answers", study.study, cell.key))

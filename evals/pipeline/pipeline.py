@@ -114,6 +114,7 @@ class Pipeline:
             question["language"],
             tuple(question["conversation"] or ()),
             passages[: self.generator.passages],
+            question["question_id"],
         )
         return self.generator.answer([request], self.context)[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
+from warehouse.inference.purpose import Purpose
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,10 @@ def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Work
     resources = work.resource(RunResources)
     recipe = study.embedders[cell.embedder]
     tokenizer = study.chunkings[cell.chunking].tokenizer
-    context = resources.retrieval(inputs.index, recipe, tokenizer, budget_of(study, work))
+    context = replace(
+        resources.retrieval(inputs.index, recipe, tokenizer, budget_of(study, work)),
+        purpose=Purpose("understanding", study.study, cell.ranking),
+    )
     retriever = study.retrievers[cell.retriever]
     embedder = resources.embedder(recipe) if retriever.needs_vector else None
     index = resources.index(inputs.index)
@@ -122,7 +126,14 @@ def _cases(
     vectors = embedder.queries(texts).vectors if retriever.needs_vector else [None] * len(texts)
     return [
         TrainCase(
-            Query(row["question"], vector, row["asked_at"], tuple(row["conversation"] or ())), gold_of(row)
+            Query(
+                row["question"],
+                vector,
+                row["asked_at"],
+                tuple(row["conversation"] or ()),
+                question_id=row["question_id"],
+            ),
+            gold_of(row),
         )
         for row, vector in zip(answerable.iter_rows(named=True), vectors, strict=True)
     ]

@@ -12,6 +12,7 @@ from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import Matrix
 from evals.retrieving.clock import Clock, Spent
 from evals.retrieving.memory import Memory
+from warehouse.inference.purpose import Purpose
 
 if TYPE_CHECKING:
     from warehouse.inference.gateway import Gateway
@@ -48,6 +49,7 @@ class RetrievalContext:
     memory: rankings of arms that combinations share; None: every arm ranks anew
     clock: what was taken from caches says here what it had taken
     count: texts -> their tokens by the chunking's tokenizer, special tokens not counted
+    purpose: what calls are made for; `purpose.of(query.question_id)` goes with each
     """
 
     embed: Embed | None = None
@@ -56,6 +58,7 @@ class RetrievalContext:
     memory: Memory | None = None
     clock: Clock = field(default_factory=Clock)
     count: CountTokens | None = None
+    purpose: Purpose = Purpose("understanding")
 
 
 class TextEmbedder:

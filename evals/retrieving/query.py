@@ -100,6 +100,7 @@ class Query:
     allowed: which rows of the index may be found, shape (chunks,); None: all
     where: the same as a LanceDB predicate, where it is known as one
     remembered: whether its ranking may come from the run's memory, and is kept there
+    question_id: names the question in its set; None: it is of none
     trace: where steps record their candidates, and transforms their notes
 
     >>> Query("Fa\u0308hre").text
@@ -114,6 +115,7 @@ class Query:
     allowed: Mask | None = None
     where: str | None = None
     remembered: bool = True
+    question_id: str | None = None
     trace: Trace = field(default_factory=Trace, repr=False)
 
     def __post_init__(self) -> None:

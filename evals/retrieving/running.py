@@ -90,6 +90,7 @@ class QueryRunner:
             question.get("asked_at"),
             tuple(question.get("conversation") or ()),
             remembered=remembered,
+            question_id=question["question_id"],
         )
         begin = self.clock.now()
         try:

@@ -94,7 +94,7 @@ def identities(folder: Path) -> dict[str, Any]:
     built = bench.build("chunks", "enrichments", "embeddings", "indexes", "questions", "rankings")
     assert all(one.ok for outcomes in built.values() for one in outcomes), built
     answers = bench.stages["answers"]
-    found: dict[str, Any] = {"recipes": {}, "calls": {}}
+    found: dict[str, Any] = {"recipes": {}, "calls": {}, "purposes": {}}
     for stage in ("enrichments", "rankings", "answers"):
         for key in bench.stages[stage].keys():
             found["recipes"] |= _of_models(bench.stages[stage].recipes(key))
@@ -113,6 +113,8 @@ def identities(folder: Path) -> dict[str, Any]:
         schema = request["response_format"]
         name = schema["json_schema"]["name"] if schema else "text"
         found["calls"][record["call_id"]] = f"{name}: {request['messages'][-1]['content'][-60:]}"
+        paid_for = tuple(record[column] for column in ("purpose", "study", "cell", "question"))
+        found["purposes"].setdefault(name, []).append(paid_for)
     return found
 
 
@@ -139,6 +141,22 @@ def test_equal_meanings_have_the_ids_of_before(
     found, golden = identities(tmp_path), json.loads(GOLDEN.read_text())
     assert found["recipes"] == golden["recipes"]
     assert found["calls"] == golden["calls"]
+    check_purposes(found["purposes"])
+
+
+def check_purposes(paid_for: dict[str, list[tuple[str | None, ...]]]) -> None:
+    """Each call says what it was made for: by the schema that it was asked with."""
+    questions = {"noon", "tickets", "captain", "return"}
+    enriched = [*paid_for["questions"], *(one for one in paid_for["text"] if one[0] == "enrich")]
+    assert set(enriched) == {("enrich", None, "ferries.t16", None)}
+    answered = [one for one in paid_for["text"] if one[0] != "enrich"]
+    assert {one[:2] for one in answered} == {("answers", "tiny")}
+    generators = {(cell or "").partition("tiny.t16.minilm.")[2] for _, _, cell, _ in answered}
+    assert generators == {"rules.plain", "hyde.plain", "hyde.warm"}
+    assert {one[3] for one in answered} == questions
+    for kind in SAID.keys() - {"questions", "publication_date"}:
+        assert {one[:3] for one in paid_for[kind]} == {("understanding", "tiny", f"tiny.t16.minilm.{kind}")}
+        assert {one[3] for one in paid_for[kind]} <= questions
 
 
 if __name__ == "__main__":
@@ -146,5 +164,6 @@ if __name__ == "__main__":
 
     litellm.completion = completion
     with tempfile.TemporaryDirectory() as scratch:
-        text = json.dumps(identities(Path(scratch)), indent=1, sort_keys=True, ensure_ascii=False)
+        golden = {name: found for name, found in identities(Path(scratch)).items() if name != "purposes"}
+        text = json.dumps(golden, indent=1, sort_keys=True, ensure_ascii=False)
     (Path(sys.argv[1]) if sys.argv[1:] else GOLDEN).write_text(text + "\n", encoding="utf-8")

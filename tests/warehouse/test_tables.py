@@ -16,12 +16,13 @@ import polars as pl
 import pytest
 
 from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.call_cache import CallCache
 from warehouse.connection import DamagedDatabaseError, connect
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, HITS, LOSSES, QUESTIONS, RANKED, SCORES
-from warehouse.tables import load, rebuild, set_aside, sync, using
+from warehouse.tables import load, rebuild, set_aside, sync, using, write_llm_calls
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "'); DROP TABLE scores; -- \" $1 ? {x} \x00 \U0001f3f4 ${HOME} %s"
@@ -159,6 +160,24 @@ def test_a_rebuilt_database_holds_the_same_rows(store: ArtifactStore) -> None:
     assert everything(store) == before
 
 
+def test_calls_say_what_they_were_paid_for_and_old_ones_nothing(store: ArtifactStore) -> None:
+    cache = CallCache(store.home)
+    cache.put("old", {"model": "openai/any", "status": "ok", "created_at": "2026-01-01T00:00:00+00:00"})
+    paid_for = {"purpose": "answers", "study": "energy", "cell": "energy.a.b.c.d", "question": "q1"}
+    cache.put("new", {"model": "openai/any", "status": "ok", **paid_for, "queued": 0.5, "retries": 2})
+    with connect(store.home.database) as connection:
+        assert write_llm_calls(connection, store.home) == 2
+    columns = "call_id, purpose, study, cell, question, queued, retries"
+    wanted = [
+        ("new", "answers", "energy", "energy.a.b.c.d", "q1", 0.5, 2),
+        ("old", None, None, None, None, None, None),
+    ]
+    assert query(store, f"SELECT {columns} FROM llm_calls ORDER BY 1") == wanted  # noqa: S608
+    store.home.database.unlink()
+    assert rebuild(store.home)["llm_calls"] == 2
+    assert query(store, f"SELECT {columns} FROM llm_calls ORDER BY 1") == wanted  # noqa: S608
+
+
 REBUILD_KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -273,6 +292,7 @@ def older_database(path: Path, last: str) -> None:
         for table, stage in (("questions", "questions"), ("hits", "rankings"), ("scores", "scores")):
             connection.execute(f"INSERT INTO {table} (artifact_id, question_id) VALUES ('aa', 'q1')")  # noqa: S608
             connection.execute("INSERT INTO pointers VALUES (?, 'key', 'aa')", [stage])
+        connection.execute("INSERT INTO llm_calls (call_id, model) VALUES ('c1', 'm')")
         for view in views(connection):
             connection.table(view).fetchall()
 
@@ -291,6 +311,8 @@ def test_an_older_database_is_brought_up_to_date_with_its_rows(store: ArtifactSt
             connection.table(view).fetchall()
         asked = connection.execute("SELECT question_id, asked_at, conversation FROM questions").fetchall()
         assert asked == [("q1", None, None)]
+        calls = connection.execute("SELECT call_id, purpose, queued, retries FROM llm_calls").fetchall()
+        assert calls == [("c1", None, None, None)]
         assert connection.execute("SELECT ranking, question_id FROM current_hits").fetchall() == [
             ("key", "q1")
         ]

@@ -19,6 +19,7 @@ from warehouse.inference.budget import Budget
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.model_servers import LOCAL, litellm, placeholder_key, server_of, without_none
 from warehouse.inference.prices import Price
+from warehouse.inference.purpose import Purpose
 from warehouse.inference.replies import Call, Reply, failure, from_record, read_response, record_of
 from warehouse.inference.side_by_side import side_by_side
 from warehouse.inference.structured import Bounds, Shape, Structured, read_structured, response_format_of
@@ -38,6 +39,7 @@ class _Terms(NamedTuple):
     timeout: float
     retries: int
     price: Price | None
+    purpose: Purpose | None
 
 
 @dataclass
@@ -108,6 +110,7 @@ class Gateway:
         timeout: float | None = None,
         retries: int | None = None,
         price: Price | None = None,
+        purpose: Purpose | None = None,
     ) -> Reply:
         """Ask ``model`` and return its reply, from the cache when the same was asked before.
 
@@ -118,6 +121,7 @@ class Gateway:
         replicate: asks again what was asked before, when it differs
         timeout, retries: for this call in place of the gateway's own
         price: of a token, in place of what LiteLLM knows
+        purpose: what the call is made for, which its record says if it is paid now
 
         Never raises for a call that fails. Raises `InputError` for a local model that is not registered.
         """
@@ -133,7 +137,10 @@ class Gateway:
             replicate=replicate,
         )
         terms = _Terms(
-            self.timeout if timeout is None else timeout, self.retries if retries is None else retries, price
+            self.timeout if timeout is None else timeout,
+            self.retries if retries is None else retries,
+            price,
+            purpose,
         )
         call_id = digest(asdict(call))
         found = from_record(self.cache.get(call_id))
@@ -151,12 +158,14 @@ class Gateway:
         seed: int | None = None,
         response_format: dict[str, Any] | None = None,
         replicate: int = 0,
+        purpose: Purpose | None = None,
     ) -> Reply:
         """Ask a recipe's model, with the parameters and limits of the recipe; see `complete`.
 
         max_tokens, seed: what the task wants, where the recipe does not say
         replicate: asks again what was asked before, with a seed so much higher: a server that keeps to
             its seed would say the same again
+        purpose: what the call is made for
         """
         limits = chat.limits
         first = seed if chat.seed is None else chat.seed
@@ -172,6 +181,7 @@ class Gateway:
             timeout=limits.timeout if limits else None,
             retries=limits.retries if limits else None,
             price=chat.token_price() if chat.price else None,
+            purpose=purpose,
         )
 
     def structured(  # noqa: PLR0913 - what is asked, and how what comes is read
@@ -186,6 +196,7 @@ class Gateway:
         replicate: int = 0,
         bounds: Bounds | None = None,
         check: Callable[[Shape], None] | None = None,
+        purpose: Purpose | None = None,
     ) -> Structured[Shape]:
         """Ask a recipe's model for JSON of a shape; what cannot be read so is a typed failure with its text.
 
@@ -193,6 +204,7 @@ class Gateway:
         name: of the schema, which the server is told
         bounds: what the schema says beside the shape
         check: raises ValueError for what has the shape and is of no use
+        purpose: what the call is made for
         """
         reply = self.ask(
             chat,
@@ -201,6 +213,7 @@ class Gateway:
             seed=seed,
             response_format=response_format_of(shape, name, bounds),
             replicate=replicate,
+            purpose=purpose,
         )
         return read_structured(reply, shape, check)
 
@@ -234,22 +247,24 @@ class Gateway:
         """Make a call that is not in the cache, if the budget allows it, and keep what came of it."""
         obstacle = self._obstacles.get((call.model, call.api_base))
         if obstacle:
-            return failure(call_id, Status.NOT_RUN, f"not asked, for another call has failed: {obstacle}")
+            return failure(
+                call, call_id, Status.NOT_RUN, f"not asked, for another call has failed: {obstacle}"
+            )
         if call.is_local:
-            return self._kept(call, *self._ask(call, call_id, terms))
+            return self._kept(call, terms, *self._ask(call, call_id, terms))
         if not self._budget.open(call.model):
-            return failure(call_id, Status.OVER_BUDGET, self._budget.refusal)
+            return failure(call, call_id, Status.OVER_BUDGET, self._budget.refusal)
         reply = None
         try:
             reply, response = self._ask(call, call_id, terms)
-            return self._kept(call, reply, response)
+            return self._kept(call, terms, reply, response)
         finally:
             answered = reply is not None and reply.raw is not None
             self._budget.close(call.model, reply.usd if reply else None, answered=answered)
 
-    def _kept(self, call: Call, reply: Reply, response: str | None) -> Reply:
+    def _kept(self, call: Call, terms: _Terms, reply: Reply, response: str | None) -> Reply:
         if reply.status not in RETRYABLE:
-            self.cache.put(reply.call_id, record_of(call, reply, response))
+            self.cache.put(reply.call_id, record_of(call, reply, response, terms.purpose))
         return reply
 
     def close(self) -> None:
@@ -284,7 +299,7 @@ class Gateway:
                 server = self._server(call.model.removeprefix(LOCAL))
             except AssayError as error:
                 self._obstacles[(call.model, call.api_base)] = str(error)
-                return failure(call_id, Status.ERROR, str(error)), None
+                return failure(call, call_id, Status.ERROR, str(error)), None
             name = f"openai/{server.model_name}"
             return self._attempts(call, call_id, terms, name, server.api_base, server.api_key)
 
@@ -338,4 +353,4 @@ class Gateway:
         if obstacle and not call.is_local:
             self._obstacles[whose] = obstacle
         reason = obstacle or call_failures.reason_of(error)
-        return failure(call_id, call_failures.status_of(error), reason)
+        return failure(call, call_id, call_failures.status_of(error), reason)

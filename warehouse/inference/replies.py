@@ -11,6 +11,7 @@ from typing import Any
 from warehouse.encodable import encodable
 from warehouse.inference.model_servers import litellm
 from warehouse.inference.prices import Price
+from warehouse.inference.purpose import Purpose
 from warehouse.inference.redaction import one_line, without_key
 from warehouse.schemas import Status
 
@@ -28,6 +29,7 @@ class Reply:
     prompt_tokens, completion_tokens: None where the server does not count them
     usd: 0 for a local model, None when the price or the tokens are not known
     call_id: names it in the cache of calls
+    model: who was asked
     """
 
     status: Status
@@ -40,6 +42,7 @@ class Reply:
     usd: float | None
     cached: bool
     call_id: str
+    model: str
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def read_response(
         dumped = json.dumps(response.model_dump(), default=str)
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         return replace(
-            failure(call_id, Status.ERROR, f"The server's answer is no chat completion ({error})."),
+            failure(call, call_id, Status.ERROR, f"The server's answer is no chat completion ({error})."),
             seconds=seconds,
         ), None
     text = (raw or "").strip()
@@ -95,6 +98,7 @@ def read_response(
         usd=_cost(call, response, (read, written), token_price),
         cached=False,
         call_id=call_id,
+        model=call.model,
     )
     return reply, dumped
 
@@ -148,7 +152,7 @@ def price(model: str, response: Any) -> float | None:
     return None
 
 
-def failure(call_id: str, status: Status, reason: str) -> Reply:
+def failure(call: Call, call_id: str, status: Status, reason: str) -> Reply:
     """Return the reply of a call that gave nothing; the reason is made safe to be stored and shown."""
     return Reply(
         status=status,
@@ -161,11 +165,25 @@ def failure(call_id: str, status: Status, reason: str) -> Reply:
         usd=None,
         cached=False,
         call_id=call_id,
+        model=call.model,
     )
 
 
-def record_of(call: Call, reply: Reply, response: str | None) -> dict[str, Any]:
-    """Return the row of `schemas.CALLS`, with what else makes the reply again."""
+def record_of(
+    call: Call,
+    reply: Reply,
+    response: str | None,
+    purpose: Purpose | None = None,
+    *,
+    queued: float | None = None,
+    retries: int | None = None,
+) -> dict[str, Any]:
+    """Return the row of `schemas.CALLS`, with what else makes the reply again.
+
+    purpose: what the call was paid for
+    queued: seconds that it waited for its turn
+    retries: attempts after the first one
+    """
     request = asdict(call)
     if call.api_base:
         request["api_base"] = without_key(call.api_base)
@@ -181,6 +199,12 @@ def record_of(call: Call, reply: Reply, response: str | None) -> dict[str, Any]:
         "seconds": reply.seconds,
         "usd": reply.usd,
         "created_at": datetime.now(UTC).isoformat(),
+        "purpose": purpose.task if purpose else None,
+        "study": purpose.study if purpose else None,
+        "cell": purpose.cell if purpose else None,
+        "question": purpose.question if purpose else None,
+        "queued": queued,
+        "retries": retries,
         "text": reply.text,
         "raw": reply.raw,
     }

@@ -92,6 +92,7 @@ class ByModel(ChatOptions, QueryTransform):
             max_tokens=max_tokens,
             bounds=bounds,
             check=check,
+            purpose=context.purpose.of(query.question_id),
         )
         if found.reply.cached:  # what the call had taken is this question's latency
             context.clock.add(Spent(found.reply.seconds))

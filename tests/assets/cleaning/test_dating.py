@@ -13,6 +13,7 @@ import pytest
 from assets.cleaning.dating import DateReply, checked, identity_of
 from tests.assets.test_documents import MONDAY, STORY, TUESDAY, Town
 from tests.fakes.openai_server import FakeOpenAI, Received, answer, failure
+from warehouse.call_cache import CallCache
 from warehouse.paths import Home
 from warehouse.source import DateBy
 
@@ -109,6 +110,8 @@ def test_documents_without_a_date_are_asked_and_the_answer_is_checked(tmp_path: 
         assert body["max_tokens"] <= 200
         assert body["response_format"]["type"] == "json_schema"
         assert len(body["messages"][1]["content"]) < 2500
+        paid_for = {(row["purpose"], row["study"], row["cell"]) for row in CallCache(Home(tmp_path)).rows()}
+        assert paid_for == {("date_by", None, "town")}
 
 
 def test_only_what_is_undated_is_asked_and_nothing_twice(tmp_path: Path) -> None:

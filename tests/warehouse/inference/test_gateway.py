@@ -33,6 +33,7 @@ from warehouse.inference import gateway as module
 from warehouse.inference.budget import Budget
 from warehouse.inference.call_failures import retry_after
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.purpose import Purpose
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import Reply
 from warehouse.paths import Home
@@ -93,6 +94,27 @@ def test_a_second_call_comes_from_the_cache_as_it_was(
     assert len(server.requests) == 1
     assert second.cached
     assert second == Reply(**{**vars(first), "cached": True})
+
+
+def test_a_call_keeps_what_it_was_paid_for_and_another_purpose_asks_nothing_again(
+    gateway: Gateway, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    server.add(answer("Paris."))
+    first = ask(gateway, server, purpose=Purpose("answers", "energy", "energy.a.b.c.d").of("q1"))
+    again = ask(gateway, server, purpose=Purpose("judging", "other"))
+    assert (again.call_id, again.cached) == (first.call_id, True)
+    assert ask(gateway, server).cached
+    assert len(server.requests) == 1
+    (row,) = CallCache(Home(tmp_path)).rows()
+    paid_for = [row[column] for column in ("purpose", "study", "cell", "question")]
+    assert paid_for == ["answers", "energy", "energy.a.b.c.d", "q1"]
+
+
+def test_a_reply_says_who_was_asked(gateway: Gateway, server: FakeOpenAI) -> None:
+    server.add(answer("Paris."), failure(400, "no"))
+    assert ask(gateway, server).model == "openai/any"
+    assert ask(gateway, server).model == "openai/any", "from the cache, too"
+    assert ask(gateway, server, "openai/other").model == "openai/other", "a failed one, too"
 
 
 @pytest.mark.parametrize(
