@@ -67,4 +67,5 @@ def _answer(reply: Reply) -> Answer:
         completion_tokens=reply.completion_tokens,
         usd=reply.usd,
         cached=reply.cached,
+        model=None if reply.raw is None else reply.model,
     )

@@ -136,12 +136,20 @@ def test_a_model_is_asked_each_question_once_with_its_passages(llm_bench: Bench,
     assert {row["status"] for row in found.values()} == {"ok"}
     assert found["noon"]["answer"] == "At noon."
     assert (found["noon"]["prompt_tokens"], found["noon"]["completion_tokens"]) == (11, 7)
+    assert {row["model"] for row in found.values()} == {"openai/any"}
     assert len(server.requests) == 3
     sent = json.dumps(server.requests[0].body)
     assert "When does the ferry leave the harbour?" in sent
     assert "The ferry leaves the harbour at noon." in sent
     assert outcome(llm_bench, KEY).computed is False
     assert len(server.requests) == 3
+
+
+def test_no_model_is_named_where_none_answered(llm_bench: Bench, server: FakeOpenAI) -> None:
+    server.respond = lambda _received: failure(400, "no")
+    before_answers(llm_bench)
+    assert not outcome(llm_bench, KEY).ok
+    assert {row["model"] for row in rows(llm_bench, KEY).values()} == {None}
 
 
 def test_a_model_that_says_it_does_not_know_refuses(llm_bench: Bench, server: FakeOpenAI) -> None:
