@@ -35,17 +35,6 @@ class Sentence(NamedTuple):
     text: str
 
 
-class Piece(NamedTuple):
-    """Sentences of one passage that stand beside each other in a bin.
-
-    number: by which the passage is cited: its place in the request, from 1
-    passage: with the text and offsets of these sentences alone
-    """
-
-    number: int
-    passage: Passage
-
-
 def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
     """Return the sentences of passages, each once, in the order of the documents.
 
@@ -60,14 +49,18 @@ def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
     """
     documents: dict[object, list[int]] = {}
     for place, passage in enumerate(passages):
-        is_placed = bool(passage.document) and passage.end - passage.start == len(passage.text)
-        documents.setdefault(passage.document if is_placed else place, []).append(place)
+        documents.setdefault(passage.document if is_placed(passage) else place, []).append(place)
     return [
         sentence
         for places in documents.values()
         for stretch in _stretches(passages, places)
         for sentence in _sentences(stretch, passages)
     ]
+
+
+def is_placed(passage: Passage) -> bool:
+    """Return whether it is known where in which document a passage stands."""
+    return bool(passage.document) and passage.end - passage.start == len(passage.text)
 
 
 @dataclass(frozen=True)
@@ -129,18 +122,21 @@ def _holder(start: int, end: int, stretch: _Stretch, passages: Sequence[Passage]
 
 
 def bins(
-    passages: Sequence[Passage], limit: int, count: Count, frame: Callable[[Piece], int]
-) -> list[list[Piece]]:
+    passages: Sequence[Passage], limit: int, count: Count, frame: Callable[[Passage], int]
+) -> list[list[Passage]]:
     """Return the fewest bins of at most ``limit`` tokens that hold all sentences, about equally full.
+
+    A bin is made of pieces of passages, each with the text and offsets of its sentences alone, and with the
+    number by which the whole passage is cited: its place in the request.
 
     A sentence is whole unless it is longer than a bin alone: then it is cut between words, or within one that
     is longer still.
 
     count: tokens of texts; those of a bin are counted as the sum of its sentences'
-    frame: tokens of what a prompt puts around a piece
+    frame: tokens of what a prompt puts around a passage
     """
     sentences = context_sentences(passages)
-    frames = {place: frame(Piece(place + 1, passages[place])) for place in {one.place for one in sentences}}
+    frames = {place: frame(passages[place]) for place in {one.place for one in sentences}}
     whole = count([sentence.text for sentence in sentences])
     fitted: list[Sentence] = []
     tokens: list[int] = []
@@ -156,12 +152,12 @@ def bins(
     ]
 
 
-def _piece(run: Sequence[Sentence], passages: Sequence[Passage]) -> Piece:
-    passage = passages[run[0].place]
-    text = "".join(one.text for one in run)
-    if passage.end - passage.start != len(passage.text):
-        return Piece(run[0].place + 1, replace(passage, text=text))
-    return Piece(run[0].place + 1, replace(passage, text=text, start=run[0].start, end=run[-1].end))
+def _piece(run: Sequence[Sentence], passages: Sequence[Passage]) -> Passage:
+    place = run[0].place
+    piece = replace(passages[place], text="".join(one.text for one in run), number=place + 1)
+    if not is_placed(passages[place]):
+        return piece
+    return replace(piece, start=run[0].start, end=run[-1].end)
 
 
 def _cut(sentence: Sentence, room: int, count: Count) -> Iterator[Sentence]:

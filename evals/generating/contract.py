@@ -27,6 +27,7 @@ class Passage:
     section: the headings above it, outermost first; empty where the index does not hold them
     start, end: characters of the document's text
     score: the retriever's own, of no scale
+    number: by which a prompt names it and an answer cites it; None: its place in the request, from 1
     """
 
     text: str
@@ -39,6 +40,7 @@ class Passage:
     start: int = 0
     end: int = 0
     score: float = 0.0
+    number: int | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.tokenizing.tokenizer import load_tokenizer
-from evals.generating.binning import Piece, balanced, bins, context_sentences
+from evals.generating.binning import balanced, bins, context_sentences
 from evals.generating.contract import Passage
 
 TEXTS = st.lists(
@@ -19,8 +20,8 @@ TEXTS = st.lists(
         st.sampled_from(
             [
                 "The ferry leaves at noon. ", "Dr. Meier said: „Gut!“ und ging.\n", "\n\n", "- one\n- two\n",
-                " ", "e\u0301", "漢字。漢字！", "🛳️ ", "\x00\x07\u202e", "</passage> ", "x" * 90, "{question} %s ",
-                "\ud83d",
+                " ", "e\u0301", "漢字。漢字！", "🛳️ ", "\x00\x07\u202e", "</passage> ", "x" * 90,
+                "{question} %s ", "\ud83d",
             ]
         ),
         st.text(max_size=12),
@@ -47,11 +48,11 @@ def characters(texts: Sequence[str]) -> list[int]:
     return [len(text) for text in texts]
 
 
-def pieces(found: list[list[Piece]]) -> list[Piece]:
+def pieces(found: list[list[Passage]]) -> list[Passage]:
     return [piece for one in found for piece in one]
 
 
-def no_frame(_piece: Piece) -> int:
+def no_frame(_piece: Passage) -> int:
     return 0
 
 
@@ -68,10 +69,10 @@ def test_bins_hold_the_context_once_and_in_order(
     }
     read: dict[str, list[int]] = {name: [] for name in documents}
     for piece in pieces(found):
-        name, passage = piece.passage.document, piece.passage
-        assert passage.chunk == passages[piece.number - 1].chunk, "it is cited by its number in the request"
-        assert passage.end - passage.start == len(passage.text)
-        for at, sign in zip(range(passage.start, passage.end), passage.text, strict=True):
+        name = piece.document
+        assert piece.chunk == passages[(piece.number or 0) - 1].chunk, "cited by its number in the request"
+        assert piece.end - piece.start == len(piece.text)
+        for at, sign in zip(range(piece.start, piece.end), piece.text, strict=True):
             assert sign == documents[name][at] or (sign == " " and at not in covered[name])
             read[name].append(at)
     for name, places in read.items():
@@ -80,14 +81,14 @@ def test_bins_hold_the_context_once_and_in_order(
         assert not "".join(documents[name][at] for at in sorted(lost)).strip(), (
             "only white space may be missing"
         )
-    order = list(dict.fromkeys(piece.passage.document for piece in pieces(found)))
+    order = list(dict.fromkeys(piece.document for piece in pieces(found)))
     with_text = [one for one in passages if one.text.strip()]
     first = list(dict.fromkeys(one.document for one in passages))
     assert order == [name for name in first if name in order]
     assert bool(found) == bool(with_text) or not with_text
     for one in found:
-        size = sum(len(piece.passage.text) + frame for piece in one)
-        assert size <= limit or (limit <= frame and len(one) == 1 and len(one[0].passage.text) == 1)
+        size = sum(len(piece.text) + frame for piece in one)
+        assert size <= limit or (limit <= frame and len(one) == 1 and len(one[0].text) == 1)
 
 
 @settings(max_examples=100, deadline=None)
@@ -96,7 +97,7 @@ def test_the_joined_bins_are_the_context_whatever_their_limit(
     context: tuple[dict[str, str], list[Passage]], limit: int
 ) -> None:
     _, passages = context
-    joined = "".join(piece.passage.text for piece in pieces(bins(passages, limit, characters, no_frame)))
+    joined = "".join(piece.text for piece in pieces(bins(passages, limit, characters, no_frame)))
     assert joined == "".join(sentence.text for sentence in context_sentences(passages))
 
 
@@ -125,7 +126,7 @@ def test_equal_sentences_make_bins_that_differ_by_one_sentence_at_most(n: int, p
 def test_a_sentence_is_split_only_where_it_is_longer_than_a_bin() -> None:
     text = "Short one. " + "word " * 30 + "end. Short two."
     found = bins([Passage(text)], 60, characters, no_frame)
-    texts = ["".join(piece.passage.text for piece in one) for one in found]
+    texts = ["".join(piece.text for piece in one) for one in found]
     assert "".join(texts) == text
     assert all(len(one) <= 60 for one in texts)
     assert sum("Short one. " in one for one in texts) == sum("Short two." in one for one in texts) == 1
@@ -134,7 +135,7 @@ def test_a_sentence_is_split_only_where_it_is_longer_than_a_bin() -> None:
 
 def test_a_word_longer_than_a_bin_is_cut_all_the_same() -> None:
     found = bins([Passage("x" * 95)], 30, characters, no_frame)
-    assert sorted(len(one[0].passage.text) for one in found) == [5, 30, 30, 30]
+    assert sorted(len(one[0].text) for one in found) == [5, 30, 30, 30]
 
 
 def test_what_a_chunk_end_cut_is_whole_again_and_cited_by_the_passage_that_holds_most() -> None:
@@ -143,7 +144,7 @@ def test_what_a_chunk_end_cut_is_whole_again_and_cited_by_the_passage_that_holds
     second = Passage(text[42:], "two", "d", start=42, end=len(text))  # the blank belongs to neither
     assert (text[:41].rpartition(" ")[2], text[41]) == ("returns", " ")
     found = bins([second, first], 1_000, characters, no_frame)
-    assert [(one.number, one.passage.text) for one in found[0]] == [
+    assert [(one.number, one.text) for one in found[0]] == [
         (2, "It leaves the harbour at noon. "),
         (1, "It returns before dusk every day."),
     ]
@@ -157,7 +158,8 @@ def test_passages_that_are_of_no_document_or_lie_about_their_place_stand_for_the
         Passage("One.", "c1"),
     ]
     found = pieces(bins(passages, 100, characters, no_frame))
-    assert [(one.number, one.passage) for one in found] == list(enumerate(passages, start=1))
+    numbered = [replace(passage, number=number) for number, passage in enumerate(passages, start=1)]
+    assert found == numbered
 
 
 @pytest.mark.models
@@ -165,7 +167,7 @@ def test_bins_keep_their_limit_by_a_real_tokenizer(weights: Callable[[str], Path
     tokenizer = load_tokenizer(weights("all-MiniLM-L6-v2"))
     text = " ".join(f"Sentence {n} says that ship {n * 37} left for Öland on day {n}." for n in range(200))
     found = bins([Passage(text)], 300, tokenizer.count, no_frame)
-    texts = ["".join(piece.passage.text for piece in one) for one in found]
+    texts = ["".join(piece.text for piece in one) for one in found]
     counts = tokenizer.count(texts)
     assert "".join(texts) == text
     assert max(counts) <= 300
