@@ -115,7 +115,7 @@ class Dating:
         Without a page key it is not known to the next build, which cleans its page and asks again.
         """
         self.n_asked += 1
-        self.usd += 0.0 if answer.reply.cached else answer.reply.usd or 0.0
+        self.usd += sum(reply.usd or 0.0 for reply in answer.replies if not reply.cached)
         metadata: dict[str, Any] = json.loads(document["metadata"])
         found = self._checked(document, answer)
         if found.day:

@@ -281,8 +281,9 @@ PROSE = ["Prose.", '{"support": "high"}', '{"support": NaN, "agreement": 1, "rea
 
 @pytest.mark.parametrize("said", PROSE)
 def test_prose_is_a_typed_failure_with_its_text(said: str, server: FakeOpenAI, tmp_path: Path) -> None:
-    server.add(answer(said))
+    server.add(answer(said), answer(said))
     (found,) = Bench(KINDS["asking"], server, tmp_path).ask(NOON)
+    assert len(server.requests) == 2, "it was shown what is wrong, and asked once more"
     assert {(one.status, one.value, one.raw) for one in found.values()} == {(Status.PARSE_FAILED, None, said)}
 
 

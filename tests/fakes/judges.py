@@ -43,7 +43,13 @@ class AskingJudge(ChatModel, Judge):
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         def ask(case: JudgeCase) -> Structured[Verdict]:
             return context.gateway.structured(
-                self, messages(case), Verdict, name="verdict", seed=context.seed, replicate=context.replicate
+                self,
+                messages(case),
+                Verdict,
+                name="verdict",
+                seed=context.seed,
+                replicate=context.replicate,
+                purpose=context.purpose.of(case.question_id),
             )
 
         return [_judgements(found) for found in context.gateway.map(ask, cases, self)]

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from time import perf_counter, sleep
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -22,7 +23,7 @@ from warehouse.inference.prices import Price
 from warehouse.inference.purpose import Purpose
 from warehouse.inference.replies import Call, Reply, failure, from_record, read_response, record_of
 from warehouse.inference.side_by_side import side_by_side
-from warehouse.inference.structured import Bounds, Shape, Structured, read_structured, response_format_of
+from warehouse.inference.structured import Bounds, Shape, Structured, ask_structured, response_format_of
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
 
@@ -200,22 +201,25 @@ class Gateway:
     ) -> Structured[Shape]:
         """Ask a recipe's model for JSON of a shape; what cannot be read so is a typed failure with its text.
 
+        A model whose reply cannot be read is asked once more, see `ask_structured`: by a further call, which
+        is cached and paid for itself.
+
         shape: the class that reads the answer; the schema that the server decodes by is made of it
         name: of the schema, which the server is told
         bounds: what the schema says beside the shape
         check: raises ValueError for what has the shape and is of no use
         purpose: what the call is made for
         """
-        reply = self.ask(
+        ask = partial(
+            self.ask,
             chat,
-            messages,
             max_tokens=max_tokens,
             seed=seed,
             response_format=response_format_of(shape, name, bounds),
             replicate=replicate,
             purpose=purpose,
         )
-        return read_structured(reply, shape, check)
+        return ask_structured(ask, messages, shape, check)
 
     def map(self, ask: Callable[[Item], Result], items: Iterable[Item], chat: ChatModel) -> Iterator[Result]:
         """Yield ``ask(item)`` of each item in their order, with as many calls in flight as a recipe allows.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from warehouse.encodable import encodable
 from warehouse.inference.model_servers import litellm
@@ -15,6 +16,7 @@ from warehouse.inference.purpose import Purpose
 from warehouse.inference.redaction import one_line, without_key
 from warehouse.schemas import Status
 
+Number = TypeVar("Number", int, float)
 MOST_TOKENS = 1 << 31  # a server that counts more than that, or less than none, counts wrongly
 
 
@@ -150,6 +152,29 @@ def price(model: str, response: Any) -> float | None:
     with suppress(Exception):  # unknown models raise one of several errors
         return float(litellm().completion_cost(completion_response=response, model=model))
     return None
+
+
+def together(replies: Sequence[Reply]) -> Reply:
+    """Return the last of several replies to one task, with the costs of all.
+
+    Its raw text is that of the last one that has any; it is cached where all of them are, and a cost that is
+    not known of one is not known of all.
+    """
+    raws = [reply.raw for reply in replies if reply.raw is not None]
+    return replace(
+        replies[-1],
+        raw=raws[-1] if raws else None,
+        prompt_tokens=_sum(reply.prompt_tokens for reply in replies),
+        completion_tokens=_sum(reply.completion_tokens for reply in replies),
+        seconds=sum(reply.seconds for reply in replies),
+        usd=_sum(reply.usd for reply in replies),
+        cached=all(reply.cached for reply in replies),
+    )
+
+
+def _sum(values: Iterable[Number | None]) -> Number | None:
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
 
 
 def failure(call: Call, call_id: str, status: Status, reason: str) -> Reply:

@@ -10,12 +10,18 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from warehouse.inference.replies import Reply
+from warehouse.inference.redaction import one_line
+from warehouse.inference.replies import Reply, together
 from warehouse.schemas import Status
 
 Shape = TypeVar("Shape", bound=BaseModel)
+Chat = list[dict[str, str]]
 Bounds = Mapping[str, Mapping[str, object]]
 """`Class.field` of a shape or its parts -> keywords of JSON Schema that are known only when it is asked."""
+
+AGAIN = "That cannot be used: {reason}. Answer once more, with nothing but the JSON that is asked for."
+"""What a model is told of a reply that cannot be read; the reply stands before it."""
+SHOWN = 4_000  # characters of its reply that a model is shown again: one that lost its way fills its window
 
 _KEPT = ("type", "enum", "maxLength", "minItems", "maxItems", "minimum", "maximum")
 _BOUNDS = {"string": ("maxLength", "enum"), "array": ("maxItems",)}  # one of them must be there
@@ -26,15 +32,20 @@ class Structured(Generic[Shape]):
     """What came of asking for JSON.
 
     value: what the model said, checked; None where it said nothing that can be used
-    status: the reply's; `parse_failed` for a reply that is no JSON of the shape
+    status: the last reply's; `parse_failed` for one that is no JSON of the shape
     reason: why there is no value, in one sentence; None where there is one
-    reply: as it came, with the raw text
+    replies: as they came: one, or two where the first could not be read
     """
 
     value: Shape | None
     status: Status
     reason: str | None
-    reply: Reply
+    replies: tuple[Reply, ...]
+
+    @property
+    def reply(self) -> Reply:
+        """The last reply with the costs of all, and the raw text of the last that has one."""
+        return together(self.replies)
 
 
 def schema_only(**keywords: object) -> Any:
@@ -70,6 +81,34 @@ def response_format_of(shape: type[BaseModel], name: str, bounds: Bounds | None 
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
+def ask_structured(
+    ask: Callable[[Chat], Reply],
+    messages: Chat,
+    shape: type[Shape],
+    check: Callable[[Shape], None] | None = None,
+) -> Structured[Shape]:
+    """Ask for JSON of a shape, and once more where the reply cannot be read: with the reply and the error.
+
+    A reply that was cut is not read, and not asked for again: it would be cut again.
+
+    ask: sends a chat; each chat is a call of its own
+    check: raises ValueError, with a reason, for what has the shape and is of no use
+    """
+    first = read_structured(ask(messages), shape, check)
+    if first.status is not Status.PARSE_FAILED:
+        return first
+    second = read_structured(ask(_again(messages, first)), shape, check)
+    reason = second.reason and f"{second.reason}; of its first try: {first.reason}"
+    return Structured(second.value, second.status, reason, first.replies + second.replies)
+
+
+def _again(messages: Chat, failed: Structured[Shape]) -> Chat:
+    """Return the chat that goes on from a reply that could not be read."""
+    shown = (failed.reply.raw or "").strip()[:SHOWN] or "(nothing)"  # servers refuse a turn without a text
+    told = AGAIN.format(reason=one_line(failed.reason or ""))
+    return [*messages, {"role": "assistant", "content": shown}, {"role": "user", "content": told}]
+
+
 def read_structured(
     reply: Reply, shape: type[Shape], check: Callable[[Shape], None] | None = None
 ) -> Structured[Shape]:
@@ -78,7 +117,7 @@ def read_structured(
     check: raises ValueError, with a reason, for what has the shape and is of no use
     """
     if reply.status is not Status.OK:
-        return Structured(None, reply.status, reply.reason or "no reason given", reply)
+        return Structured(None, reply.status, reply.reason or "no reason given", (reply,))
     try:
         value = shape.model_validate(json.loads(reply.text))
         if check:
@@ -91,8 +130,8 @@ def read_structured(
     except ValueError as error:
         reason = str(error)
     else:
-        return Structured(value, Status.OK, None, reply)
-    return Structured(None, Status.PARSE_FAILED, f"the model's JSON cannot be used ({reason})", reply)
+        return Structured(value, Status.OK, None, (reply,))
+    return Structured(None, Status.PARSE_FAILED, f"the model's JSON cannot be used ({reason})", (reply,))
 
 
 Definitions = dict[str, dict[str, Any]]

@@ -94,8 +94,9 @@ class ByModel(ChatOptions, QueryTransform):
             check=check,
             purpose=context.purpose.of(query.question_id),
         )
-        if found.reply.cached:  # what the call had taken is this question's latency
-            context.clock.add(Spent(found.reply.seconds))
+        for reply in found.replies:
+            if reply.cached:  # what the call had taken is this question's latency
+                context.clock.add(Spent(reply.seconds))
         if found.value is None:
             query.remark(self.kind, found.status, found.reason or "", found.reply.raw)
         return found.value

@@ -11,8 +11,11 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
-from warehouse.inference.chat_model import ChatModel
+from warehouse.call_cache import CallCache
+from warehouse.inference.budget import Budget
+from warehouse.inference.chat_model import ChatModel, TokenPrice
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.purpose import Purpose
 from warehouse.inference.structured import response_format_of, schema_only
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -117,10 +120,16 @@ def server() -> Iterator[FakeOpenAI]:
         yield fake
 
 
-def structured(server: FakeOpenAI, home: Path, **more: Any) -> Any:
-    chat = ChatModel(model="openai/x", api_base=server.api_base)
-    with Gateway(Home(home), retries=0) as gateway:
-        return gateway.structured(chat, MESSAGES, Crew, name="crew", **more)
+def structured(
+    server: FakeOpenAI,
+    home: Path,
+    budget: Budget | None = None,
+    price: TokenPrice | None = None,
+    **more: Any,
+) -> Any:
+    chat = ChatModel(model="openai/x", api_base=server.api_base, price=price)
+    with Gateway(Home(home), retries=0, budget=budget) as gateway:
+        return gateway.structured(chat, MESSAGES, Crew, name="crew", purpose=Purpose("judging"), **more)
 
 
 GOOD = {"people": [{"name": "Ida"}], "sure": True, "note": "longer than five"}
@@ -156,12 +165,72 @@ def test_json_of_the_shape_becomes_an_object(server: FakeOpenAI, tmp_path: Path)
 def test_another_shape_is_a_typed_failure_with_its_text(
     said: str, reason: str, server: FakeOpenAI, tmp_path: Path
 ) -> None:
-    server.add(answer(said))
+    server.add(answer(said), answer(said))
     found = structured(server, tmp_path)
     assert (found.value, found.status) == (None, Status.PARSE_FAILED)
-    assert reason in found.reason
+    assert found.reason.count(reason) == 2
     assert found.reply.raw == said
     assert found.reply.status is Status.OK, "the call itself was good, and is not made again"
+    assert structured(server, tmp_path).reason == found.reason
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("said", ["Ida, I think.", '{"people": ', "", " \n", None, "x" * 9_000])
+def test_what_cannot_be_read_is_shown_to_the_model_which_is_asked_once_more(
+    said: str | None, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    server.add(answer(said), answer(json.dumps(GOOD), prompt_tokens=30, completion_tokens=9))
+    found = structured(server, tmp_path)
+    assert (found.status, found.reason, found.value.sure) == (Status.OK, None, True)
+    first, second = server.requests
+    *before, shown, told = second.body["messages"]
+    assert before == first.body["messages"] == MESSAGES
+    assert shown == {"role": "assistant", "content": (said or "").strip()[:4_000] or "(nothing)"}
+    assert told["role"] == "user"
+    assert "cannot be used" in told["content"] or "empty text" in told["content"]
+    others = [{key: one for key, one in sent.body.items() if key != "messages"} for sent in (first, second)]
+    assert others[0] == others[1], "the same schema, bounds and limit"
+    assert (found.reply.prompt_tokens, found.reply.completion_tokens) == (11 + 30, 7 + 9)
+    assert found.reply.raw == json.dumps(GOOD)
+    again = structured(server, tmp_path)
+    assert (again.value, again.reply.cached, len(server.requests)) == (found.value, True, 2)
+    paid = list(CallCache(Home(tmp_path)).rows())
+    assert len(paid) == 2
+    assert {row["purpose"] for row in paid} == {"judging"}
+
+
+def test_the_first_call_is_that_of_before(server: FakeOpenAI, tmp_path: Path) -> None:
+    server.add(answer("No JSON."), answer(json.dumps(GOOD)))
+    first, _ = structured(server, tmp_path).replies
+    chat = ChatModel(model="openai/x", api_base=server.api_base)
+    with Gateway(Home(tmp_path)) as gateway:
+        plain = gateway.ask(chat, MESSAGES, response_format=response_format_of(Crew, "crew"))
+    assert (plain.call_id, plain.cached, plain.text) == (first.call_id, True, "No JSON.")
+
+
+def test_a_second_try_that_fails_for_now_is_made_again_and_the_first_is_not(
+    server: FakeOpenAI, tmp_path: Path
+) -> None:
+    server.add(answer("No JSON."), failure(503, "overloaded"), answer(json.dumps(GOOD)))
+    found = structured(server, tmp_path)
+    assert (found.value, found.status, found.reply.raw) == (None, Status.ERROR, "No JSON.")
+    assert "overloaded" in found.reason
+    assert "Expecting value" in found.reason
+    assert structured(server, tmp_path).value is not None
+    assert len(server.requests) == 3
+
+
+def test_a_second_try_that_was_cut_is_not_read(server: FakeOpenAI, tmp_path: Path) -> None:
+    server.add(answer("No JSON."), answer(json.dumps(GOOD), finish_reason="length"))
+    found = structured(server, tmp_path)
+    assert (found.value, found.status) == (None, Status.TRUNCATED)
+
+
+def test_a_second_try_is_paid_from_the_budget_too(server: FakeOpenAI, tmp_path: Path) -> None:
+    server.add(answer("No JSON."))
+    found = structured(server, tmp_path, budget=Budget(0.001), price=TokenPrice(read=1000, written=1000))
+    assert (found.value, found.status) == (None, Status.OVER_BUDGET)
+    assert len(server.requests) == 1
 
 
 def test_a_check_of_the_caller_has_the_last_word(server: FakeOpenAI, tmp_path: Path) -> None:
@@ -169,7 +238,7 @@ def test_a_check_of_the_caller_has_the_last_word(server: FakeOpenAI, tmp_path: P
         if crew.people[0].name == "Ida":
             raise ValueError("Ida is ashore")
 
-    server.add(answer(json.dumps(GOOD)))
+    server.add(answer(json.dumps(GOOD)), answer(json.dumps(GOOD)))
     found = structured(server, tmp_path, check=nobody_called_ida)
     assert (found.value, found.status) == (None, Status.PARSE_FAILED)
     assert "Ida is ashore" in found.reason
@@ -179,6 +248,7 @@ def test_a_cut_or_failed_reply_is_not_read(server: FakeOpenAI, tmp_path: Path) -
     server.add(answer(json.dumps(GOOD), finish_reason="length"))
     cut = structured(server, tmp_path)
     assert (cut.value, cut.status, cut.reply.raw) == (None, Status.TRUNCATED, json.dumps(GOOD))
+    assert len(server.requests) == 1, "with the same limit it would be cut again"
     server.add(failure(401, "no"))
     refused = structured(server, tmp_path, max_tokens=9)
     assert (refused.value, refused.status) == (None, Status.ERROR)

@@ -38,7 +38,8 @@ def run(
     kind: str, said: object, asked: str, index: OpenIndex, home: Path, **fields: Any
 ) -> tuple[list[Query], list[Note], dict[str, Any]]:
     """Ask a server that says ``said``; return the queries, the notes, and what the server was asked."""
-    with FakeOpenAI(answer(said if isinstance(said, str) else json.dumps(said))) as server:
+    text = said if isinstance(said, str) else json.dumps(said)
+    with FakeOpenAI(respond=lambda _received: answer(text)) as server:
         given = {"by": "llm", "model": "openai/x", "api_base": server.api_base, **fields}
         step = QUERY_TRANSFORMS[kind].model_validate(given)
         query = Query(
@@ -48,7 +49,8 @@ def run(
             conversation=("Who leads?", "Kohlenbach."),
         )
         found = read_by(step, query, index, asking(home))
-        assert len(server.requests) == 1
+        unread = [note for note in query.trace.notes if note.status == "parse_failed"]
+        assert len(server.requests) == 1 + len(unread), "what cannot be read is asked for once more"
         return found, list(query.trace.notes), server.requests[0].body
 
 
@@ -241,6 +243,22 @@ def test_a_question_that_cannot_be_encoded_is_asked_all_the_same(index: OpenInde
     found, remarks, _ = run("hyde", {"passage": "x"}, "\ud800 who?", index, tmp_path, text="passage")
     assert [query.text for query in found] == ["x"]
     assert not remarks
+
+
+def test_a_second_try_is_used_and_both_count_as_latency(index: OpenIndex, tmp_path: Path) -> None:
+    with FakeOpenAI(answer("Kohlenbach won."), answer('{"passage": "Kohlenbach won."}')) as server:
+        given = {"by": "llm", "model": "openai/x", "api_base": server.api_base, "text": "passage"}
+        step = QUERY_TRANSFORMS["hyde"].model_validate(given)
+        context = asking(tmp_path)
+        for _ in range(2):
+            query = Query("Who won?", vector_of("Who won?"))
+            (found,) = read_by(step, query, index, context)
+            assert (found.text, list(query.trace.notes)) == ("Kohlenbach won.", [])
+    assert len(server.requests) == 2
+    assert context.gateway is not None
+    seconds = [row["seconds"] for row in context.gateway.cache.rows()]
+    assert len(seconds) == 2
+    assert context.clock.saved.seconds == pytest.approx(sum(seconds))
 
 
 def test_without_a_gateway_the_rules_go_on(index: OpenIndex) -> None:
