@@ -12,9 +12,11 @@ from assets.engine.stage import Built, Need, Stage, Work
 from evals.generating.contract import Answer, Passage, Request
 from evals.pipeline.generation import generation_context
 from evals.pipeline.passages import passage_of
+from evals.pipeline.retrieval import LateRetrieval, RetrievalInputs, open_retrieval, search_recipes
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import read_questions, sampled_questions
 from evals.retrieving.index import OpenIndex
+from evals.study.cells import Cell
 from evals.study.grid import Grid
 from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
@@ -44,16 +46,26 @@ class Answers(Stage):
         return sorted(self.grid.answered())
 
     def needs(self, key: str) -> list[Need]:
-        """Return the ranking, the index that holds its texts, and the questions."""
+        """Return the ranking, the index that holds its texts, and the questions.
+
+        Beside them the train sets, where the generator may search again by a retriever that is tuned on them.
+        """
         cell = self.grid.cells[key]
-        sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
-        return [Need("rankings", cell.ranking), Need("indexes", self.grid.index_key(cell)), *sets]
+        sets = [*self.grid.set_keys(cell.study), *self._train_keys(cell)]
+        questions = [Need("questions", name) for name in sets]
+        return [Need("rankings", cell.ranking), Need("indexes", self.grid.index_key(cell)), *questions]
+
+    def _train_keys(self, cell: Cell) -> list[str]:
+        study = self.grid.studies[cell.study]
+        again = study.generators[cell.generator].retrieves and study.retrievers[cell.retriever].needs_tuning
+        return self.grid.train_keys(cell.study) if again else []
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of the generator (prompt and weights included), of the sample, and of the cell.
 
         Cells whose passages happen to be equal answer each for itself: their seconds are their own. A model's
-        call is found in the cache of calls, and says so.
+        call is found in the cache of calls, and says so. Where the generator may search again, its answers
+        depend on what the ranking shows nothing of, too: how the retriever embeds and weighs another query.
         """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
@@ -68,14 +80,17 @@ class Answers(Stage):
             f"generator.{cell.study}.{cell.generator}": digest([generator.identity(), *used]),
             f"sample.{cell.study}.{cell.generator}": digest(sample),
             **{f"replicate.{cell.study}.{number}": digest(number) for number in again},
+            **(search_recipes(study, cell) if generator.retrieves else {}),
         }
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Answer the questions of one cell; those that an earlier run answered well are kept."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        ranking, index, *set_artifacts = self.inputs(key, work.store)
-        questions = sampled_questions(study, cell, read_questions(set_artifacts, work))
+        ranking, index, *sets = self.inputs(key, work.store)
+        n_test = len(sets) - len(self._train_keys(cell))
+        retrieval = RetrievalInputs(index, sets[:n_test], sets[n_test:])
+        questions = sampled_questions(study, cell, read_questions(retrieval.test, work))
         done = _kept(folder)
         generator = study.generators[cell.generator]
         opened = work.resource(RunResources).index(index)
@@ -83,7 +98,8 @@ class Answers(Stage):
         waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
         ranked = [row for row in waiting if row["question_id"] in passages]
         requests = [_request(row, passages[row["question_id"]]) for row in ranked]
-        answers = generator.answer(requests, generation_context(study, cell, work))
+        with LateRetrieval(lambda: open_retrieval(study, cell, retrieval, work)) as late:
+            answers = generator.answer(requests, generation_context(study, cell, work, late.retrieve))
         found = {row["question_id"]: answer for row, answer in zip(ranked, answers, strict=True)}
         for question_id in (row["question_id"] for row in waiting):
             answer = found.get(question_id, Answer(Status.NOT_RUN, "its ranking failed"))
@@ -122,7 +138,12 @@ def _passages(ranking: Artifact, index: OpenIndex, count: int, work: Work) -> di
 def _request(question: dict[str, Any], passages: list[Passage]) -> Request:
     conversation = tuple(question["conversation"] or ())
     return Request(
-        question["question"], question["language"], conversation, tuple(passages), question["question_id"]
+        question["question"],
+        question["language"],
+        conversation,
+        tuple(passages),
+        question["question_id"],
+        question["asked_at"],
     )
 
 
@@ -134,7 +155,7 @@ def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str,
         "reason": answer.reason,
         "answer": answer.text,
         "raw": answer.raw,
-        "chunk_ids": [passage.chunk for passage in passages],
+        "chunk_ids": [one.chunk for one in (passages if answer.passages is None else answer.passages)],
         "seconds": answer.seconds,
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
@@ -181,6 +202,7 @@ def _traced(answer: Answer) -> dict[str, Any]:
             for one in answer.attempts
         ],
         "confidence": answer.confidence,
+        "turns_left_out": answer.turns_left_out,
     }
 
 

@@ -12,15 +12,13 @@ import polars as pl
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.pipeline.ranking_rows import RankingRows
-from evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval
+from evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
 from evals.pipeline.stage_inputs import read_questions
 from evals.retrieving.query import Note
 from evals.retrieving.running import QueryRunner, warm_up
-from evals.retrieving.tuning import CODE_VERSION as TUNING
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from warehouse.identity import digest
-from warehouse.inference import models
 from warehouse.schemas import RETRYABLE, Status
 
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
@@ -69,21 +67,12 @@ class Rankings(Stage):
         """
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
-        recipe = study.retrievers[cell.retriever]
-        found = {
+        return {
             f"chunking.{cell.study}.{cell.chunking}": study.chunkings[cell.chunking].identity(),
-            f"retriever.{cell.study}.{cell.retriever}": recipe.identity(),
+            f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
             f"trace.{cell.study}": digest(study.trace),
-            f"tokenizer.{cell.study}.{cell.chunking}": models.digest(
-                study.chunkings[cell.chunking].tokenizer
-            ),
+            **search_recipes(study, cell),
         }
-        if recipe.needs_vector:
-            embedder = study.embedders[cell.embedder]
-            found[f"queries.{cell.study}.{cell.embedder}"] = embedder.query_revision()
-        if recipe.needs_tuning:
-            found[f"tuning.{cell.study}"] = digest([[metric.name for metric in study.tuning_metrics], TUNING])
-        return found
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Rank for every question."""

@@ -264,6 +264,7 @@ ANSWERS: Schema = {
     "bins": pl.List(BIN),  # parts of the context that were answered one by one
     "attempts": pl.List(ATTEMPT),  # looks for passages, where there was more than one to be had
     "confidence": pl.Float64,  # of no scale, higher is surer; NULL where nothing says
+    "turns_left_out": pl.Int64,  # of the conversation, which the model was not given for want of room
 }
 
 SCORES: Schema = {

@@ -51,6 +51,7 @@ class Request:
     conversation: what was said before, question and answer by turns, oldest first
     passages: most relevant first, or in the reading order that the retriever set
     question_id: names the question in its set; None: it is of none
+    asked_at: ISO 8601 date or time at which it is asked; None: not known
     """
 
     question: str
@@ -58,6 +59,25 @@ class Request:
     conversation: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     question_id: str | None = None
+    asked_at: str | None = None
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What one more search of the cell's retriever gave.
+
+    passages: in their order
+    seconds: that it took; None where it failed
+    reason: why it failed; None where it did not
+    """
+
+    passages: tuple[Passage, ...] = ()
+    seconds: float | None = None
+    reason: str | None = None
+
+
+Retrieve = Callable[[Request, str, int], Retrieved]
+"""(request, query, most) -> the first ``most`` passages for a query, with its day and conversation."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +156,8 @@ class Answer:
     bins: parts of the context that were answered one by one
     attempts: looks for passages, where there was more than one to be had
     confidence: how sure the answer is, of no scale, higher is surer; None where nothing says
+    turns_left_out: of the conversation, which the model was not given for want of room
+    passages: what was read in place of the passages of the request, where the generator looked again
     """
 
     status: Status
@@ -153,6 +175,8 @@ class Answer:
     bins: tuple[Bin, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     confidence: float | None = None
+    turns_left_out: int = 0
+    passages: tuple[Passage, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +190,7 @@ class GenerationContext:
     replicate: which of several tries of the same cell this is, from 0: models are asked again for each
     progress: is told (what is being done, done, of)
     purpose: what calls are made for; `purpose.of(request.question_id)` goes with each
+    retrieve: searches once more by the cell's own retriever; None: it cannot be asked here
     """
 
     gateway: Gateway
@@ -175,6 +200,7 @@ class GenerationContext:
     replicate: int = 0
     progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
     purpose: Purpose = Purpose("answers")
+    retrieve: Retrieve | None = None
 
 
 class Generator(Part):
@@ -210,6 +236,11 @@ class Generator(Part):
     def chat(self) -> ChatModel | None:
         """The language model that it asks; None: it asks none."""
         return None
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether it may search again: its answers then depend on all that the cell's retriever does."""
+        return False
 
     @property
     def budget_limit(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assets.engine.stage import Work
-from evals.generating.contract import GenerationContext
+from evals.generating.contract import GenerationContext, Retrieve
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of
 from evals.study.cells import Cell
@@ -13,8 +13,13 @@ from evals.study.study import Study
 from warehouse.inference.purpose import Purpose
 
 
-def generation_context(study: Study, cell: Cell, work: Work) -> GenerationContext:
-    """Return what the generator of a cell may use; its calls are paid from the study's budget and its own."""
+def generation_context(
+    study: Study, cell: Cell, work: Work, retrieve: Retrieve | None = None
+) -> GenerationContext:
+    """Return what the generator of a cell may use; its calls are paid from the study's budget and its own.
+
+    retrieve: searches once more; None for a generator that never does
+    """
     budget, limit = budget_of(study, work), study.generators[cell.generator].budget_limit
     if limit is not None:
         budget = work.budgets.of((study.study, cell.generator), limit, within=budget)
@@ -26,4 +31,4 @@ def generation_context(study: Study, cell: Cell, work: Work) -> GenerationContex
     resources = work.resource(RunResources)
     embedder = study.embedders[cell.embedder]
     generation = resources.generation(embedder, tokenizer, budget, study.seed, cell.replicate - 1, progress)
-    return replace(generation, purpose=Purpose("answers", study.study, cell.key))
+    return replace(generation, purpose=Purpose("answers", study.study, cell.key), retrieve=retrieve)

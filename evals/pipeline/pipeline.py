@@ -21,7 +21,6 @@ from evals.gold.losses import losses_of
 from evals.pipeline.generation import generation_context
 from evals.pipeline.passages import passage_of
 from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
-from evals.retrieving.query_vectors import embed_query
 from evals.retrieving.running import QueryResult
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
@@ -88,7 +87,7 @@ class Pipeline:
 
     def ask_row(self, question: Row) -> PipelineResult:
         """Answer a question of the study, a row of `schemas.QUESTIONS`: its evidence is looked for, too."""
-        found = self._search(question)
+        found = self.retrieval.ask(question)
         index = self.retrieval.resources.index(self.retrieval.index)
         passages = tuple(passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score) for hit in found.hits)
         losses: list[Row] = []
@@ -97,12 +96,6 @@ class Pipeline:
         answer = self._answer(question, found, passages)
         read = min(len(passages), self.generator.passages) if self.generator else 0
         return PipelineResult(self.cell, question, found, passages, answer, read, tuple(losses))
-
-    def _search(self, question: Row) -> QueryResult:
-        embedder = self.retrieval.embedder
-        text = question["question"]
-        vectors = {text: embed_query(text, embedder, self.retrieval.resources.clock)} if embedder else {}
-        return self.retrieval.runner(vectors).ask(question)
 
     def _answer(self, question: Row, found: QueryResult, passages: tuple[Passage, ...]) -> Answer | None:
         if self.generator is None or self.context is None:
@@ -115,6 +108,7 @@ class Pipeline:
             tuple(question["conversation"] or ()),
             passages[: self.generator.passages],
             question["question_id"],
+            question["asked_at"],
         )
         return self.generator.answer([request], self.context)[0]
 
@@ -147,7 +141,8 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
     if cell.generator == NO_GENERATOR:
         return Pipeline(study, cell, retrieval, None, None)
     generator = study.generators[cell.generator]
-    return Pipeline(study, cell, retrieval, generator, generation_context(study, cell, work))
+    context = generation_context(study, cell, work, retrieval.retrieve)
+    return Pipeline(study, cell, retrieval, generator, context)
 
 
 def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:

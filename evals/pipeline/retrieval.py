@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Self
 
 import polars as pl
 
 from assets.embedding.cached import CachedEmbedder
 from assets.engine.stage import Work
+from evals.generating.contract import Request, Retrieved
 from evals.gold.evidence import gold_of
 from evals.measuring.contract import RetrievalMetric
+from evals.pipeline.passages import passage_of
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of, read_questions
 from evals.retrieving.contract import Retriever
 from evals.retrieving.query import Note, Query
-from evals.retrieving.query_vectors import QueryVector
-from evals.retrieving.running import QueryRunner
+from evals.retrieving.query_vectors import QueryVector, embed_query
+from evals.retrieving.running import QueryResult, QueryRunner
 from evals.retrieving.shared import SharedSearcher
+from evals.retrieving.tuning import CODE_VERSION as TUNING
 from evals.retrieving.tuning import Bench, Chosen, TrainCase, apart, tuned
 from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
+from warehouse.identity import digest
+from warehouse.inference import models
 from warehouse.inference.purpose import Purpose
+from warehouse.schemas import Status
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,28 @@ class OpenRetrieval:
     embedder: CachedEmbedder | None
     tuning: TuningRecord | None = None
 
+    def ask(self, question: Mapping[str, Any]) -> QueryResult:
+        """Search for one question, a row of `schemas.QUESTIONS`; it is embedded where that is needed."""
+        text = question["question"]
+        vectors = {text: embed_query(text, self.embedder, self.resources.clock)} if self.embedder else {}
+        return self.runner(vectors).ask(question)
+
+    def retrieve(self, request: Request, query: str, most: int) -> Retrieved:
+        """Search once more on the way to an answer; a search that fails is told, not raised."""
+        asked = {
+            "question_id": request.question_id or "asked",
+            "question": query,
+            "asked_at": request.asked_at,
+            "conversation": list(request.conversation),
+        }
+        found = self.ask(asked)
+        if found.status is not Status.OK:
+            return Retrieved(reason=found.reason)
+        index = self.resources.index(self.index)
+        hits = found.hits[:most]
+        passages = (passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score) for hit in hits)
+        return Retrieved(tuple(passages), found.spent.seconds if found.spent else None)
+
     def runner(self, vectors: Mapping[str, QueryVector]) -> QueryRunner:
         """Return what asks questions whose vectors are known; `vectors` is empty where none are needed."""
         return QueryRunner(self.searcher, self.resources.index(self.index), vectors, self.resources.clock)
@@ -72,6 +102,57 @@ class OpenRetrieval:
     def close(self) -> None:
         """Let go of what the retriever holds for itself."""
         self.searcher.close()
+
+
+class LateRetrieval:
+    """A cell's retriever that is opened when it is first asked, for few answers need another search.
+
+    Use it as a context manager, or close it.
+
+    open_it: opens it
+    """
+
+    def __init__(self, open_it: Callable[[], OpenRetrieval]) -> None:
+        self._open = open_it
+        self._opened: OpenRetrieval | None = None
+
+    def retrieve(self, request: Request, query: str, most: int) -> Retrieved:
+        """Search as `OpenRetrieval.retrieve` does; a retriever that cannot be opened is told, not raised."""
+        try:
+            self._opened = self._opened or self._open()
+        except InputError as error:
+            return Retrieved(reason=str(error))
+        return self._opened.retrieve(request, query, most)
+
+    def close(self) -> None:
+        """Let go of what the retriever holds, if it was opened."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def search_recipes(study: Study, cell: Cell) -> dict[str, str]:
+    """Return the digests of what a search depends on beside its retriever, chunking and index.
+
+    The tokenizer, how questions are embedded where they are, and how weights are chosen where they are.
+    """
+    recipe = study.retrievers[cell.retriever]
+    tokenizer = models.digest(study.chunkings[cell.chunking].tokenizer)
+    found = {f"tokenizer.{cell.study}.{cell.chunking}": tokenizer}
+    if recipe.needs_vector:
+        found[f"queries.{cell.study}.{cell.embedder}"] = study.embedders[cell.embedder].query_revision()
+    if recipe.needs_tuning:
+        metrics = [metric.name for metric in study.tuning_metrics]
+        found[f"tuning.{cell.study}"] = digest([metrics, TUNING])
+    return found
 
 
 def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Work) -> OpenRetrieval:
