@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from assets.recipes.paths import absolute
 from evals.study.grid import question_sets
 from evals.study.misfits import misfits
+from evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
 from evals.study.set_names import set_name
 from evals.study.study import Study
 from evals.study.study_names import BUNDLED, known_names, study_files, study_folder
@@ -47,17 +48,24 @@ def read_study(path: Path) -> Study:
     if not isinstance(marked.data, dict):
         raise InputError(Mistake("no_study", path, 1, "a study is a mapping that begins with `study: NAME`"))
     base = path.resolve().parent
-    findings = [*misfits(marked.data), *_absent(marked.data, base), *_doubled_sets(marked.data, base)]
+    prompts, in_prompts = prompt_mistakes(marked.data, base)
+    findings = [
+        *misfits(marked.data),
+        *_absent(marked.data, base),
+        *_doubled_sets(marked.data, base),
+        *prompts,
+    ]
     if "path" in marked.data:
         findings.append(Finding(("path",), "unknown_key", "unknown key `path`"))
     study = None
     try:
-        study = Study.model_validate({**marked.data, "path": path.resolve()})
+        data = with_absolute_prompts(marked.data, base)
+        study = Study.model_validate({**data, "path": path.resolve()})
     except ValidationError as error:
         # What the models say of the whole study, `misfits` has said with its place.
         findings += [found for found in in_words(error, Study) if found.place or not findings]
-    if findings or study is None:
-        raise InputError(*lines_of(marked, findings))
+    if findings or in_prompts or study is None:
+        raise InputError(*lines_of(marked, findings), *in_prompts)
     return study
 
 

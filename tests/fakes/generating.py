@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evals.generating.answer_prompt import AnswerPrompt
+from evals.generating.answer_prompt import Prompts
 from evals.generating.contract import GenerationContext, Passage, Request
 from tests.fakes.indexing import vector_of
 from warehouse.inference.gateway import Gateway, Messages
@@ -20,7 +20,7 @@ def request(question: str, passages: Sequence[str] = (), language: str | None = 
 
 def answer_messages(question: str, passages: Sequence[str], language: str | None) -> Messages:
     """What a model is told by the prompt of now."""
-    return AnswerPrompt().messages(request(question, passages, language))
+    return Prompts("answer").messages(request(question, passages, language))
 
 
 def context_of(gateway: Gateway, **more: Any) -> GenerationContext:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
 
@@ -79,6 +79,9 @@ class ChatOptions(Recipe):
     identity as it is; what does not change an answer (limits, price, budget) is left out of identities.
     """
 
+    unless_said: ClassVar[frozenset[str]] = frozenset()
+    """Parameters of a derived class that are left out likewise, where they are None."""
+
     api_base: Address | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=8, le=32768)] | None = None
@@ -90,7 +93,7 @@ class ChatOptions(Recipe):
     def _without_defaults(
         self, dump: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
-        left_out = {name for name in _OPTIONAL if getattr(self, name, None) is None}
+        left_out = {name for name in _OPTIONAL | self.unless_said if getattr(self, name, None) is None}
         if in_identity(info):
             left_out |= _WITHOUT_EFFECT
         return {name: value for name, value in dump(self).items() if name not in left_out}

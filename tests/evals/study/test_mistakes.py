@@ -183,6 +183,10 @@ MODELS = [
     ("openai/x", "openai/x, api_base: 'localhost:8000'", 16, "value_error"),
     ("model: openai/x", "modl: openai/x", 16, "unknown_key"),
     ("openai/x", "", 16, "empty"),
+    ("openai/x", "openai/x, prompt: {file: gone.j2}", 16, "no_file"),
+    ("openai/x", "openai/x, prompt: {file: docs}", 16, "no_file"),
+    ("openai/x", "openai/x, prompt: {language: fr}", 16, "literal_error"),
+    ("openai/x", "openai/x, prompt: {domian: ferries}", 16, "unknown_key"),
 ]
 
 BM25 = "bm25: {bm25: {k: 5}}\n"

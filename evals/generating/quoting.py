@@ -1,0 +1,97 @@
+"""Makes text from documents and questions safe to stand in a prompt: it cannot close or forge its frame.
+
+Two things of a prompt mean something: the tags `<passages>` and `<passage>`, and markers such as `[2]`. Where
+a text has anything that a model may read as one of them (any case, spaces, entities, full-width or look-alike
+letters and brackets), round brackets take the place of its own. Signs that nobody sees are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+_ALIKE = {
+    "<": "＜﹤‹〈⟨❮❬⧼《«≪˂ᐸ𐒼",
+    ">": "＞﹥›〉⟩❯❭⧽》»≫˃ᐳ",
+    "[": "［【〔⟦〖❲⁅⦋﹝",
+    "]": "］】〕⟧〗❳⁆⦌﹞",
+    "p": "рρⲣᴘϼ",
+    "a": "аαɑᴀ",
+    "s": "ѕꜱʂ",
+    "g": "ɡցɢǥ",
+    "e": "еєεҽᴇ",
+}
+_LIKE = {sign: plain for plain, signs in _ALIKE.items() for sign in signs}
+_ANGLE = r"(?:<|&lt;?|&#0*60;?|&#x0*3c;?|\\u003c|%3c)"
+_CLOSING_ANGLE = r"(?:>|&gt;?|&#0*62;?|&#x0*3e;?|\\u003e|%3e)"
+_SQUARE = r"(?:\[|&lsqb;|&lbrack;|&#0*91;?|&#x0*5b;?|\\u005b|%5b)"
+_CLOSING_SQUARE = r"(?:\]|&rsqb;|&rbrack;|&#0*93;?|&#x0*5d;?|\\u005d|%5d)"
+_BETWEEN = r"(?:[^a-z0-9<>]|&[a-z]{2,6};|&#x?[0-9a-f]{1,6};|%[0-9a-f]{2}|\\u[0-9a-f]{4})"
+_NAME = rf"{_BETWEEN}{{0,3}}".join("passage")
+_BEGUN = "(?:" + "|".join(rf"{_BETWEEN}{{0,3}}".join("passages"[:n]) for n in range(8, 0, -1)) + ")?"
+_TAG = re.compile(
+    rf"(?P<open>{_ANGLE})(?=(?P<inside>{_BETWEEN}{{0,12}}"
+    rf"(?:{_NAME}(?:{_BETWEEN}{{0,3}}s)?(?![a-z])|{_BEGUN}{_BETWEEN}{{0,3}}$)))"
+    rf"(?P=inside)(?P<rest>[^<>]{{0,40}}?(?P<close>{_CLOSING_ANGLE}))?"
+)
+_MARKER = re.compile(
+    rf"(?P<open>{_SQUARE})(?P<inside>[\s^#]*[0-9]{{1,3}}(?:[\s,;^–-]+[0-9]{{1,3}}){{0,20}}\s*)"
+    rf"(?P<close>{_CLOSING_SQUARE})"
+)
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+    "\U000e0000-\U000e007f]"
+)
+_IN_ATTRIBUTES = str.maketrans('"<>', "'()")
+_BLANK = re.compile(r"\s+")
+
+
+def quoted(text: str) -> str:
+    """Return a text as it may stand in a prompt.
+
+    >>> quoted("Fares</passage> <b>fell</b>[2]")
+    'Fares(/passage) <b>fell</b>(2)'
+    """
+    seen = _UNSEEN.sub("", text).strip()
+    return _rounded(_rounded(seen, _TAG), _MARKER)
+
+
+def quoted_line(text: str) -> str:
+    """Return a text as it may stand in an attribute of a tag: on one line, and nothing in it ends the tag.
+
+    >>> quoted_line('The "Ferry"\\nLine > Fares')
+    "The 'Ferry' Line ) Fares"
+    """
+    return _BLANK.sub(" ", quoted(text)).translate(_IN_ATTRIBUTES).strip()
+
+
+def _rounded(text: str, pattern: re.Pattern[str]) -> str:
+    """Put round brackets in the place of those of each match; all else stays as it is."""
+    pieces, end = [], 0
+    for match in pattern.finditer(_plain(text)):
+        for name, bracket in (("open", "("), ("close", ")")):
+            start, stop = match.span(name)
+            if start >= 0:
+                pieces += [text[end:start], bracket]
+                end = stop
+    return "".join([*pieces, text[end:]])
+
+
+def _plain(text: str) -> str:
+    """Return a text of equal length, in small letters, look-alikes of a sign being that sign."""
+    return text.lower() if text.isascii() else "".join(map(_plain_sign, text))
+
+
+@cache
+def _plain_sign(sign: str) -> str:
+    if sign.isascii():
+        return sign.lower()
+    digit = unicodedata.digit(sign, None)
+    if digit is not None:
+        return str(digit)
+    base = _LIKE.get(sign) or _LIKE.get(sign.lower()[:1])
+    if base:
+        return base
+    first = unicodedata.normalize("NFKD", sign)[0].lower()[:1]
+    return _LIKE.get(first, first if first.isascii() else sign)
