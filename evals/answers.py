@@ -176,6 +176,7 @@ def _traced(answer: Answer) -> dict[str, Any]:
                 "chunk_id": one.chunk,
                 "doc_id": one.document,
                 "url": one.url,
+                "section": None if one.section is None else list(one.section),
                 "start": one.start,
                 "end": one.end,
             }
@@ -224,7 +225,8 @@ def _built(rows: list[dict[str, Any]]) -> Built:
         meta["incomplete"] = (
             f"{len(again)} of {len(rows)} answers failed, first: {first['status']}: {first['reason']}"
         )
-    content = [[row["question_id"], row["status"], row["answer"], row["chunk_ids"]] for row in rows]
+    named = ("question_id", "status", "answer", "chunk_ids", "citations", "confidence")
+    content = [[row[column] for column in named] for row in rows]
     columns = ("reason", "seconds", "prompt_tokens", "completion_tokens", "usd", "cached")
     measured = digest([[row[column] for column in columns] for row in rows])
     return Built(digest(content), meta, complete=not again, measured=measured)

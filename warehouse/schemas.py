@@ -216,10 +216,11 @@ NOTES: Schema = {
 CITATION = pl.Struct(
     {
         "marker": pl.Int64,  # as it is written in the answer: [1]
-        "sentence": pl.Int64,  # of the answer, from 0
+        "sentence": pl.Int64,  # of the answer, from 0; NULL: in a list of sources
         "chunk_id": pl.String,  # NULL: the marker points nowhere
         "doc_id": pl.String,
-        "url": pl.String,
+        "url": pl.String,  # of an act of EUR-Lex its official page
+        "section": pl.List(pl.String),  # headings, outermost first
         "start": pl.Int64,
         "end": pl.Int64,
     }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
+from evals.generating.citations import public_url, read_markers
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
@@ -85,17 +86,24 @@ class Citation:
     """A marker `[n]` in an answer, and the passage that it names.
 
     marker: the number as it is written
-    sentence: which sentence of the answer it stands in, from 0
-    chunk, document, url, start, end: of the passage; None where the marker points nowhere
+    sentence: which sentence of the answer it stands in, from 0; None: in a list of sources, which is none
+    chunk, document, section, start, end: of the passage; None where the marker points nowhere
+    url: of the document; of an act of EUR-Lex its official page in the question's language
     """
 
     marker: int
-    sentence: int
+    sentence: int | None
     chunk: str | None = None
     document: str | None = None
     url: str | None = None
+    section: tuple[str, ...] | None = None
     start: int | None = None
     end: int | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it names a passage that was given."""
+        return self.chunk is not None
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,8 @@ class Answer:
     prompt_tokens, completion_tokens: None where nothing counted them
     usd: 0 for what runs in this process; None where the price is not known
     model: the language model that answered; None where none did
-    citations: the markers in the text, in their order
+    citations: the passages that it names, in the order of its sentences: by the markers in its text or, of a
+        generator that quotes, by where each sentence stands
     cuts: passages that the model was not given as a whole
     bins: parts of the context that were answered one by one
     attempts: looks for passages, where there was more than one to be had
@@ -212,10 +221,13 @@ class Generator(Part):
     `no_context`, unless the generator needs none.
 
     passages: how many chunks of the ranking it reads
+    writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
+        `answer`. A generator that knows otherwise where its text stands gives the citations itself
     varies: whether it may answer the same request otherwise the next time, so that replicates tell something
     """
 
     needs_passages: ClassVar[bool] = True
+    writes_markers: ClassVar[bool] = True
     varies: ClassVar[bool] = True
 
     passages: Annotated[int, Field(ge=1, le=100)] = 5
@@ -260,14 +272,50 @@ class Generator(Part):
         found = iter(self._counted(ready, context))
         nothing = Answer(Status.NO_CONTEXT, "the retriever found no passage")
         return [
-            next(found) if request.passages or not self.needs_passages else nothing for request in requests
+            self._cited(next(found), request) if request.passages or not self.needs_passages else nothing
+            for request in requests
         ]
+
+    def _cited(self, answer: Answer, request: Request) -> Answer:
+        """Return an answer with the citations that its text writes as markers."""
+        if not self.writes_markers or answer.citations or not answer.text:
+            return answer
+        return replace(answer, citations=tuple(written_citations(answer, request)))
 
     def _counted(self, requests: list[Request], context: GenerationContext) -> list[Answer]:
         answers = self.generate(requests, context) if requests else []
         if len(answers) != len(requests):
             raise ValueError(f"{self.kind} gave {len(answers)} answers to {len(requests)} requests")
         return answers
+
+
+def written_citations(answer: Answer, request: Request) -> list[Citation]:
+    """Resolve the markers in an answer by the passages that were given; each number once a sentence."""
+    passages = request.passages
+    left_out = {cut.chunk for cut in answer.cuts if cut.kept == 0}
+    markers = read_markers(answer.text or "", [passage.text for passage in passages])
+    found = []
+    for number, sentence in dict.fromkeys((one.number, one.sentence) for one in markers):
+        passage = passages[number - 1] if 1 <= number <= len(passages) else None
+        given = passage if passage and passage.chunk not in left_out else None
+        found.append(citation(number, sentence, given, request.language))
+    return found
+
+
+def citation(number: int, sentence: int | None, passage: Passage | None, language: str | None) -> Citation:
+    """Return the citation of a passage; of None the one that points nowhere."""
+    if passage is None:
+        return Citation(number, sentence)
+    return Citation(
+        number,
+        sentence,
+        passage.chunk,
+        passage.document,
+        public_url(passage.url, language),
+        passage.section,
+        passage.start,
+        passage.end,
+    )
 
 
 GENERATORS: Registry[Generator] = Registry("generators", Generator)

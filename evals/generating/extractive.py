@@ -3,6 +3,8 @@
 A sentence's score is ``(1 - w) * cosine(question, sentence) + w * overlap(question, sentence)``. The overlap
 is the share of the question's terms that the sentence holds, each weighted by its rarity among the sentences,
 ``log((N + 1) / (df + 0.5))`` with N sentences, df of them holding the term.
+
+Where each sentence stands is known, so that citations need no markers in the text: it stays what was quoted.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, ClassVar
+from itertools import accumulate
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +24,8 @@ from pydantic import Field
 
 from assets.chunking.sentence_splitter import sentences
 from assets.embedding.embedder import EmbedderRecipe
-from evals.generating.contract import Answer, GenerationContext, Generator, Request
+from evals.generating.citations import claims
+from evals.generating.contract import Answer, Citation, GenerationContext, Generator, Request, citation
 from evals.gold.unanswered import unanswered
 from evals.word_lists import entries
 from warehouse.schemas import Status
@@ -43,8 +47,9 @@ class Extractive(Generator):
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     varies: ClassVar[bool] = False
+    writes_markers: ClassVar[bool] = False
 
     max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
     min_score: Annotated[float, Field(ge=-1, le=2)] | None = None
@@ -74,16 +79,33 @@ class Extractive(Generator):
         )
         seconds += time.perf_counter() - begin
         return Answer(
-            status=Status.OK if quoted else Status.REFUSED,
-            reason=None if quoted else "no sentence reaches the generator's min_score",
-            text=quoted or unanswered(request.language),
-            raw=quoted,
+            status=Status.OK if quoted.text else Status.REFUSED,
+            reason=None if quoted.text else "no sentence reaches the generator's min_score",
+            text=quoted.text or unanswered(request.language),
+            raw=quoted.text,
+            citations=tuple(_citations(quoted, request)),
             seconds=seconds,
             prompt_tokens=sum(context.count_tokens([passage.text for passage in request.passages])),
-            completion_tokens=context.count_tokens([quoted])[0],
+            completion_tokens=context.count_tokens([quoted.text])[0],
             usd=0.0,
             cached=False,
         )
+
+
+def _citations(quoted: _Quoted, request: Request) -> list[Citation]:
+    """Return for each sentence of the text the passages that it stands in, best passage first.
+
+    Sentences are those that `claims` finds in the text: two pieces without a full stop may be one.
+    """
+    sentences = claims(quoted.text)
+    found: set[tuple[int, int]] = set()
+    for piece in quoted.pieces:
+        over = [at for at, (start, end) in enumerate(sentences) if start < piece.end and piece.start < end]
+        found |= {(sentence, piece.passage) for sentence in over}
+    return [
+        citation(passage + 1, sentence, request.passages[passage], request.language)
+        for sentence, passage in sorted(found)
+    ]
 
 
 def _read(request: Request) -> tuple[_Draft, float]:
@@ -122,13 +144,27 @@ def extract_many(
     """Answer many (question, passages) as `extract` does, embedding each distinct text once, in one batch."""
     drafts = [_Draft.of(question, passages) for question, passages in requests]
     vectors = _embedded(drafts, embed)
-    return [draft.answer(vectors, max_tokens, count_tokens, minimum) for draft in drafts]
+    return [draft.answer(vectors, max_tokens, count_tokens, minimum).text for draft in drafts]
 
 
 @dataclass(frozen=True)
 class _Candidate:
     text: str
     place: int  # in reading order
+    passage: int  # the first one that holds it, from 0
+
+
+class _Piece(NamedTuple):
+    """Characters of a quoted text, and the passage that they stand in, from 0."""
+
+    start: int
+    end: int
+    passage: int
+
+
+class _Quoted(NamedTuple):
+    text: str = ""
+    pieces: tuple[_Piece, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,7 +180,7 @@ class _Draft:
 
     def answer(
         self, vectors: Vectors, max_tokens: int, count_tokens: Callable[[str], int], minimum: float | None
-    ) -> str:
+    ) -> _Quoted:
         rows = [vectors.rows[candidate.text] for candidate in self.candidates]
         cosines = vectors.matrix[rows] @ vectors.matrix[vectors.rows[self.question]]
         scores = _scores(self.question, self.candidates, cosines)
@@ -172,12 +208,12 @@ def _candidates(passages: Sequence[str]) -> list[_Candidate]:
 
     Chunks overlap, so one also begins or ends within a sentence: a part of another candidate is left out.
     """
-    distinct: dict[str, str] = {}
-    for passage in passages:
+    distinct: dict[str, tuple[str, int]] = {}
+    for number, passage in enumerate(passages):
         for sentence in sentences(passage):
-            distinct.setdefault(sentence.casefold(), sentence)
-    kept = [text for key, text in distinct.items() if not any(key in o and key != o for o in distinct)]
-    return [_Candidate(text, place) for place, text in enumerate(kept)]
+            distinct.setdefault(sentence.casefold(), (sentence, number))
+    kept = [found for key, found in distinct.items() if not any(key in o and key != o for o in distinct)]
+    return [_Candidate(text, place, number) for place, (text, number) in enumerate(kept)]
 
 
 @cache
@@ -213,20 +249,25 @@ def _compose(
     max_tokens: int,
     count_tokens: Callable[[str], int],
     minimum: float | None,
-) -> str:
+) -> _Quoted:
     """Join the best sentences that fit; the best one of all is always among them."""
     best_first = sorted(found, key=lambda candidate: (-scores[candidate.place], candidate.place))
     if not best_first or (minimum is not None and scores[best_first[0].place] < minimum):
-        return ""
+        return _Quoted()
     best = best_first[0]
     if count_tokens(best.text) > max_tokens:
-        return _cut(best.text, max_tokens, count_tokens)
+        cut = _cut(best.text, max_tokens, count_tokens)
+        return _Quoted(cut, (_Piece(0, len(cut), best.passage),))
     taken = [best]
     for candidate in best_first[1:]:
         longer = sorted([*taken, candidate], key=lambda one: one.place)
         if count_tokens(" ".join(one.text for one in longer)) <= max_tokens:
             taken = longer
-    return " ".join(one.text for one in taken)
+    ends = list(accumulate((len(one.text) + 1 for one in taken), initial=0))
+    pieces = (
+        _Piece(start, start + len(one.text), one.passage) for start, one in zip(ends, taken, strict=False)
+    )
+    return _Quoted(" ".join(one.text for one in taken), tuple(pieces))
 
 
 def _cut(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> str:

@@ -12,7 +12,17 @@ from typing import Any, ClassVar
 import pytest
 
 from assets.embedding.embedder import EmbedderRecipe
-from evals.generating.contract import GENERATORS, Answer, GenerationContext, Generator, Request
+from evals.generating.citations import claims
+from evals.generating.contract import (
+    GENERATORS,
+    Answer,
+    Citation,
+    GenerationContext,
+    Generator,
+    Passage,
+    Request,
+    citation,
+)
 from evals.generating.extractive import Extractive
 from evals.study.registry import read_generator
 from tests.fakes.generating import context_of, request
@@ -54,7 +64,7 @@ def respond(received: Received) -> Scripted:
     question = received.body["messages"][-1]["content"].rpartition("Question: ")[2]
     if PASSING[0] in question:
         return failure(500, "overloaded")
-    return answer(f"To {question[:60]}: at noon.")
+    return answer(f"To {question[:60]}: at noon [1]. Or later [99].")
 
 
 class Bench:
@@ -168,6 +178,27 @@ def check_the_recipe_says_what_answers_depend_on(bench: Bench) -> None:
     assert (read_again, read_again.identity()) == (generator, generator.identity())
 
 
+def check_citations_name_what_was_given(bench: Bench) -> None:
+    passages = tuple(
+        Passage(text, f"c{at}", f"d{at}", url=f"{at}.md", section=("A",), start=at, end=at + len(text))
+        for at, text in enumerate(PASSAGES)
+    )
+    asked = [
+        Request(question, "en", passages=passages[: 1 + at % 3]) for at, question in enumerate(QUESTIONS)
+    ]
+    for one, answer_ in zip(asked, bench.answer(asked), strict=True):
+        sentences = range(len(claims(answer_.text or "")))
+        for found in answer_.citations:
+            assert found.sentence is None or found.sentence in sentences
+            nowhere = found.marker not in range(1, len(one.passages) + 1)
+            named = None if nowhere else one.passages[found.marker - 1]
+            assert found == citation(found.marker, found.sentence, named, "en")
+        if answer_.status is Status.OK and bench.generator.needs_passages:
+            assert any(found.is_valid for found in answer_.citations), (
+                "what it quotes, or its model's markers"
+            )
+
+
 CHECKS: list[Callable[[Bench], None]] = [
     check_one_answer_each_in_order,
     check_statuses_are_typed_and_say_why,
@@ -176,6 +207,7 @@ CHECKS: list[Callable[[Bench], None]] = [
     check_costs_are_told_or_none,
     check_any_text_passes_and_stays_data,
     check_the_recipe_says_what_answers_depend_on,
+    check_citations_name_what_was_given,
 ]
 
 
@@ -300,6 +332,21 @@ class Moody(Quoting):
         return [replace(one, text=f"{len(self.count)}. {one.text}") for one in answers]
 
 
+class Forging(Quoting):
+    """Cites a passage that was not given."""
+
+    def spoil(self, answers: list[Answer], requests: Sequence[Request]) -> list[Answer]:
+        return [replace(one, citations=(Citation(1, 0, "c7", "d7", start=0, end=9),)) for one in answers]
+
+
+class Miscounting(Quoting):
+    """Cites from 0."""
+
+    def spoil(self, answers: list[Answer], requests: Sequence[Request]) -> list[Answer]:
+        shifted = [[replace(one, marker=one.marker - 1) for one in answer_.citations] for answer_ in answers]
+        return [replace(one, citations=tuple(found)) for one, found in zip(answers, shifted, strict=True)]
+
+
 BROKEN: list[tuple[type[Generator], Callable[[Bench], None]]] = [
     (Short, check_one_answer_each_in_order),
     (Backwards, check_one_answer_each_in_order),
@@ -314,6 +361,8 @@ BROKEN: list[tuple[type[Generator], Callable[[Bench], None]]] = [
     (Asking, check_any_text_passes_and_stays_data),
     (Unencoded, check_any_text_passes_and_stays_data),
     (Nothing, check_the_recipe_says_what_answers_depend_on),
+    (Forging, check_citations_name_what_was_given),
+    (Miscounting, check_citations_name_what_was_given),
 ]
 
 

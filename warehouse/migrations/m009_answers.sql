@@ -2,7 +2,8 @@
 -- sure it is; NULL in answers from before this was kept.
 ALTER TABLE answers ADD COLUMN model VARCHAR;
 ALTER TABLE answers ADD COLUMN citations STRUCT(
-    marker BIGINT, sentence BIGINT, chunk_id VARCHAR, doc_id VARCHAR, url VARCHAR, "start" BIGINT, "end" BIGINT
+    marker BIGINT, sentence BIGINT, chunk_id VARCHAR, doc_id VARCHAR, url VARCHAR, section VARCHAR[],
+    "start" BIGINT, "end" BIGINT
 )[];
 ALTER TABLE answers ADD COLUMN cuts STRUCT(chunk_id VARCHAR, kept BIGINT)[];
 ALTER TABLE answers ADD COLUMN bins STRUCT(
