@@ -39,7 +39,7 @@ class Amount(NamedTuple):
 
     def largest(self, other: Amount) -> Amount:
         """Return the larger of two amounts, unit by unit."""
-        return Amount(*map(max, self, other))
+        return Amount(max(self.usd, other.usd), max(self.tokens, other.tokens), max(self.calls, other.calls))
 
 
 NOTHING = Amount()
