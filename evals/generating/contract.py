@@ -291,15 +291,14 @@ class Generator(Part):
 
 def written_citations(answer: Answer, request: Request) -> list[Citation]:
     """Resolve the markers in an answer by the passages that were given; each number once a sentence."""
-    passages = request.passages
+    passages = request.passages if answer.passages is None else answer.passages
     left_out = {cut.chunk for cut in answer.cuts if cut.kept == 0}
+    given = {one.number or at: one for at, one in enumerate(passages, 1) if one.chunk not in left_out}
     markers = read_markers(answer.text or "", [passage.text for passage in passages])
-    found = []
-    for number, sentence in dict.fromkeys((one.number, one.sentence) for one in markers):
-        passage = passages[number - 1] if 1 <= number <= len(passages) else None
-        given = passage if passage and passage.chunk not in left_out else None
-        found.append(citation(number, sentence, given, request.language))
-    return found
+    return [
+        citation(number, sentence, given.get(number), request.language)
+        for number, sentence in dict.fromkeys((one.number, one.sentence) for one in markers)
+    ]
 
 
 def citation(number: int, sentence: int | None, passage: Passage | None, language: str | None) -> Citation:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from evals.reporting import limits
+from evals.reporting.cited import CitedAnswer, cited_answer
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import trimmed
 from evals.reporting.evidence import Segment, evidence_spans, segments
@@ -17,8 +18,9 @@ from evals.reporting.links import safe_link
 
 @dataclass(frozen=True)
 class Hit:
-    """One hit of the leading cell; `evidence` tells whether it holds any."""
+    """One hit of the leading cell; `evidence` tells whether it holds any; `anchor` names it on the page."""
 
+    anchor: str
     rank: int
     title: str
     url: str
@@ -30,12 +32,16 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """One cell's answer to the question; `score` is of the first answer metric, None when it has none."""
+    """One cell's answer to the question; `score` is of the first answer metric, None when it has none.
+
+    cited: its text with its citations; both are empty where there is none
+    """
 
     cell: str
     status: str
     reason: str | None
     text: str
+    cited: CitedAnswer
     score: float | None
 
 
@@ -82,13 +88,15 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
     scores = _answer_scores(data, ids, answer_metric)
     order = {cell: place for place, cell in enumerate(labels)}
     hard = []
-    for row in shown.iter_rows(named=True):
+    for place, row in enumerate(shown.iter_rows(named=True), start=1):
         key = row["question_id"]
         answered = sorted(
             answers.get(key, []),
             key=lambda answer: (order.get(answer["cell"], len(order)), answer["replicate"]),
         )
         evidence = tuple(questions[key]["evidence"] or ())
+        top = _top(hits.get(key, []))
+        on_page = {hit["chunk_id"]: _anchor(place, hit) for hit in top}
         hard.append(
             HardQuestion(
                 questions[key],
@@ -96,8 +104,16 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
                 row["mean"],
                 row["missed"],
                 row["cells"],
-                tuple(_hit(hit, evidence) for hit in _top(hits.get(key, []))),
-                tuple(_answer(answer, labels, scores) for answer in answered[: limits.ANSWERS]),
+                tuple(_hit(hit, on_page[hit["chunk_id"]], evidence) for hit in top),
+                tuple(
+                    _answer(
+                        answer,
+                        labels,
+                        scores,
+                        cited_answer(answer, limits.ANSWER_CHARACTERS, on_page, evidence),
+                    )
+                    for answer in answered[: limits.ANSWERS]
+                ),
                 max(0, len(answered) - limits.ANSWERS),
             )
         )
@@ -150,13 +166,18 @@ def _top(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(hits, key=lambda hit: hit["rank"])[: limits.HITS]
 
 
-def _hit(hit: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Hit:
+def _anchor(place: int, hit: Mapping[str, Any]) -> str:
+    return f"question-{place}-hit-{hit['rank']}"
+
+
+def _hit(hit: Mapping[str, Any], anchor: str, evidence: Sequence[Mapping[str, Any]]) -> Hit:
     text = hit["text"] or ""
     spans = evidence_spans(hit["doc_id"], hit["start"], hit["end"], evidence)
     # Offsets are the document's: a text of another length (a changed chunk) cannot be marked by them.
     marked = spans if len(text) == hit["end"] - hit["start"] else []
     url = hit["url"] or ""
     return Hit(
+        anchor,
         hit["rank"],
         trimmed(hit["title"], 200) or hit["doc_id"],
         trimmed(url, 200),
@@ -167,12 +188,15 @@ def _hit(hit: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Hit:
     )
 
 
-def _answer(answer: Mapping[str, Any], labels: Mapping[str, str], scores: Scored) -> Answer:
+def _answer(
+    answer: Mapping[str, Any], labels: Mapping[str, str], scores: Scored, cited: CitedAnswer
+) -> Answer:
     again = f" (replicate {answer['replicate']})" if answer["replicate"] > 1 else ""
     return Answer(
         labels.get(answer["cell"], answer["cell"]) + again,
         answer["status"],
         trimmed(answer["reason"], limits.REASON_CHARACTERS) or None,
         trimmed(answer["answer"], limits.ANSWER_CHARACTERS),
+        cited,
         scores.get((answer["cell"], answer["replicate"], answer["question_id"])),
     )

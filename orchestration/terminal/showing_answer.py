@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.text import Text
 
-from evals.generating.contract import Passage
+from evals.generating.contract import Answer, Passage
 from evals.pipeline.pipeline import PipelineResult
 from evals.reporting.display import number, quantity, several, trimmed
 from orchestration.terminal.losses import fate_words
@@ -76,14 +77,26 @@ def _answer(result: PipelineResult) -> Iterator[Text]:
     if answer.reason:
         yield text(f"  [{answer.status}] {answer.reason}", "yellow")
     yield text(f"  {_cost(result)}", "dim")
-    for number_, passage in enumerate(_sources(result), start=1):
-        yield text(f"  [{number_}] {_source(passage)}")
+    yield from _sources(result, answer)
 
 
-def _sources(result: PipelineResult) -> list[Passage]:
-    """Return one passage a document, of those that the generator read."""
-    read = result.passages[: result.read]
-    return list({passage.document: passage for passage in reversed(read)}.values())[::-1]
+def _sources(result: PipelineResult, answer: Answer) -> Iterator[Text]:
+    """Yield what the answer cites or, where it cites nothing, one passage a document that it read."""
+    read = result.passages[: result.read] if answer.passages is None else answer.passages
+    cited = {one.marker: one for one in answer.citations}
+    if not cited and answer.text and read:
+        yield text("  it cites nothing; it read:", "dim")
+        for passage in reversed({one.document: one for one in reversed(read)}.values()):
+            yield text(f"   –  {_source(passage)}")
+    by_chunk = {one.chunk: one for one in read}
+    for number_, one in sorted(cited.items()):
+        if one.chunk is None:
+            yield text(f"  [{number_}] points nowhere: {several(len(read), 'passage')} given", "red")
+        elif one.chunk in by_chunk:
+            place = f"characters {one.start} to {one.end}"
+            yield text(f"  [{number_}] {_source(replace(by_chunk[one.chunk], url=one.url))}, {place}")
+        else:
+            yield text(f"  [{number_}] {one.url or one.document}")
 
 
 def _source(passage: Passage) -> str:

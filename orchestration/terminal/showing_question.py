@@ -83,8 +83,17 @@ def _answered(one: Answered) -> Iterator[Text]:
         answer_text = trimmed(answer["answer"], TEXT) if answer["answer"] else ""
         why = "" if answer["status"] == "ok" else f"[{answer['status']}] {answer['reason'] or ''} "
         yield text(f"  {name} answers: {why}{answer_text}".rstrip())
+        if answer["citations"]:
+            cited = dict.fromkeys(map(_citation, answer["citations"]))
+            yield text(f"  {name} cites: {'; '.join(cited)}")
     scores = ", ".join(_score(row) for row in one.scores)
     yield text(f"  scores of {name}: {scores or 'it was not asked this question'}", "dim")
+
+
+def _citation(one: dict[str, Any]) -> str:
+    if one["chunk_id"] is None:
+        return f"[{one['marker']}] points nowhere"
+    return f"[{one['marker']}] {one['url'] or one['doc_id']} [{one['start']}–{one['end']}]"
 
 
 def _score(row: dict[str, Any]) -> str:

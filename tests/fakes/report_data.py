@@ -111,7 +111,7 @@ def report_data(
             hits += found
             if cell[2] == GENERATORS[0]:
                 losses += _losses(cell, row, found)
-            answers.append(_answer(key_of(cell), row, rng))
+            answers.append(_cited(_answer(key_of(cell), row, rng), found))
             scores += _scores(cell, row, found, answers[-1], rng)
     score_frame = frame(scores, {**SCORES, **OF_CELL})
     ids = [row["question_id"] for row in questions]
@@ -280,6 +280,31 @@ def _answer(key: str, row: dict[str, Any], rng: random.Random) -> dict[str, Any]
         "usd": None if failed or ".small" not in key else 0.00031,
         "cached": False,
     }
+
+
+def _cited(answer: dict[str, Any], hits: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Let an answer cite its first passages, one that no reader may follow, and one that was not given."""
+    if answer["answer"] is None:
+        return {**answer, "citations": []}
+    found = [_citation(number, hit) for number, hit in enumerate(hits[:2], start=1)]
+    if found:
+        found[-1]["url"] = HOSTILE_URL
+    numbers = "".join(f"[{number}]" for number in (*(one["marker"] for one in found), 9))
+    nowhere = {"marker": 9, "sentence": 0}
+    chunks = [hit["chunk_id"] for hit in hits[:2]]
+    if "tokens-128" in answer["cell"]:
+        return {**answer, "chunk_ids": chunks, "citations": found}
+    return {
+        **answer,
+        "answer": f"{answer['answer']} {numbers}",
+        "chunk_ids": chunks,
+        "citations": [*found, nowhere],
+    }
+
+
+def _citation(number: int, hit: dict[str, Any]) -> dict[str, Any]:
+    place = {name: hit[name] for name in ("chunk_id", "doc_id", "start", "end", "url")}
+    return {"marker": number, "sentence": 0, "section": [HOSTILE_TITLE], **place}
 
 
 def _scores(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -199,6 +200,13 @@ def test_a_passage_that_was_left_out_was_not_given() -> None:
         True,
         False,
     ]
+
+
+def test_passages_of_a_second_look_and_with_numbers_of_their_own_are_those_that_are_cited() -> None:
+    again = (replace(passage(8), number=2), replace(passage(9), number=1))
+    answer = Answer(Status.OK, text="At noon [1]. Bye [2][3].", passages=again)
+    found = written_citations(answer, Request("When?", passages=PASSAGES))
+    assert [(one.marker, one.chunk) for one in found] == [(1, "c9"), (2, "c8"), (3, None)]
 
 
 class Says(Generator):

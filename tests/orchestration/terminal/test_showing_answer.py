@@ -1,0 +1,60 @@
+"""The sources of an answer on a terminal: by its markers, and flagged where they point nowhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from evals.generating.contract import Answer, Citation, Passage
+from evals.pipeline.pipeline import PipelineResult
+from evals.retrieving.query import Trace
+from evals.retrieving.running import QueryResult
+from evals.study.cells import Cell
+from orchestration.terminal.showing_answer import show_answers
+from warehouse.schemas import Status
+
+PASSAGES = (
+    Passage("Five pounds.", "c1", "d1", "Fees", "fees.md", "2024-05-01", ("Late books",), 10, 22),
+    Passage("At noon.", "c2", "d2", None, "32019L0944.html", start=0, end=8),
+)
+
+
+def shown(
+    capsys: pytest.CaptureFixture[str], *citations: Citation, text: str = "Five pounds.", **more: object
+) -> str:
+    question = {"question": "How much?", "evidence": []}
+    found = QueryResult("q", Status.OK, Trace())
+    answer = Answer(Status.OK, text=text, raw=text, citations=citations, **more)  # type: ignore[arg-type]
+    result = PipelineResult(Cell("s", "c", "e", "r", "g"), question, found, PASSAGES, answer, 2, ())
+    show_answers([result])
+    return capsys.readouterr().out.split("g answers")[1]
+
+
+def test_what_is_cited_is_listed_by_its_number(capsys: pytest.CaptureFixture[str]) -> None:
+    act = "https://eur-lex.europa.eu/legal-content/DE/TXT/HTML/?uri=CELEX:32019L0944"
+    out = shown(
+        capsys,
+        Citation(2, 0, "c2", "d2", act, (), 0, 8),
+        Citation(1, 0, "c1", "d1", "fees.md", ("Late books",), 10, 22),
+        Citation(2, 1, "c2", "d2", act, (), 0, 8),
+        Citation(7, 1),
+    )
+    lines = " ".join(out.split())
+    assert "[1] Fees, Late books, 2024-05-01, fees.md, characters 10 to 22 [2]" in lines
+    assert f"[2] {act}, characters 0 to 8 [7] points nowhere: 2 passages given" in lines
+
+
+def test_what_cites_nothing_says_so_and_what_it_read(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys).splitlines()
+    at = lines.index("  it cites nothing; it read:")
+    assert [line.strip() for line in lines[at + 1 :]] == [
+        "–  Fees, Late books, 2024-05-01, fees.md",
+        "–  32019L0944.html",
+    ]
+
+
+def test_hostile_sources_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "[link=https://evil.example]\x1b[31mred"
+    again = (Passage("x", "c9", "d9", evil, evil, start=0, end=1),)
+    out = shown(capsys, Citation(1, 0, "c9", "d9", evil, (evil,), 0, 1), text=f"{evil} [1].", passages=again)
+    assert "\x1b" not in out
+    assert out.count("[link=https://evil.example]") == 3
