@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -33,7 +33,10 @@ from warehouse.schemas import Status
 Embed = Callable[[list[str]], npt.NDArray[np.floating]]
 """Texts -> their embeddings: (n, d), each row of length 1."""
 
+CountTokens = Callable[[Sequence[str]], list[int]]
+
 OVERLAP_WEIGHT = 0.3
+REMEMBERED = 2048  # passages whose sentences are kept: some 40 MB
 
 _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
@@ -47,7 +50,7 @@ class Extractive(Generator):
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "3"
+    code_version: ClassVar[str] = "4"
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 
@@ -57,39 +60,42 @@ class Extractive(Generator):
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Quote what fits each question best; the sentences of all requests are embedded together, each once.
 
-        An answer's seconds are those of its own question; embedding is not among them.
+        An answer's seconds are those of its own question; embedding and counting are not among them.
         """
-        read = [_read(request) for request in requests]
-        vectors = _embedded([draft for draft, _ in read], context.embed)
+        drafts = [
+            _Draft.of(request.question, [passage.text for passage in request.passages])
+            for request in requests
+        ]
+        vectors = _embedded(drafts, context.embed)
+        passages = _counted(
+            (passage.text for request in requests for passage in request.passages), context.count_tokens
+        )
+        counts = _counted(_sentences_of(drafts), context.count_tokens)
+        quoted = []
+        for draft in drafts:
+            begin = time.perf_counter()
+            found = draft.answer(vectors, self.max_tokens, counts, context.count_tokens, self.min_score)
+            quoted.append((found, draft.seconds + time.perf_counter() - begin))
+        written = context.count_tokens([found.text for found, _ in quoted]) if quoted else []
         return [
-            self._answer(request, draft, seconds, vectors, context)
-            for request, (draft, seconds) in zip(requests, read, strict=True)
+            Answer(
+                status=Status.OK if found.text else Status.REFUSED,
+                reason=None if found.text else "no sentence reaches the generator's min_score",
+                text=found.text or unanswered(request.language),
+                raw=found.text,
+                citations=tuple(_citations(found, request)),
+                seconds=seconds,
+                prompt_tokens=sum(passages[passage.text] for passage in request.passages),
+                completion_tokens=tokens,
+                usd=0.0,
+                cached=False,
+            )
+            for request, (found, seconds), tokens in zip(requests, quoted, written, strict=True)
         ]
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
         """Return the revision of the embedder, which compares sentences with the question."""
         return [embedder.revision()]
-
-    def _answer(
-        self, request: Request, draft: _Draft, seconds: float, vectors: Vectors, context: GenerationContext
-    ) -> Answer:
-        begin = time.perf_counter()
-        quoted = draft.answer(
-            vectors, self.max_tokens, lambda text: context.count_tokens([text])[0], self.min_score
-        )
-        seconds += time.perf_counter() - begin
-        return Answer(
-            status=Status.OK if quoted.text else Status.REFUSED,
-            reason=None if quoted.text else "no sentence reaches the generator's min_score",
-            text=quoted.text or unanswered(request.language),
-            raw=quoted.text,
-            citations=tuple(_citations(quoted, request)),
-            seconds=seconds,
-            prompt_tokens=sum(context.count_tokens([passage.text for passage in request.passages])),
-            completion_tokens=context.count_tokens([quoted.text])[0],
-            usd=0.0,
-            cached=False,
-        )
 
 
 def _citations(quoted: _Quoted, request: Request) -> list[Citation]:
@@ -108,25 +114,20 @@ def _citations(quoted: _Quoted, request: Request) -> list[Citation]:
     ]
 
 
-def _read(request: Request) -> tuple[_Draft, float]:
-    """Return a request's sentences, and the seconds that finding them took."""
-    begin = time.perf_counter()
-    draft = _Draft.of(request.question, [passage.text for passage in request.passages])
-    return draft, time.perf_counter() - begin
-
-
 def extract(
     question: str,
     passages: Sequence[str],
     embed: Embed,
     max_tokens: int,
-    count_tokens: Callable[[str], int],
+    count_tokens: CountTokens,
     minimum: float | None = None,
 ) -> str:
     """Answer ``question`` with the best sentences of ``passages``, in reading order, each once.
 
     passages: most relevant first; equal scores go to the sentence that is read first
-    max_tokens: bound of the answer by ``count_tokens``; a best sentence that is longer is cut at a word
+    max_tokens: bound of the answer, whose tokens are those of its sentences, each counted by itself; a best
+        sentence that is longer is cut at a word
+    count_tokens: texts -> tokens of each
     minimum: abstain (return "") when no sentence scores this much (scores lie within -0.7 … 1); None: never
 
     Returns "" when the passages hold no sentence.
@@ -138,20 +139,33 @@ def extract_many(
     requests: Sequence[tuple[str, Sequence[str]]],
     embed: Embed,
     max_tokens: int,
-    count_tokens: Callable[[str], int],
+    count_tokens: CountTokens,
     minimum: float | None = None,
 ) -> list[str]:
     """Answer many (question, passages) as `extract` does, embedding each distinct text once, in one batch."""
     drafts = [_Draft.of(question, passages) for question, passages in requests]
     vectors = _embedded(drafts, embed)
-    return [draft.answer(vectors, max_tokens, count_tokens, minimum).text for draft in drafts]
+    counts = _counted(_sentences_of(drafts), count_tokens)
+    return [draft.answer(vectors, max_tokens, counts, count_tokens, minimum).text for draft in drafts]
+
+
+class _Sentence(NamedTuple):
+    """A sentence with what is compared of it: its text in small letters, and its terms."""
+
+    text: str
+    key: str
+    terms: frozenset[str]
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    text: str
+    sentence: _Sentence
     place: int  # in reading order
     passage: int  # the first one that holds it, from 0
+
+    @property
+    def text(self) -> str:
+        return self.sentence.text
 
 
 class _Piece(NamedTuple):
@@ -169,22 +183,43 @@ class _Quoted(NamedTuple):
 
 @dataclass(frozen=True)
 class _Draft:
-    """A question and the sentences that may answer it, in reading order."""
+    """A question and the sentences that may answer it, in reading order.
+
+    seconds: that finding them takes
+    """
 
     question: str
     candidates: list[_Candidate]
+    seconds: float
 
     @staticmethod
     def of(question: str, passages: Sequence[str]) -> _Draft:
-        return _Draft(question, _candidates(passages))
+        split = [_split(passage) for passage in passages]
+        begin = time.perf_counter()
+        candidates = _candidates([found for found, _ in split])
+        seconds = time.perf_counter() - begin + sum(seconds for _, seconds in split)
+        return _Draft(question, candidates, seconds)
 
     def answer(
-        self, vectors: Vectors, max_tokens: int, count_tokens: Callable[[str], int], minimum: float | None
+        self,
+        vectors: Vectors,
+        max_tokens: int,
+        counts: Mapping[str, int],
+        count_tokens: CountTokens,
+        minimum: float | None,
     ) -> _Quoted:
+        """Return the quotation; ``counts`` has the tokens of each of its sentences."""
         rows = [vectors.rows[candidate.text] for candidate in self.candidates]
         cosines = vectors.matrix[rows] @ vectors.matrix[vectors.rows[self.question]]
         scores = _scores(self.question, self.candidates, cosines)
-        return _compose(self.candidates, scores, max_tokens, count_tokens, minimum)
+        best_first = sorted(self.candidates, key=lambda one: (-scores[one.place], one.place))
+        if not best_first or (minimum is not None and scores[best_first[0].place] < minimum):
+            return _Quoted()
+        best = best_first[0]
+        if counts[best.text] > max_tokens:
+            cut = _cut(best.text, max_tokens, count_tokens)
+            return _Quoted(cut, (_Piece(0, len(cut), best.passage),))
+        return _composed(best_first, max_tokens, counts)
 
 
 @dataclass(frozen=True)
@@ -203,17 +238,38 @@ def _embedded(drafts: Sequence[_Draft], embed: Embed) -> Vectors:
     return Vectors(matrix, {text: row for row, text in enumerate(texts)})
 
 
-def _candidates(passages: Sequence[str]) -> list[_Candidate]:
+def _sentences_of(drafts: Sequence[_Draft]) -> Iterator[str]:
+    return (candidate.text for draft in drafts for candidate in draft.candidates)
+
+
+def _counted(texts: Iterable[str], count_tokens: CountTokens) -> dict[str, int]:
+    """Return the tokens of each distinct text, counted in one batch."""
+    distinct = list(dict.fromkeys(texts))
+    return dict(zip(distinct, count_tokens(distinct), strict=True)) if distinct else {}
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _split(passage: str) -> tuple[tuple[_Sentence, ...], float]:
+    """Return the sentences of a passage and the seconds that this takes: retrievers find the same ones."""
+    begin = time.perf_counter()
+    found = tuple(
+        _Sentence(sentence, sentence.casefold(), _terms(sentence)) for sentence in sentences(passage)
+    )
+    return found, time.perf_counter() - begin
+
+
+def _candidates(passages: Sequence[Sequence[_Sentence]]) -> list[_Candidate]:
     """Return the distinct sentences in reading order.
 
     Chunks overlap, so one also begins or ends within a sentence: a part of another candidate is left out.
     """
-    distinct: dict[str, tuple[str, int]] = {}
+    distinct: dict[str, tuple[_Sentence, int]] = {}
     for number, passage in enumerate(passages):
-        for sentence in sentences(passage):
-            distinct.setdefault(sentence.casefold(), (sentence, number))
-    kept = [found for key, found in distinct.items() if not any(key in o and key != o for o in distinct)]
-    return [_Candidate(text, place, number) for place, (text, number) in enumerate(kept)]
+        for sentence in passage:
+            distinct.setdefault(sentence.key, (sentence, number))
+    together = "\n".join(distinct)  # sentences hold no line feed
+    kept = [found for key, found in distinct.items() if together.count(key) == 1]
+    return [_Candidate(sentence, place, number) for place, (sentence, number) in enumerate(kept)]
 
 
 @cache
@@ -222,14 +278,15 @@ def _stop_words() -> frozenset[str]:
     return frozenset(entries("extractive", "stop_words"))
 
 
-def _terms(text: str) -> set[str]:
+def _terms(text: str) -> frozenset[str]:
     words = (word.casefold() for word in _WORD.findall(text))
-    return {word if word.isdigit() else word[:_STEM] for word in words if word not in _stop_words()}
+    stop_words = _stop_words()
+    return frozenset(word if word.isdigit() else word[:_STEM] for word in words if word not in stop_words)
 
 
 def _scores(question: str, found: list[_Candidate], cosines: npt.NDArray[np.floating]) -> list[float]:
     terms_of_question = sorted(_terms(question))
-    held = [_terms(candidate.text) for candidate in found]
+    held = [candidate.sentence.terms for candidate in found]
     weights = {
         term: math.log((len(held) + 1) / (sum(term in terms for terms in held) + 0.5))
         for term in terms_of_question
@@ -243,26 +300,14 @@ def _scores(question: str, found: list[_Candidate], cosines: npt.NDArray[np.floa
     return scores
 
 
-def _compose(
-    found: list[_Candidate],
-    scores: list[float],
-    max_tokens: int,
-    count_tokens: Callable[[str], int],
-    minimum: float | None,
-) -> _Quoted:
-    """Join the best sentences that fit; the best one of all is always among them."""
-    best_first = sorted(found, key=lambda candidate: (-scores[candidate.place], candidate.place))
-    if not best_first or (minimum is not None and scores[best_first[0].place] < minimum):
-        return _Quoted()
-    best = best_first[0]
-    if count_tokens(best.text) > max_tokens:
-        cut = _cut(best.text, max_tokens, count_tokens)
-        return _Quoted(cut, (_Piece(0, len(cut), best.passage),))
-    taken = [best]
-    for candidate in best_first[1:]:
-        longer = sorted([*taken, candidate], key=lambda one: one.place)
-        if count_tokens(" ".join(one.text for one in longer)) <= max_tokens:
-            taken = longer
+def _composed(best_first: Sequence[_Candidate], max_tokens: int, counts: Mapping[str, int]) -> _Quoted:
+    """Join the best sentences that fit, in reading order; the best one of all fits."""
+    taken, room = [], max_tokens
+    for candidate in best_first:
+        if counts[candidate.text] <= room:
+            taken.append(candidate)
+            room -= counts[candidate.text]
+    taken.sort(key=lambda one: one.place)
     ends = list(accumulate((len(one.text) + 1 for one in taken), initial=0))
     pieces = (
         _Piece(start, start + len(one.text), one.passage) for start, one in zip(ends, taken, strict=False)
@@ -270,13 +315,13 @@ def _compose(
     return _Quoted(" ".join(one.text for one in taken), tuple(pieces))
 
 
-def _cut(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
+def _cut(text: str, max_tokens: int, count_tokens: CountTokens) -> str:
     """Return the longest beginning of whole words that fits, marked with an ellipsis; at least one word."""
     words = text.split()
     low, high = 1, len(words)
     while low < high:
         middle = (low + high + 1) // 2
-        if count_tokens(" ".join(words[:middle]) + " …") <= max_tokens:
+        if count_tokens([" ".join(words[:middle]) + " …"])[0] <= max_tokens:
             low = middle
         else:
             high = middle - 1

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,8 @@ from evals.generating.extractive import OVERLAP_WEIGHT, extract, extract_many
 Floats = npt.NDArray[np.floating]
 
 
-def words(text: str) -> int:
-    return len(text.split())
+def words(texts: Sequence[str]) -> list[int]:
+    return [len(text.split()) for text in texts]
 
 
 class Embedding:
@@ -95,7 +95,7 @@ def test_a_part_of_a_sentence_at_the_edge_of_a_chunk_is_not_quoted_beside_it() -
 def test_a_best_sentence_longer_than_the_budget_is_cut_at_a_word() -> None:
     answer = extract(QUESTION, [HIGH], Embedding(COSINES), 4, words)
     assert answer == "The lighthouse is …"
-    assert words(answer) == 4
+    assert words([answer]) == [4]
     assert extract(QUESTION, [HIGH], Embedding(COSINES), 1, words) == "The …"
 
 
