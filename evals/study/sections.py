@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from assets.recipes.build_half import Name
+from warehouse.inference.budget import Caps
 from warehouse.recipe import Strict
 
 
@@ -53,12 +54,30 @@ class Restriction(Strict):
 
 
 class StudyBudget(Strict):
-    """What a run may spend on the calls of a study's retrievers and generators, in US dollars.
+    """What a run may spend on the calls of a study's retrievers and generators: money, tokens, calls.
+
+    usd: US dollars; calls whose price is not known do not count
+    tokens: read and written together; those that a server does not count do not count
+    calls: that are made, whatever comes of them
 
     A call is begun only while there is room for it and for those under way, each taken to cost as much as the
-    dearest call of its model so far. So it is passed by at most the calls in flight, and those only by what
-    they cost more; calls whose price is not known do not count.
-    `enrich`, `date_by` and an embedder's `api` have a `budget_usd` of their own.
+    dearest call of its model so far. So a cap in dollars or tokens is passed by at most the calls in flight,
+    and those only by what they cost more; a cap in calls is never passed. Calls that the cache holds, and
+    those to a model of this process, count nothing. `enrich`, `date_by` and an embedder's `api` have a
+    `budget_usd` of their own.
     """
 
-    usd: Annotated[float, Field(ge=0)]
+    usd: Annotated[float, Field(ge=0)] | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+    calls: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _caps_something(self) -> Self:
+        if self.caps == Caps():
+            raise ValueError("say how much may be spent: `usd`, `tokens` or `calls`")
+        return self
+
+    @property
+    def caps(self) -> Caps:
+        """The caps as budgets take them."""
+        return Caps(self.usd, self.tokens, self.calls)

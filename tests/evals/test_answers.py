@@ -292,7 +292,25 @@ def test_a_generator_may_have_a_budget_of_its_own_within_the_study_s(
     before_answers(bench)
     found = outcome(bench, KEY)  # 11 tokens a call, a dollar each: the second passes the limit
     assert found.error is not None
-    assert "over_budget: The budget of 20.0 USD is spent." in found.error
+    assert "over_budget: The budget of 20 USD is spent." in found.error
     rows_of = rows(bench, KEY)
     assert Counter(row["status"] for row in rows_of.values()) == {"ok": 2, "over_budget": 1}
     assert sum(row["usd"] or 0 for row in rows_of.values()) == 22
+
+
+@pytest.mark.parametrize(
+    ("caps", "words"), [("tokens: 20", "20 tokens"), ("calls: 2", "2 calls"), ("usd: 9, calls: 2", "2 calls")]
+)
+def test_a_cap_in_tokens_or_calls_holds_where_no_price_is_known(
+    caps: str, words: str, make_bench: MakeBench, server: FakeOpenAI
+) -> None:
+    generator = f"  llm: {{llm: {{model: openai/any, passages: 2, api_base: '{server.api_base}'}}}}\n"
+    budget = {"questions:\n": f"budget: {{{caps}}}\nquestions:\n"}
+    bench = make_bench({EXTRACTIVE: generator, DENSE: "", **budget})
+    before_answers(bench)
+    found = outcome(bench, KEY)  # 18 tokens a call
+    assert f"over_budget: The budget of {words} is spent." in (found.error or "")
+    assert Counter(row["status"] for row in rows(bench, KEY).values()) == {"ok": 2, "over_budget": 1}
+    assert len(server.requests) == 2
+    assert outcome(bench, KEY).ok, "what the cache holds counts nothing in the next run"
+    assert len(server.requests) == 3

@@ -1,101 +1,165 @@
-"""A budget in US dollars that many threads may spend from at once."""
+"""A budget in US dollars, tokens and calls that many threads may spend from at once."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import NamedTuple
+
+
+class Caps(NamedTuple):
+    """The most that may be spent; None: no cap.
+
+    usd: US dollars
+    tokens: read and written together
+    calls: that are made, whatever comes of them
+    """
+
+    usd: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+
+class Amount(NamedTuple):
+    """What calls cost, in the units of `Caps`."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    calls: int = 0
+
+    def plus(self, other: Amount, times: int = 1) -> Amount:
+        """Add another amount, so often.
+
+        >>> Amount(0.5, 100, 1).plus(Amount(0.25, 10, 1), 2)
+        Amount(usd=1.0, tokens=120, calls=3)
+        """
+        return Amount(
+            self.usd + times * other.usd, self.tokens + times * other.tokens, self.calls + times * other.calls
+        )
+
+    def largest(self, other: Amount) -> Amount:
+        """Return the larger of two amounts, unit by unit."""
+        return Amount(max(self.usd, other.usd), max(self.tokens, other.tokens), max(self.calls, other.calls))
+
+
+NOTHING = Amount()
+_WORDS = ("{:g} USD", "{:,} tokens", "{:,} calls")
 
 
 class Budget:
-    """US dollars that calls may cost together.
+    """What calls may cost together: US dollars, tokens, and how many they are.
 
-    A call is let through while what was spent, and what the calls under way will cost, leave room for it:
-    each is taken to cost as much as the dearest call of its model so far, and the first call of a model is
-    made alone. Otherwise it waits for those under way, and is refused once the limit is spent. So the limit
-    is passed by one call, as it is where calls are made one by one, or by what calls cost beyond the dearest.
+    A call is let through while what was spent, and what the calls under way will cost, leave room for it in
+    every unit that has a cap. Each is taken to cost as much as the dearest call of its model so far, in each
+    unit, and the first call of a model is made alone. Otherwise it waits for those under way, and is refused
+    once a cap is reached. So a cap in dollars or tokens is passed by one call, as it is where calls are made
+    one by one, or by what calls cost beyond the dearest; a cap in calls is never passed.
 
-    limit_usd: None: no limit
+    caps: a number is US dollars; None: no cap
     within: a further budget that the same calls are paid from
+
+    spent: of calls that have ended; tokens that no server counted and prices that nobody knows are not in it
 
     Safe to use from many threads.
     """
 
-    def __init__(self, limit_usd: float | None, within: Budget | None = None) -> None:
-        self.limit_usd = limit_usd
+    def __init__(self, caps: Caps | float | None, within: Budget | None = None) -> None:
+        self.caps = caps if isinstance(caps, Caps) else Caps(caps)
         self.within = within
-        self.spent_usd = 0.0
-        self._dearest: dict[str, float] = {}
+        self.spent = NOTHING
+        self._dearest: dict[str, Amount] = {}
         self._under_way: Counter[str] = Counter()
         self._changed = threading.Condition()
 
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that were spent."""
+        return self.spent.usd
+
     def open(self, model: str) -> bool:
-        """Wait for room for a call of a model; return False when the limit is spent.
+        """Wait for room for a call of a model; return False when a cap is reached.
 
         Whoever was let through calls `close`, whatever became of the call.
         """
         with self._changed:
             while not self._has_room(model):
-                if self._is_spent():
+                if self._reached():
                     return False
                 self._changed.wait()
             self._under_way[model] += 1
         if self.within is None or self.within.open(model):
             return True
-        self._book(model, 0.0, answered=False)
+        self._book(model, NOTHING, answered=False)
         return False
 
-    def close(self, model: str, usd: float | None, *, answered: bool) -> None:
+    def close(self, model: str, usd: float | None, tokens: int | None = None, *, answered: bool) -> None:
         """Book what a call cost.
 
-        usd: None: not known; such calls do not count
-        answered: a call that failed tells nothing of the model's price
+        usd, tokens: None: not known; such do not count
+        answered: a call that failed tells nothing of what the model's calls cost
         """
-        self._book(model, usd or 0.0, answered=answered)
+        self._book(model, Amount(usd or 0.0, tokens or 0, 1), answered=answered)
         if self.within is not None:
-            self.within.close(model, usd, answered=answered)
+            self.within.close(model, usd, tokens, answered=answered)
 
-    def _book(self, model: str, usd: float, *, answered: bool) -> None:
+    def _book(self, model: str, cost: Amount, *, answered: bool) -> None:
         with self._changed:
             self._under_way[model] -= 1
-            self.spent_usd += usd
+            self.spent = self.spent.plus(cost)
             if answered:
-                self._dearest[model] = max(self._dearest.get(model, 0.0), usd)
+                self._dearest[model] = self._dearest.get(model, NOTHING).largest(cost)
             self._changed.notify_all()
 
     @property
     def refusal(self) -> str:
-        """Why no call is let through any more, in one sentence."""
-        if self.within is not None and not self._is_spent():
+        """Why no call is let through any more, in one sentence that names the cap."""
+        reached = self._reached()
+        if self.within is not None and not reached:
             return self.within.refusal
-        return f"The budget of {self.limit_usd} USD is spent."
+        return f"The budget of {' and of '.join(reached)} is spent."
 
-    def _is_spent(self) -> bool:
-        return self.limit_usd is not None and self.spent_usd >= self.limit_usd
+    def _reached(self) -> list[str]:
+        """Return the caps that are reached, in words."""
+        return [
+            words.format(cap)
+            for words, cap, spent in zip(_WORDS, self.caps, self.spent, strict=True)
+            if cap is not None and spent >= cap
+        ]
 
     def _has_room(self, model: str) -> bool:
-        if self.limit_usd is None:
-            return True
-        if self._is_spent():
+        if self._reached():
             return False
-        if not self._under_way.total():
+        under_way = self._under_way.total()
+        if not under_way:
+            return True
+        if self.caps.calls is not None and self.spent.calls + under_way >= self.caps.calls:
+            return False
+        if self.caps.usd is None and self.caps.tokens is None:
             return True
         if model not in self._dearest:
             return not self._under_way[model]
-        held = sum(count * self._dearest.get(name, 0.0) for name, count in self._under_way.items())
-        return self.spent_usd + held + self._dearest[model] <= self.limit_usd
+        after = self.spent.plus(self._dearest[model])
+        for name, count in self._under_way.items():
+            after = after.plus(self._dearest.get(name, NOTHING), count)
+        return _within(after.usd, self.caps.usd) and _within(after.tokens, self.caps.tokens)
+
+
+def _within(amount: float, cap: float | None) -> bool:
+    return cap is None or amount <= cap
 
 
 class Budgets:
     """The budgets of one run, by whose they are: what one stage has spent is gone for the next."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[object, float | None], Budget] = {}
+        self._held: dict[tuple[object, Caps], Budget] = {}
         self._lock = threading.Lock()
 
-    def of(self, whose: object, limit_usd: float | None, within: Budget | None = None) -> Budget:
-        """Return the one budget of an owner with that limit, in US dollars; None: no limit.
+    def of(self, whose: object, caps: Caps | float | None, within: Budget | None = None) -> Budget:
+        """Return the one budget of an owner with these caps; a number is US dollars, None: no cap.
 
         within: a further budget that it is a part of
         """
+        known = caps if isinstance(caps, Caps) else Caps(caps)
         with self._lock:
-            return self._held.setdefault((whose, limit_usd), Budget(limit_usd, within))
+            return self._held.setdefault((whose, known), Budget(known, within))

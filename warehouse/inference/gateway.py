@@ -60,7 +60,7 @@ class Gateway:
     timeout: seconds that a server may stay silent; five times as long for a whole reply
     retries: further attempts after a rate limit or a server's passing failure; not after its silence, which
         has cost `timeout` seconds and may cost money
-    budget: what calls to paid models are paid from, together with whoever else holds it; models without a
+    budget: what calls to other servers are paid from, together with whoever else holds it; models without a
         known price do not count. None means no limit
     local_threads, local_context: of the local server; None threads means every free core
 
@@ -264,7 +264,8 @@ class Gateway:
             return self._kept(call, terms, reply, response)
         finally:
             answered = reply is not None and reply.raw is not None
-            self._budget.close(call.model, reply.usd if reply else None, answered=answered)
+            spent = (reply.usd, reply.tokens) if reply else (None, None)
+            self._budget.close(call.model, *spent, answered=answered)
 
     def _kept(self, call: Call, terms: _Terms, reply: Reply, response: str | None) -> Reply:
         if reply.status not in RETRYABLE:

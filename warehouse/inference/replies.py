@@ -46,6 +46,12 @@ class Reply:
     call_id: str
     model: str
 
+    @property
+    def tokens(self) -> int | None:
+        """Tokens read and written; None where the server counts neither."""
+        known = [count for count in (self.prompt_tokens, self.completion_tokens) if count is not None]
+        return sum(known) if known else None
+
 
 @dataclass(frozen=True)
 class Call:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import pytest
 
-from warehouse.inference.budget import Budget, Budgets
+from warehouse.inference.budget import Amount, Budget, Budgets, Caps
 
 
 def paid(budget: Budget, model: str, usd: float | None) -> bool:
@@ -69,7 +71,8 @@ def test_an_owner_has_one_purse_for_a_limit() -> None:
     assert budgets.of("town", 1.0) is budgets.of("town", 1.0)
     assert budgets.of("town", 1.0) is not budgets.of("town", 2.0)
     assert budgets.of("town", 1.0) is not budgets.of("village", 1.0)
-    assert budgets.of("town", None).limit_usd is None
+    assert budgets.of("town", 1.0) is not budgets.of("town", Caps(usd=1.0, calls=9))
+    assert budgets.of("town", None).caps == Caps()
 
 
 def test_a_budget_within_another_lets_through_what_both_have_room_for() -> None:
@@ -78,7 +81,7 @@ def test_a_budget_within_another_lets_through_what_both_have_room_for() -> None:
     assert [paid(part, "m", 0.3) for _ in range(3)] == [True, True, False]
     assert part.refusal == "The budget of 0.5 USD is spent."
     assert [paid(other, "m", 0.3) for _ in range(3)] == [True, True, False]
-    assert other.refusal == "The budget of 1.0 USD is spent."
+    assert other.refusal == "The budget of 1 USD is spent."
     assert (part.spent_usd, other.spent_usd) == (pytest.approx(0.6), pytest.approx(0.6))
     assert whole.spent_usd == pytest.approx(1.2)
 
@@ -88,5 +91,90 @@ def test_what_the_outer_budget_refuses_leaves_room_in_the_inner_one() -> None:
     part = Budget(5.0, within=whole)
     assert paid(part, "m", 1.0)
     assert not part.open("m")
-    whole.limit_usd = 9.0  # as if another run had more to spend
+    whole.caps = Caps(9.0)  # as if another run had more to spend
     assert part.open("m"), "the refused call is not counted as under way"
+
+
+@pytest.mark.parametrize(
+    ("caps", "refusal"),
+    [
+        (Caps(usd=1.0), "The budget of 1 USD is spent."),
+        (Caps(tokens=2_000), "The budget of 2,000 tokens is spent."),
+        (Caps(calls=4), "The budget of 4 calls is spent."),
+        (Caps(usd=9.0, tokens=2_000, calls=9), "The budget of 2,000 tokens is spent."),
+        (Caps(1.0, 2_000, 4), "The budget of 1 USD and of 2,000 tokens and of 4 calls is spent."),
+    ],
+)
+def test_any_cap_that_is_reached_stops_the_calls_and_is_named(caps: Caps, refusal: str) -> None:
+    budget = Budget(caps)
+    for _ in range(4):
+        assert budget.open("m")
+        budget.close("m", 0.25, 500, answered=True)
+    assert budget.spent == Amount(1.0, 2_000, 4)
+    assert not budget.open("m")
+    assert budget.refusal == refusal
+
+
+@pytest.mark.parametrize("caps", [Caps(usd=0.0), Caps(tokens=0), Caps(calls=0)])
+def test_a_cap_of_nothing_lets_nothing_through(caps: Caps) -> None:
+    assert not Budget(caps).open("m")
+
+
+def test_calls_of_unknown_price_count_as_tokens_and_calls() -> None:
+    budget = Budget(Caps(usd=0.01, tokens=1_000))
+    assert [paid_in(budget, None, 600) for _ in range(3)] == [True, True, False]
+    assert budget.spent == Amount(0.0, 1_200, 2)
+    budget = Budget(Caps(usd=0.01, calls=2))
+    assert [paid_in(budget, None, None) for _ in range(3)] == [True, True, False]
+
+
+def paid_in(budget: Budget, usd: float | None, tokens: int | None) -> bool:
+    if not budget.open("m"):
+        return False
+    budget.close("m", usd, tokens, answered=True)
+    return True
+
+
+def test_a_call_that_failed_is_a_call() -> None:
+    budget = Budget(Caps(calls=2))
+    for _ in range(2):
+        assert budget.open("m")
+        budget.close("m", None, answered=False)
+    assert not budget.open("m")
+
+
+def test_calls_under_way_are_held_at_the_most_tokens_so_far() -> None:
+    budget = Budget(Caps(tokens=1_000))
+    assert paid_in(budget, 5.0, 300)
+    assert budget.open("m")
+    assert budget.open("m")
+    waits = threading.Thread(target=budget.open, args=("m",), daemon=True)
+    waits.start()
+    waits.join(0.2)
+    assert waits.is_alive()  # 300 + 300 + 300 + 300 > 1,000
+    budget.close("m", 5.0, 100, answered=True)
+    waits.join(60)
+    assert not waits.is_alive()
+
+
+@pytest.mark.parametrize(("cap", "threads"), product([1, 7, 40], [2, 16]))
+def test_a_cap_in_calls_is_never_passed(cap: int, threads: int) -> None:
+    budget = Budget(Caps(calls=cap))
+
+    def call(number: int) -> bool:
+        if not budget.open(f"model {number % 3}"):
+            return False
+        budget.close(f"model {number % 3}", None, None, answered=number % 5 > 0)
+        return True
+
+    with ThreadPoolExecutor(threads) as pool:
+        made = sum(pool.map(call, range(60)))
+    assert (made, budget.spent.calls) == (cap, cap)
+
+
+def test_an_outer_cap_in_calls_counts_what_its_parts_made() -> None:
+    whole = Budget(Caps(calls=3))
+    part, other = Budget(1.0, within=whole), Budget(None, within=whole)
+    assert [paid_in(one, 0.1, 5) for one in (part, other, part, other, part)] == [True] * 3 + [False] * 2
+    assert (whole.spent.calls, part.spent.calls, other.spent.calls) == (3, 2, 1)
+    assert part.refusal == "The budget of 3 calls is spent."

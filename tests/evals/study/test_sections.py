@@ -1,0 +1,26 @@
+"""The budget of a study as it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.study.study_file import read_study
+from tests.fakes.tiny import write_study
+from warehouse.inference.budget import Caps
+
+
+@pytest.mark.parametrize(
+    ("written", "caps"),
+    [
+        ("{usd: 5}", Caps(usd=5.0)),
+        ("{usd: 0.5, tokens: 2_000_000, calls: 10_000}", Caps(0.5, 2_000_000, 10_000)),
+        ("{calls: 0}", Caps(calls=0)),
+    ],
+)
+def test_a_budget_caps_dollars_tokens_and_calls(written: str, caps: Caps, tmp_path: Path) -> None:
+    path = write_study(tmp_path, {"seed: 7\n": f"seed: 7\nbudget: {written}\n"})
+    budget = read_study(path).budget
+    assert budget is not None
+    assert budget.caps == caps
