@@ -9,7 +9,10 @@ from typing import Any, ClassVar
 
 from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.engine.stage import Built, Check, Need, Stage, Work
-from evals.gold.evidence import in_first_copies, places_of, resolve
+from evals.gold.evidence import in_first_copies
+from evals.gold.places import places_of
+from evals.gold.resolving import Resolver
+from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
 from evals.study.grid import Grid
 from evals.study.written_questions import source_of_set, written_questions
 from warehouse.files import fingerprint
@@ -28,11 +31,12 @@ class Questions(Stage):
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
     )
-    code_version = "6"
+    code_version = "7"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {
         "evidence_found": "Every piece of evidence stands in a document of the corpus.",
         "evidence_unique": "Every quote stands in its document once: it is plain which place is meant.",
+        "evidence_exact": "Every quote stands in its document word for word.",
     }
 
     def __init__(self, grid: Grid) -> None:
@@ -68,21 +72,18 @@ class Questions(Stage):
             row["doc_id"]: row
             for row in documents.select("doc_id", "source", "url", "text").iter_rows(named=True)
         }
-        by_url: dict[str, list[dict[str, Any]]] = {}
-        for row in texts.values():
-            by_url.setdefault(row["url"], []).append(row)
         threshold = self.grid.build.corpora[self.grid.sets[key].corpus].near_duplicates
         copies: dict[str, dict[str, Any]] = {}
         if threshold is not None:
             links = corpus_duplicates(inputs, documents, threshold, work)
             copies = {doc: texts[first] for doc, first in links.select("doc_id", "duplicate_of").iter_rows()}
-        rows = [
-            {**row, "evidence": in_first_copies([resolve(item, by_url) for item in row["evidence"]], copies)}
-            for row in written_questions(self.grid, key)
-        ]
+        written = written_questions(self.grid, key)
+        resolver = Resolver(list(texts.values()), written)
+        found = [resolver.resolve(row) for row in written]
+        rows = [{**row, "evidence": in_first_copies(row["evidence"], copies)} for row in found]
         questions = frame(rows, QUESTIONS)
         write_parquet(questions, folder / "questions.parquet")
-        checks = _checks(rows, texts)
+        checks = _checks(rows, texts, without_place(written, rows))
         meta = {
             "questions": len(questions),
             "by_type": dict(Counter(questions["type"].to_list())),
@@ -91,26 +92,43 @@ class Questions(Stage):
             "evidence": sum(len(row["evidence"]) for row in rows),
             **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
-        return Built(digest(rows), meta, tuple(checks.values()))
+        return Built(digest(_identifying(rows)), meta, tuple(checks.values()))
 
 
-def _checks(rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]]) -> dict[str, Check]:
+def _identifying(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows as they are digested: with similarities where these are not those of exact quotes."""
+    return [{**row, "evidence": [_unlike(item) for item in row["evidence"]]} for row in rows]
+
+
+def _unlike(item: dict[str, Any]) -> dict[str, Any]:
+    is_exact = item["similarity"] in (None, 1.0)
+    return {name: value for name, value in item.items() if name != "similarity" or not is_exact}
+
+
+def _checks(
+    rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]], placeless: list[str]
+) -> dict[str, Check]:
     """Return the checks of resolved questions, by what they look for.
 
     texts: doc_id -> the document's text, among others
+    placeless: questions whose ground truth was looked for, and stands nowhere
     """
     evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
     lost = [f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]]
     repeated = [
         f"{question}: {item['quote']!r:.80}: {item['url']}"
         for question, item in evidence
-        if item["start"] is not None and _is_repeated(item["quote"], texts[item["doc_id"]]["text"])
+        if item["similarity"] == 1.0 and _is_repeated(item["quote"], texts[item["doc_id"]]["text"])
     ]
     of = f"of {len(evidence)} pieces of evidence"
     again = "stand in their document more than once (the first place counts; a longer quote says which)"
+    nowhere = f"; {ground_truths_without_place(placeless)}" if placeless else ""
     return {
-        "lost": _check("evidence_found", lost, f"{of} are not in the corpus"),
+        "lost": _check("evidence_found", lost + placeless, f"{of} are not in the corpus", len(lost), nowhere),
         "repeated": _check("evidence_unique", repeated, f"{of} {again}"),
+        "similar": _check(
+            "evidence_exact", similar_evidence(rows), f"{of} are not there word for word: similarity"
+        ),
     }
 
 
@@ -118,7 +136,13 @@ def _is_repeated(quote: str, text: str) -> bool:
     return len(list(islice(places_of(text, quote), 2))) > 1
 
 
-def _check(name: str, found: list[str], what: str) -> Check:
-    first = f", first {found[0]}" if found else ""
-    metadata = {"count": len(found), "found": found[:50]}
-    return Check(name, not found, f"{len(found)} {what}{first}", metadata, severe=False)
+def _check(name: str, found: list[str], what: str, count: int | None = None, more: str = "") -> Check:
+    """Return a check that fails where anything was found.
+
+    count: how many of them are what is counted; None: all
+    more: what is said after the first of them
+    """
+    number = len(found) if count is None else count
+    first = f", first {found[0]}" if number else ""
+    metadata = {"count": number, "found": found[:50]}
+    return Check(name, not found, f"{number} {what}{first}{more}", metadata, severe=False)

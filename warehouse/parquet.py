@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,12 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
         raise CorruptFileError(
             f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
         ) from error
+
+
+def conformed(rows: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
+    """Return rows whose nested columns have the fields of a schema, NULL where they had not."""
+    nested = [name for name, kind in rows.schema.items() if name in schema and kind.is_nested()]
+    return rows.with_columns(pl.col(name).cast(schema[name]) for name in nested)
 
 
 def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:

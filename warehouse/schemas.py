@@ -150,6 +150,7 @@ EVIDENCE = pl.Struct(
         "end": pl.Int64,
         "grade": pl.Int64,  # >= 1
         "reason": pl.String,  # why it was not found; NULL when it was
+        "similarity": pl.Float64,  # of quote and place, 1 word for word; NULL: no quote, or not found
     }
 )
 

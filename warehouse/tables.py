@@ -18,9 +18,9 @@ from warehouse.call_cache import CallCache
 from warehouse.connection import DamagedDatabaseError, connect
 from warehouse.errors import CorruptFileError
 from warehouse.pages import read_crawls
-from warehouse.parquet import frame, read_parquet, temporary_beside
+from warehouse.parquet import conformed, frame, read_parquet, temporary_beside
 from warehouse.paths import Home
-from warehouse.schemas import CALLS, LOSSES, NOTES, Schema
+from warehouse.schemas import CALLS, LOSSES, NOTES, QUESTIONS, Schema
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,6 +41,9 @@ FILES: dict[str, tuple[str, ...]] = {
 
 ADDED: dict[str, Schema] = {"losses": LOSSES, "notes": NOTES}
 """Files that artifacts of earlier versions lack: where one is absent, it has no rows."""
+
+NESTED: dict[str, Schema] = {"questions": QUESTIONS}
+"""Files with nested columns, whose fields may be fewer in artifacts of earlier versions."""
 
 BATCH = 200  # artifacts loaded at once: bounds the memory of a rebuild
 
@@ -72,7 +75,7 @@ def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts:
 def _rows(store: ArtifactStore, artifact: Artifact, table: str) -> pl.DataFrame:
     path = store.folder(artifact.stage, artifact.identity) / f"{table}.parquet"
     absent = table in ADDED and not path.exists()
-    rows = frame([], ADDED[table]) if absent else read_parquet(path)
+    rows = frame([], ADDED[table]) if absent else conformed(read_parquet(path), NESTED.get(table, {}))
     return rows.with_columns(pl.lit(artifact.identity).alias("artifact_id"))
 
 

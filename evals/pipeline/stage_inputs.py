@@ -9,7 +9,8 @@ from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.inference.budget import Budget
-from warehouse.parquet import read_parquet
+from warehouse.parquet import conformed, read_parquet
+from warehouse.schemas import QUESTIONS
 
 
 def budget_of(study: Study, work: Work) -> Budget:
@@ -20,7 +21,7 @@ def budget_of(study: Study, work: Work) -> Budget:
 def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
     """Read question sets as one frame (schemas.QUESTIONS), in their order."""
     frames = [
-        read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet")
+        conformed(read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet"), QUESTIONS)
         for a in artifacts
         if a.stage == "questions"
     ]

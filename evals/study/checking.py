@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from assets.cleaning.corpus import corpus_documents
 from assets.engine.stage import Work
 from assets.recipes.paths import absolute
-from evals.gold.evidence import resolve
 from evals.gold.question_files import read_yaml
+from evals.gold.resolving import Resolver
+from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
 from evals.study.grid import Grid, read_questions_of
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from evals.study.written_questions import written_questions
-from warehouse.artifacts import Artifact
 from warehouse.errors import InputError, Mistake
 from warehouse.findings import Finding, lines_of
 from warehouse.inference.model_servers import unreachable
@@ -173,37 +173,38 @@ def cut_off(study: Study) -> list[str]:
 
 
 def lost_evidence(study: Study, home: Home) -> list[str]:
-    """Return which evidence is not in the documents, where these were made; nothing where they were not."""
+    """Return which evidence is not in the documents, or not word for word; nothing before they were made."""
     work = Work(home)
     documents = [work.store.current("documents", source) for source in study.corpus.sources]
     inputs = [artifact for artifact in documents if artifact is not None]
     if len(inputs) < len(documents):
         return []
-    by_url = _by_url(inputs, work)
-    found = []
+    columns = corpus_documents(inputs, work).select("doc_id", "source", "url", "text")
+    texts = list(columns.iter_rows(named=True))
     grid = Grid([study])
+    found = []
     for key in sorted(grid.sets):
-        rows = written_questions(grid, key)
-        missing = [
-            (row["question_id"], item)
-            for row in rows
-            for item in (resolve(item, by_url) for item in row["evidence"])
-            if item["reason"]
-        ]
-        if missing:
-            n_pieces = sum(len(row["evidence"]) for row in rows)
-            named = [f"{question} ({item['reason']}: {item['url']})" for question, item in missing[:NAMED]]
-            more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-            found.append(
-                f"{grid.sets[key].path}: {len(missing)} of {n_pieces} pieces of evidence are not "
-                f"in the documents: {'; '.join(named)}{more}"
-            )
+        written = written_questions(grid, key)
+        resolver = Resolver(texts, written)
+        rows = [resolver.resolve(row) for row in written]
+        found += [f"{grid.sets[key].path}: {sentence}" for sentence in _of_evidence(written, rows)]
     return found
 
 
-def _by_url(inputs: list[Artifact], work: Work) -> dict[str, list[dict[str, Any]]]:
-    by_url: dict[str, list[dict[str, Any]]] = {}
-    documents = corpus_documents(inputs, work).select("doc_id", "source", "url", "text")
-    for row in documents.iter_rows(named=True):
-        by_url.setdefault(row["url"], []).append(row)
-    return by_url
+def _of_evidence(written: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what a person should know of the evidence of one set."""
+    n_pieces = sum(len(row["evidence"]) for row in rows)
+    missing = [(row["question_id"], item) for row in rows for item in row["evidence"] if item["reason"]]
+    if missing:
+        named = [f"{question} ({item['reason']}: {item['url']})" for question, item in missing]
+        yield f"{len(missing)} of {n_pieces} pieces of evidence are not in the documents: {_few(named)}"
+    if similar := similar_evidence(rows):
+        what = "are not there word for word; the most similar place counts"
+        yield f"{len(similar)} of {n_pieces} pieces of evidence {what}, with its similarity: {_few(similar)}"
+    if placeless := without_place(written, rows):
+        yield ground_truths_without_place(placeless)
+
+
+def _few(named: list[str]) -> str:
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return "; ".join(named[:NAMED]) + more

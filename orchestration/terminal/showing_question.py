@@ -37,10 +37,15 @@ def _head(question: dict[str, Any]) -> Iterator[Text]:
     pieces = question["evidence"] or []
     for place, piece in enumerate(pieces, start=1):
         what = f"“{trimmed(piece['quote'], QUOTE)}”" if piece["quote"] else "the whole document"
-        state = f" – not found: {piece['reason']}" if piece["reason"] else ""
-        yield text(f"  evidence {place}, grade {piece['grade']}: {piece['url']}: {what}{state}")
+        state = f" – not found: {piece['reason']}" if piece["reason"] else _likeness(piece)
+        yield text(f"  evidence {place}, grade {piece['grade']}: {piece['url'] or 'any page'}: {what}{state}")
     if not pieces:
         yield text("  without evidence: retrieval metrics do not apply to it")
+
+
+def _likeness(piece: dict[str, Any]) -> str:
+    similarity = piece.get("similarity")
+    return "" if similarity in (None, 1.0) else f" – not word for word, similarity {similarity:.2f}"
 
 
 def _found(found: Found) -> Iterator[Text]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.gold.evidence import gold_of, in_first_copies, resolve
+from evals.gold.evidence import gold_of, in_first_copies
 from tests.evals.conftest import MakeBench
+from tests.fakes.evidence import resolve
 from tests.fakes.tiny import TEXTS
+from warehouse.identity import digest
 from warehouse.parquet import read_parquet
 from warehouse.spans import Span
 
@@ -89,6 +91,7 @@ def test_a_quote_that_stands_twice_is_told(make_bench: MakeBench) -> None:
     assert {check.name: check.passed for check in unique.checks} == {
         "evidence_found": False,
         "evidence_unique": True,
+        "evidence_exact": True,
     }
 
 
@@ -109,3 +112,44 @@ def test_sources_that_share_a_page_share_its_evidence(make_bench: MakeBench) -> 
     evidence = {item["doc_id"] for row in rows for item in row["evidence"] if item["start"] is not None}
     assert len(cut) == len(TEXTS)
     assert evidence <= cut
+
+
+def test_a_quote_that_is_nearly_there_counts_and_is_named_with_its_similarity(make_bench: MakeBench) -> None:
+    texts = {
+        **TEXTS,
+        "ferry": TEXTS["ferry"].replace("leaves the harbour at noon", "leaves the harbor at noon"),
+    }
+    bench = make_bench(texts=texts)
+    (outcome,) = bench.build("questions")["questions"]
+    checks = {check.name: check for check in outcome.checks}
+    assert checks["evidence_exact"].description == (
+        "1 of 3 pieces of evidence are not there word for word: similarity, first 0.99 noon: "
+        "https://x.example/ferry"
+    )
+    assert outcome.artifact is not None
+    assert outcome.artifact.meta["evidence_similar"] == 1
+    (key,) = bench.stages["questions"].keys()
+    rows = read_parquet(bench.folder("questions", key) / "questions.parquet").rows(named=True)
+    assert [item["similarity"] for row in rows for item in row["evidence"]] == [0.986, 1.0, None]
+
+
+def test_what_an_earlier_version_found_word_for_word_means_the_same_and_is_not_asked_again(
+    make_bench: MakeBench,
+) -> None:
+    """The rows of version 6, which had no similarity, have the digest that they had."""
+    bench = make_bench()
+    (outcome,) = bench.build("questions")["questions"]
+    (key,) = bench.stages["questions"].keys()
+    rows = read_parquet(bench.folder("questions", key) / "questions.parquet").rows(named=True)
+    as_before = [
+        {
+            **row,
+            "evidence": [
+                {name: value for name, value in item.items() if name != "similarity"}
+                for item in row["evidence"]
+            ],
+        }
+        for row in rows
+    ]
+    assert outcome.artifact is not None
+    assert outcome.artifact.data_version == digest(as_before)

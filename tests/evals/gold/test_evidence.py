@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.gold.evidence import find_quote, gold_of, places_of, resolve
+from evals.gold.evidence import gold_of
+from evals.gold.places import find_quote, places_of
 from evals.measuring.contract import Gold
 from evals.measuring.coverage import EvidenceCoverage
 from tests.fakes.cases import question
+from tests.fakes.evidence import resolve
 from warehouse.spans import Span
 
 
@@ -100,6 +102,7 @@ def test_resolve_a_quote() -> None:
         "end": 10,
         "grade": 2,
         "reason": None,
+        "similarity": 1.0,
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.gold.evidence import find_quote
+from evals.gold.places import find_quote
 from evals.study.grid import read_questions_of
 from evals.study.study_file import BUNDLED, read_book, read_study
 
