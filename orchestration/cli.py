@@ -124,7 +124,7 @@ def plan(study: StudyArgument) -> None:
     where = prepared_home()
     stages = stages_of(Grid([found]))
     planned = make_plan(found, stages, where)
-    show_plan(planned, estimates(found, planned, stages, where))
+    show_plan(planned, estimates(found, planned, stages, where), found.budget)
 
 
 @app.command()

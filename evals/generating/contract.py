@@ -11,7 +11,7 @@ from pydantic import Field
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from evals.generating.citations import public_url, read_markers
-from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
 from warehouse.parts import OneOf, Part
@@ -212,7 +212,7 @@ class GenerationContext:
     retrieve: Retrieve | None = None
 
 
-class Generator(Part):
+class Generator(ChatPart, Part):
     """A way to answer questions from passages.
 
     The contract: one answer a request, in their order, each in a typed status; a request does not change the
@@ -245,22 +245,16 @@ class Generator(Part):
         """
 
     @property
-    def chat(self) -> ChatModel | None:
-        """The language model that it asks; None: it asks none."""
-        return None
-
-    @property
     def retrieves(self) -> bool:
         """Whether it may search again: its answers then depend on all that the cell's retriever does."""
         return False
 
-    @property
-    def budget_limit(self) -> float | None:
-        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds.
+    def calls_per_question(self) -> CallsEach:
+        """Return how many calls of its model one question takes, for the plan of a run.
 
-        A model of this process costs nothing.
+        One, unless the generator says otherwise; none without a model.
         """
-        return None if self.chat is None or self.chat.is_local else self.chat.budget_usd
+        return self._calls_each()
 
     def answer(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Answer requests, in their order.

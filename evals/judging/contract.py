@@ -15,9 +15,10 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from assets.embedding.embedder import Matrix
 from evals.generating.contract import Passage
 from warehouse.encodable import encodable
-from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
+from warehouse.inference.structured import MOST_ASKED
 from warehouse.parts import OneOf, Part
 from warehouse.registry import Registry
 from warehouse.schemas import Status
@@ -122,7 +123,7 @@ Judgements = Mapping[str, Judgement]
 """Name of a metric -> what was judged by it."""
 
 
-class Judge(Part):
+class Judge(ChatPart, Part):
     """A way to say how good answers are, by one or several metrics.
 
     The contract: for each case, in order, a judgement by each metric that applies to its question; a value is
@@ -154,18 +155,13 @@ class Judge(Part):
         seed: the study's
         """
 
-    @property
-    def chat(self) -> ChatModel | None:
-        """The language model that it asks; None: it asks none."""
-        return None
+    def calls_per_case(self) -> CallsEach:
+        """Return how many calls of its model one case takes, for the plan of a run.
 
-    @property
-    def budget_limit(self) -> float | None:
-        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds.
-
-        A model of this process costs nothing.
+        One, and a second where the first reply cannot be read, unless the judge says otherwise; none without
+        a model.
         """
-        return None if self.chat is None or self.chat.is_local else self.chat.budget_usd
+        return self._calls_each(MOST_ASKED)
 
     def judge(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:
         """Judge cases, in their order, by the metrics that apply to each.

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from warehouse.inference.chat_part import CallsEach, ChatPart
+from warehouse.inference.structured import MOST_ASKED
 from warehouse.schemas import Status
 from warehouse.spans import Span
 
@@ -94,7 +96,7 @@ class Score(NamedTuple):
     reason: str | None = None
 
 
-class Metric(ABC):
+class Metric(ChatPart, ABC):
     """A number for each question, and its mean for each cell.
 
     stem: as written in a study, but for the depth that some have
@@ -123,6 +125,10 @@ class Metric(ABC):
         """Take the stem for the name, where an instance has no depth to add."""
         if "stem" in cls.__dict__:
             cls.name = cls.stem
+
+    def calls_per_case(self) -> CallsEach:
+        """Return how many calls of its model one question of one cell takes; none without a model."""
+        return self._calls_each(MOST_ASKED)
 
     def versions(self) -> list[str]:
         """Return what its values depend on beside the cases: its code and, where it has one, its judge."""

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
 from pydantic import BaseModel
 
+from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Stage, Work
+from evals.judging.contract import Judge
+from evals.measuring import get_metric
+from evals.measuring.contract import Metric
 from evals.study.grid import read_questions_of, read_train_questions_of
 from evals.study.planning import PROMPT_TOKENS, Plan, window_of
 from evals.study.study import Study
 from evals.understanding.by_model.model_transform import ByModel
+from evals.understanding.multi_query import MultiQuery
 from warehouse.call_cache import CallCache
 from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.chat_part import CallsEach
 from warehouse.inference.prices import Price, price_of
+from warehouse.inference.structured import MOST_ASKED
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -26,6 +34,7 @@ from warehouse.schemas import Status
 JSON_TOKENS = 600  # that a model may write at most to say what it understood
 DATE_READ, DATE_WRITTEN = 1_600, 60  # tokens of a page's beginning, and of a date as JSON
 SUMMARY_TOKENS = 200  # that a summary may have
+CASE_TOKENS = 8_000  # of a question, its passages, its ground truth and its answer, at most about
 DENSEST, SPARSEST = 2.5, 6.0  # characters of a token: German compounds and code, plain English
 
 
@@ -44,6 +53,8 @@ class Estimate:
     calls, read, written: calls, and tokens that it reads and writes; those in the cache cost nothing
     usd: US dollars; None where the model's price is not known
     why: what bounds are missing, and what gives them; empty where nothing is missing
+    of_study: whether the study's budget pays for it
+    limit_usd: the most that it may cost by itself; None: no such bound
     """
 
     what: str
@@ -53,6 +64,8 @@ class Estimate:
     written: Span
     usd: Span | None
     why: str = ""
+    of_study: bool = False
+    limit_usd: float | None = None
 
 
 def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -> list[Estimate]:
@@ -62,16 +75,28 @@ def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -
     rows = [
         *_answers(study, found, cached),
         *_understanding(study, stages["rankings"], cached, home),
+        *_measuring(study, stages["scores"], cached, home),
         *_enriching(study, found, cached, corpus),
         *_dating(study, found, cached),
         *_embedding(study, found, corpus),
+        *_embedding_questions(study, stages["rankings"], home),
     ]
     return [row for row in rows if row.calls.most != 0]
 
 
-def total(rows: list[Estimate]) -> Span:
+def judging(name: str, judge: Judge, cases: int, home: Home) -> Estimate | None:
+    """Return what a judge would ask its model about so many cases; None where it asks none."""
+    return _of_cases(f"judging by {name}", judge, cases, _Cached(home))
+
+
+def total(rows: Iterable[Estimate]) -> Span:
     """Add the US dollars whose price is known."""
-    known = [row.usd for row in rows if row.usd is not None]
+    return added(row.usd for row in rows if row.usd is not None)
+
+
+def added(spans: Iterable[Span]) -> Span:
+    """Add spans; where nothing bounds one of them, nothing bounds the sum."""
+    known = list(spans)
     most = [span.most for span in known]
     bounded = None if None in most else sum(value for value in most if value is not None)
     return Span(sum(span.least for span in known), bounded)
@@ -131,9 +156,9 @@ def _times(calls: Span, tokens: Span) -> Span:
     return Span(calls.least * tokens.least, most)
 
 
-def _calls(most: int, model: str, cached: _Cached) -> Span:
-    """Bound the calls that are to be made: any that the cache holds of the model may be one of them."""
-    return Span(max(0, most - cached[model]), most)
+def _calls(n: int, each: CallsEach, model: str, cached: _Cached) -> Span:
+    """Bound the calls for so many questions: any that the cache holds of the model may be one of them."""
+    return Span(max(0, n * each.least - cached[model]), n * each.most)
 
 
 def _answers(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
@@ -141,35 +166,78 @@ def _answers(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
         chat = study.generators[plan.generator].chat
         if chat is None:
             continue
-        calls = _calls(plan.calls, plan.model, cached)
+        generator = study.generators[plan.generator]
+        calls = _calls(plan.calls, generator.calls_per_question(), plan.model, cached)
         n = max(plan.calls, 1)
         tokens = plan.prompt_tokens / n
         written = plan.completion_tokens / n
         # A passage may end short of its window, and an answer of its bound.
         per_call = (Span(PROMPT_TOKENS, tokens), Span(1, written))
-        yield _of_chat(f"answers by {plan.generator}", chat, calls, per_call)
+        row = _of_chat(f"answers by {plan.generator}", chat, calls, per_call)
+        yield replace(row, of_study=True, limit_usd=generator.budget_limit)
 
 
 def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -> Iterator[Estimate]:
-    """Estimate the steps `by: llm`: a call a question and step, in each ranking unless the cache has it."""
+    """Estimate the steps `by: llm`: a call a question and step, in each ranking unless the cache has it.
+
+    Train questions are asked where something is tuned on them; those that the study asks, too, or that no
+    metric can be asked of, are left out of it.
+    """
     store = Work(home).store
     waiting = [cell for cell in study.cells() if rankings.fresh(cell.ranking, store) is None]
     names = {cell.ranking: cell.retriever for cell in waiting}
     for retriever in dict.fromkeys(names.values()):
         n_rankings = sum(name == retriever for name in names.values())
-        for step in parts(study.retrievers[retriever], ByModel):
-            if step.chat is None:
-                continue
-            questions = [*read_questions_of(study), *read_train_questions_of(study)]
-            texts = [len(row["question"]) for row in questions]
-            mean = sum(texts) / max(len(texts), 1)
-            prompt = len(step.prompt.system)
-            read = Span((prompt + mean) / SPARSEST, PROMPT_TOKENS + (prompt + mean) / DENSEST + JSON_TOKENS)
-            calls = _calls(len(questions), step.chat.model, cached)
-            # The same question in another index is the same call, unless a step before has changed it.
-            calls = Span(calls.least, len(questions) * n_rankings)
-            what = f"{step.kind} of {retriever}"
-            yield _of_chat(what, step.chat, calls, (read, Span(1, JSON_TOKENS)))
+        recipe = study.retrievers[retriever]
+        asked = read_questions_of(study)
+        train = read_train_questions_of(study) if recipe.needs_tuning else []
+        wordings = 1  # of a question, that the steps before have made of it
+        for step in parts(recipe, ByModel):
+            if step.chat is not None:
+                certain = {row["question"] for row in asked if step.concerns(row)}
+                possible = sum(map(step.concerns, [*asked, *train]))
+                # The same question in another index is the same call, unless a step before has changed it.
+                most = possible * n_rankings * wordings * MOST_ASKED
+                calls = Span(max(0, len(certain) - cached[step.chat.model]), most)
+                tokens = _understood([*asked, *train], len(step.prompt.system))
+                row = _of_chat(f"{step.kind} of {retriever}", step.chat, calls, tokens)
+                yield replace(row, of_study=True)
+            wordings *= step.n if isinstance(step, MultiQuery) else 1
+
+
+def _understood(questions: list[dict[str, Any]], prompt: int) -> tuple[Span, Span]:
+    """Return the tokens that a call of a step reads and writes; ``prompt``: characters of what it is told."""
+    mean = prompt + sum(len(row["question"]) for row in questions) / max(len(questions), 1)
+    read = Span(mean / SPARSEST, PROMPT_TOKENS + mean / DENSEST + 2 * JSON_TOKENS)
+    return read, Span(1, JSON_TOKENS)
+
+
+def _measuring(study: Study, scores: Stage, cached: _Cached, home: Home) -> Iterator[Estimate]:
+    """Estimate the metrics that ask a model: of every question of every cell that is to be measured."""
+    metrics = [metric for name in study.metrics if (metric := get_metric(name)).chat is not None]
+    if not metrics:
+        return
+    store = Work(home).store
+    rows = read_questions_of(study)
+    sizes = [
+        min(cell.sample or len(rows), len(rows))
+        for cell in study.runs()
+        if scores.fresh(cell.key, store) is None
+    ]
+    for metric in metrics:
+        applies = sum(map(metric.applies, rows))
+        row = _of_cases(metric.name, metric, sum(min(size, applies) for size in sizes), cached)
+        yield from [row] if row else []
+
+
+def _of_cases(what: str, part: Judge | Metric, cases: int, cached: _Cached) -> Estimate | None:
+    """Estimate what is asked about answers: question, passages, ground truth and answer are read."""
+    chat = part.chat
+    if chat is None:
+        return None
+    calls = _calls(cases, part.calls_per_case(), chat.model, cached)
+    per_call = (Span(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), Span(1, JSON_TOKENS))
+    return replace(_of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
 
 
 def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> Iterator[Estimate]:
@@ -184,12 +252,15 @@ def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> I
         window = window_of(chunking.chunker)
         longest = max(window, recipe.max_characters / DENSEST if recipe.summary else 0)
         written = max(SUMMARY_TOKENS if recipe.summary else 0, 100 + 80 * recipe.questions)
-        per_call = (Span(1, PROMPT_TOKENS + longest), Span(1, written))
+        per_call = (Span(1, PROMPT_TOKENS + longest + written), Span(1, written))
         calls, why = corpus.bounded(plan.calls, chunking.chunker)
         if plan.calls is None and recipe.summary and calls.most is not None:
             calls = Span(calls.least, calls.most * 2)
         least = max(0.0, calls.least - cached[plan.model])
-        yield _of_chat(f"enriching {plan.key}", recipe, Span(least, calls.most), per_call, why)
+        often = MOST_ASKED if recipe.questions else 1
+        calls = Span(least, None if calls.most is None else calls.most * often)
+        row = _of_chat(f"enriching {plan.key}", recipe, calls, per_call, why)
+        yield replace(row, limit_usd=recipe.budget_usd)
 
 
 def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
@@ -197,7 +268,7 @@ def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
         source = study.sources.get(plan.key.removeprefix("dates of "))
         if not plan.key.startswith("dates of ") or source is None or source.date_by is None:
             continue
-        per_call = (Span(1, DATE_READ), Span(1, DATE_WRITTEN))
+        per_call = (Span(1, DATE_READ + DATE_WRITTEN), Span(1, DATE_WRITTEN))
         # Only pages without a date of their own are asked about.
         most: int | None = plan.calls
         why = ""
@@ -206,11 +277,13 @@ def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
             why = (
                 "" if most else f"its pages are counted by `assay crawl {plan.key.removeprefix('dates of ')}`"
             )
-        yield _of_chat(plan.key, source.date_by, Span(0, most), per_call, why)
+        calls = Span(0, None if most is None else most * MOST_ASKED)
+        row = _of_chat(plan.key, source.date_by, calls, per_call, why)
+        yield replace(row, limit_usd=source.date_by.budget_usd)
 
 
 def _embedding(study: Study, found: Plan, corpus: _Corpus) -> Iterator[Estimate]:
-    """Estimate what embedders of an `api` read: texts, not calls, for many go into one request."""
+    """Estimate what embedders of an `api` read: many texts go into one request."""
     for key, texts in found.texts_to_embed.items():
         _, chunking, embedder = key.split(".")
         recipe = study.embedders[embedder]
@@ -218,9 +291,36 @@ def _embedding(study: Study, found: Plan, corpus: _Corpus) -> Iterator[Estimate]
             continue
         cutter = study.chunkings[chunking].chunker
         n, why = corpus.bounded(texts, cutter)
-        per_text = (Span(1, min(window_of(cutter) + PROMPT_TOKENS, recipe.max_tokens)), Span(0, 0))
-        price = price_of(recipe.model, embeds=True)
-        yield _estimate(f"texts of {key}", recipe.model, price, n, per_text, why)
+        each = Span(1, min(window_of(cutter) + PROMPT_TOKENS, recipe.max_tokens))
+        row = _embedded(f"texts of {key}", recipe, n, each, why)
+        if row:
+            yield row
+
+
+def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[Estimate]:
+    """Estimate what embedders of an `api` read of the questions: a vector that is kept costs nothing."""
+    store = Work(home).store
+    waiting = {
+        cell.embedder
+        for cell in study.cells()
+        if study.retrievers[cell.retriever].needs_vector and rankings.fresh(cell.ranking, store) is None
+    }
+    for name in sorted(waiting):
+        texts = {row["question"] for row in (*read_questions_of(study), *read_train_questions_of(study))}
+        longest = max(map(len, texts), default=0) / DENSEST + PROMPT_TOKENS
+        row = _embedded(f"questions by {name}", study.embedders[name], Span(0, len(texts)), Span(1, longest))
+        if row:
+            yield row
+
+
+def _embedded(what: str, recipe: EmbedderRecipe, texts: Span, each: Span, why: str = "") -> Estimate | None:
+    """Estimate the requests for so many texts; None where this machine embeds them."""
+    if recipe.api is None:
+        return None
+    requests = Span(math.ceil(texts.least / recipe.batch_size), texts.most)
+    price = price_of(recipe.model, embeds=True)
+    row = _estimate(what, recipe.model, price, texts, (each, Span(0, 0)), why)
+    return replace(row, calls=requests, limit_usd=recipe.api.budget_usd)
 
 
 class _Corpus:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import OpenTransform
@@ -40,6 +41,10 @@ class FollowUp(ByModel):
     code_version: ClassVar[str] = "2"
     kind: ClassVar[str] = "follow_up"
     prompt: ClassVar[Prompt] = PROMPT
+
+    def concerns(self, question: Mapping[str, Any]) -> bool:
+        """Return whether something was said before it."""
+        return super().concerns(question) and bool(question["conversation"])
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
         """Let questions stand alone; their conversations are then used up."""

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from evals.reporting.display import several
-from evals.study.costing import Estimate, Span, total
+from evals.study.caps import passed_caps
+from evals.study.costing import Estimate, Span, added, total
 from evals.study.planning import Plan
+from evals.study.sections import StudyBudget
 from orchestration.terminal.speaking import console, text, width
 
 TEXTS = 10  # indexes whose texts are told
 
 
-def show_plan(found: Plan, estimates: Sequence[Estimate]) -> None:
-    """Print a plan to standard output."""
+def show_plan(found: Plan, estimates: Sequence[Estimate], budget: StudyBudget | None = None) -> None:
+    """Print a plan to standard output; ``budget``: the study's."""
     out = console(width=width())
     again = found.replicates - len(found.cells)
     out.print(
@@ -35,11 +37,14 @@ def show_plan(found: Plan, estimates: Sequence[Estimate]) -> None:
         out.print(text(f"to embed for {key}: {what}"))
     if len(waiting) > TEXTS:
         out.print(text(f"to embed for {several(len(waiting) - TEXTS, 'further index')}"))
-    show_estimates(estimates)
+    show_estimates(estimates, budget)
 
 
-def show_estimates(estimates: Sequence[Estimate]) -> None:
-    """Print what models would be asked: calls, tokens and US dollars, each from the least to the most."""
+def show_estimates(estimates: Sequence[Estimate], budget: StudyBudget | None = None) -> None:
+    """Print what models would be asked: calls, tokens and US dollars, each from the least to the most.
+
+    Then the caps of the study's ``budget``, and which of all caps the least already passes.
+    """
     out = console(width=width())
     if not estimates:
         out.print(text("no model is to be asked: nothing is to be paid"))
@@ -57,9 +62,16 @@ def show_estimates(estimates: Sequence[Estimate]) -> None:
         if row.why:
             out.print(text(f"{row.what}: {row.why}", "yellow"))
     unpriced = sorted({row.model for row in estimates if row.usd is None})
-    out.print(text(f"in all: US$ {usd(total(list(estimates)))}; calls in the cache cost nothing", "bold"))
+    calls = _whole(added(row.calls for row in estimates))
+    tokens = _whole(added(span for row in estimates for span in (row.read, row.written)))
+    sums = f"in all: {calls} calls, {tokens} tokens, US$ {usd(total(estimates))}"
+    out.print(text(f"{sums}; calls in the cache cost nothing", "bold"))
     if unpriced:
-        out.print(text(f"without those of unknown price: {', '.join(unpriced)}", "yellow"))
+        out.print(text(f"US dollars without those of unknown price: {', '.join(unpriced)}", "yellow"))
+    if budget:
+        out.print(text(f"budget of a run: {', '.join(budget.caps.in_words())}"))
+    for sentence in passed_caps(budget, estimates):
+        out.print(text(sentence, "yellow"))
 
 
 def _whole(span: Span) -> str:

@@ -19,6 +19,27 @@ class Caps(NamedTuple):
     tokens: int | None = None
     calls: int | None = None
 
+    def in_words(self) -> list[str]:
+        """Return what is capped, each with its unit.
+
+        >>> Caps(usd=5, calls=10_000).in_words()
+        ['5 USD', '10,000 calls']
+        """
+        written = zip(("{:g} USD", "{:,} tokens", "{:,} calls"), self, strict=True)
+        return [words.format(cap) for words, cap in written if cap is not None]
+
+    def reached(self, spent: Amount) -> Caps:
+        """Return those of the caps that leave nothing to be spent.
+
+        >>> Caps(usd=5, calls=10).reached(Amount(usd=0.5, calls=10))
+        Caps(usd=None, tokens=None, calls=10)
+        """
+        return Caps(
+            None if self.usd is None or spent.usd < self.usd else self.usd,
+            None if self.tokens is None or spent.tokens < self.tokens else self.tokens,
+            None if self.calls is None or spent.calls < self.calls else self.calls,
+        )
+
 
 class Amount(NamedTuple):
     """What calls cost, in the units of `Caps`."""
@@ -43,7 +64,6 @@ class Amount(NamedTuple):
 
 
 NOTHING = Amount()
-_WORDS = ("{:g} USD", "{:,} tokens", "{:,} calls")
 
 
 class Budget:
@@ -83,7 +103,7 @@ class Budget:
         """
         with self._changed:
             while not self._has_room(model):
-                if self._reached():
+                if self._is_spent():
                     return False
                 self._changed.wait()
             self._under_way[model] += 1
@@ -113,21 +133,16 @@ class Budget:
     @property
     def refusal(self) -> str:
         """Why no call is let through any more, in one sentence that names the cap."""
-        reached = self._reached()
-        if self.within is not None and not reached:
+        reached = self.caps.reached(self.spent)
+        if self.within is not None and not reached.in_words():
             return self.within.refusal
-        return f"The budget of {' and of '.join(reached)} is spent."
+        return f"The budget of {' and of '.join(reached.in_words())} is spent."
 
-    def _reached(self) -> list[str]:
-        """Return the caps that are reached, in words."""
-        return [
-            words.format(cap)
-            for words, cap, spent in zip(_WORDS, self.caps, self.spent, strict=True)
-            if cap is not None and spent >= cap
-        ]
+    def _is_spent(self) -> bool:
+        return self.caps.reached(self.spent) != Caps()
 
     def _has_room(self, model: str) -> bool:
-        if self._reached():
+        if self._is_spent():
             return False
         under_way = self._under_way.total()
         if not under_way:

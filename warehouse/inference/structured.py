@@ -21,6 +21,8 @@ Bounds = Mapping[str, Mapping[str, object]]
 
 AGAIN = "That cannot be used: {reason}. Answer once more, with nothing but the JSON that is asked for."
 """What a model is told of a reply that cannot be read; the reply stands before it."""
+MOST_ASKED = 2
+"""How often a model is asked for JSON at most: a second time where its reply cannot be read."""
 SHOWN = 4_000  # characters of its reply that a model is shown again: one that lost its way fills its window
 
 _KEPT = ("type", "enum", "maxLength", "minItems", "maxItems", "minimum", "maximum")

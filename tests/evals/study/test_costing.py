@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from evals.study.costing import Estimate, Span, estimates, parts, total
+from evals.generating.extractive import Extractive
+from evals.generating.llm import Llm
+from evals.measuring import get_metric
+from evals.measuring.abstention import Abstention
+from evals.study import costing
+from evals.study.caps import passed_caps
+from evals.study.costing import Estimate, Span, estimates, judging, parts, total
 from evals.study.planning import plan
 from evals.study.registry import read_retriever_or_powerset
+from evals.study.sections import StudyBudget
 from evals.understanding.by_model.model_transform import ByModel
+from tests.fakes.judges import AskingJudge, CountingJudge
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.tiny import Bench
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.chat_part import CallsEach
 from warehouse.inference.prices import price_of
 from warehouse.parquet import read_parquet
+from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
@@ -81,9 +93,115 @@ def test_questions_that_a_model_is_to_understand_are_counted(make_bench: MakeBen
     step = f"{{hyde: {{by: llm, model: {MINI}}}}}"
     bench = make_bench({"  bm25: {bm25": f"  asked: [{step}, {{dense: {{k: 5}}}}]\n  bm25: {{bm25"})
     row = asked(bench)["hyde of asked"]
-    assert (row.model, row.calls) == (MINI, (3, 3))
+    assert (row.model, row.calls) == (MINI, (3, 6)), "each a second time, if no reply can be read"
     assert row.usd is not None
     assert row.usd.most
+
+
+TRAIN = """\
+question_set: learn
+language: en
+questions:
+  - {id: t1, question: When does the crane stand?, ground_truth: x}
+  - {id: t2, question: Is the lamp lit at sunset?, ground_truth: x}
+"""
+
+
+@pytest.mark.parametrize(("retriever", "most"), [("dense: {k: 5}", 6), ("TUNED", 10)])
+def test_train_questions_count_where_something_is_tuned_on_them(
+    retriever: str, most: int, make_bench: MakeBench, tmp_path: Path
+) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "learn.questions.yaml").write_text(TRAIN)
+    tuned = "fuse: {rrf: {}, of: [{bm25: {}}, {dense: {}}], weights: tuned}"
+    step = f"{{hyde: {{by: llm, model: {MINI}}}}}"
+    last = f"{{{retriever.replace('TUNED', tuned)}}}"
+    bench = make_bench(
+        {
+            "  bm25: {bm25": f"  asked: [{step}, {last}]\n  bm25: {{bm25",
+            "questions:\n": "questions:\n  - {file: learn.questions.yaml, use: train}\n",
+        }
+    )
+    assert asked(bench)["hyde of asked"].calls == (3, most)
+
+
+def test_several_wordings_are_each_read_by_the_steps_behind(make_bench: MakeBench) -> None:
+    steps = f"{{multi_query: {{n: 3}}}}, {{hyde: {{by: llm, model: {MINI}}}}}"
+    bench = make_bench({"  bm25: {bm25": f"  asked: [{steps}, {{bm25: {{k: 5}}}}]\n  bm25: {{bm25"})
+    assert asked(bench)["hyde of asked"].calls == (3, 3 * 3 * 2)
+
+
+def test_a_question_without_a_conversation_is_no_follow_up(make_bench: MakeBench) -> None:
+    step = f"{{follow_up: {{by: llm, model: {MINI}}}}}"
+    bench = make_bench({"  bm25: {bm25": f"  asked: [{step}, {{bm25: {{k: 5}}}}]\n  bm25: {{bm25"})
+    assert "follow_up of asked" not in asked(bench)
+
+
+def test_a_generator_may_take_several_calls_a_question(
+    make_bench: MakeBench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Llm, "calls_per_question", lambda _self: CallsEach(2, 7))
+    row = asked(make_bench(generators(server, MINI)))["answers by llm"]
+    assert row.calls == (6, 21)
+    assert row.written.most == 21 * 50
+
+
+def test_a_part_without_a_model_makes_no_call() -> None:
+    assert Extractive().calls_per_question() == (0, 0)
+    assert Llm(model=MINI).calls_per_question() == (1, 1)
+    assert CountingJudge().calls_per_case() == (0, 0)
+    assert get_metric("abstention").calls_per_case() == (0, 0)
+
+
+def test_what_a_judge_would_ask_is_bounded(tmp_path: Path) -> None:
+    assert judging("counting", CountingJudge(), 40, Home(tmp_path)) is None
+    row = judging("asking", AskingJudge(model=MINI, budget_usd=0.5), 40, Home(tmp_path))
+    assert row is not None
+    assert (row.what, row.calls, row.limit_usd, row.of_study) == ("judging by asking", (40, 80), 0.5, True)
+    assert row.usd is not None
+    assert 0 < row.usd.least < (row.usd.most or 0)
+
+
+class AskingMetric(Abstention):
+    """A metric that asks a model."""
+
+    @property
+    def chat(self) -> ChatModel:
+        return ChatModel(model=MINI)
+
+
+def test_a_metric_that_asks_a_model_is_counted(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = costing.get_metric
+    monkeypatch.setattr(
+        costing, "get_metric", lambda name: AskingMetric() if name == "abstention" else known(name)
+    )
+    bench = make_bench()
+    row = asked(bench)["abstention"]
+    assert (row.calls, row.of_study) == ((6, 12), True), "of two cells, three questions each"
+    bench.build()
+    assert "abstention" not in asked(bench)
+
+
+def test_what_the_budget_cannot_pay_is_said(make_bench: MakeBench, server: FakeOpenAI) -> None:
+    bench = make_bench(generators(server, f"{MINI}, budget_usd: 0.0000001"))
+    rows = list(asked(bench).values())
+    (sentence,) = passed_caps(None, rows)
+    assert sentence.startswith("answers by llm: at least ")
+    assert "no more than 1e-07 USD" in sentence
+    assert passed_caps(StudyBudget(calls=3, tokens=10_000), rows) == [sentence], "a cap may be met"
+    whole, _ = passed_caps(StudyBudget(usd=1, calls=2), rows)
+    assert "at least 3 calls, and no more than 2 calls" in whole
+    whole, _ = passed_caps(StudyBudget(usd=0, tokens=2, calls=2), rows)
+    assert "no more than 0 USD, 2 tokens, 2 calls" in whole
+
+
+def test_a_model_of_this_process_passes_no_cap(make_bench: MakeBench) -> None:
+    line = "  llm: {llm: {model: local/smollm2-135m-instruct}}\n"
+    rows = list(asked(make_bench({"generators:\n": f"generators:\n{line}"})).values())
+    assert [row.what for row in rows] == ["answers by llm"]
+    assert passed_caps(StudyBudget(calls=0, tokens=0), rows) == []
 
 
 def test_enrichment_is_bounded_by_the_documents_before_they_are_cut(make_bench: MakeBench) -> None:
@@ -100,12 +218,18 @@ def test_enrichment_is_bounded_by_the_documents_before_they_are_cut(make_bench: 
 
 
 def test_texts_of_an_api_are_paid_by_the_token(make_bench: MakeBench) -> None:
-    small = "  minilm: {model: openai/text-embedding-3-small, max_tokens: 64, api: {}}"
+    small = "  minilm: {model: openai/text-embedding-3-small, max_tokens: 64, api: {budget_usd: 3}}"
     bench = make_bench({"  minilm: {model: all-MiniLM-L6-v2}": small})
     row = asked(bench)["texts of ferries.t16.minilm"]
     assert row.usd is not None
     assert row.usd.most
     assert row.written == (0, 0)
+    assert row.limit_usd == 3
+    assert (row.calls.least, row.calls.most) == (1, pytest.approx(row.calls.most))
+    questions = asked(bench)["questions by minilm"]
+    assert questions.calls == (0, 3)
+    assert questions.usd is not None
+    assert 0 < (questions.usd.most or 0) < row.usd.most
 
 
 def test_parts_are_found_however_deep() -> None:

@@ -16,6 +16,7 @@ from evals.reporting.question_rows import QuestionRows
 from evals.study.costing import Estimate, Span
 from evals.study.known_studies import KnownStudy
 from evals.study.planning import CallPlan, Plan, StagePlan
+from evals.study.sections import StudyBudget
 from orchestration.progress import Bars
 from orchestration.run_report import StageReport, by_reason
 from orchestration.terminal import showing, showing_plan, showing_question, speaking
@@ -90,7 +91,8 @@ def test_plans_studies_and_questions(hostile: str, capsys: pytest.CaptureFixture
     calls = [CallPlan(hostile, hostile, 1, 1, 1, 1)]
     found = Plan([], 0, [StagePlan("pages", 1, 0, 1, 0)], {hostile: None}, calls, [])
     span = Span(1, 2)
-    showing_plan.show_plan(found, [Estimate(hostile, hostile, span, span, span, None, hostile)])
+    row = Estimate(hostile, hostile, span, span, span, None, hostile, of_study=True)
+    showing_plan.show_plan(found, [row], StudyBudget(calls=0, tokens=5))
     showing.show_studies([KnownStudy(hostile, Path("/x"), None, None, hostile)])
     question = {
         "question_id": hostile,
@@ -107,6 +109,9 @@ def test_plans_studies_and_questions(hostile: str, capsys: pytest.CaptureFixture
     showing_question.show_question(QuestionRows(question, []))
     speaking.say(hostile)
     captured = capsys.readouterr()
+    assert "in all: 1–2 calls, 2–4 tokens, US$ 0" in captured.out
+    assert "budget of a run: 5 tokens, 0 calls" in captured.out
+    assert "at least 1 calls, and no more than 0 calls" in " ".join(captured.out.split())
     assert "".join(captured.out.split()).count("".join(shown(hostile).split())) >= 12  # some are wrapped
     assert shown(hostile) in captured.err
     assert "\x1b" not in captured.out + captured.err

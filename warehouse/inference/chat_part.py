@@ -1,0 +1,36 @@
+"""A part of a study that may ask a language model: which one, and what its calls may cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from warehouse.inference.chat_model import ChatModel
+
+
+class CallsEach(NamedTuple):
+    """How many calls one question or case takes."""
+
+    least: int
+    most: int
+
+
+class ChatPart:
+    """A part that may ask a language model; one that does returns it as `chat`."""
+
+    @property
+    def chat(self) -> ChatModel | None:
+        """The language model that it asks; None: it asks none."""
+        return None
+
+    @property
+    def budget_limit(self) -> float | None:
+        """US dollars that its calls may cost in one run, within the study's budget; None: only that holds.
+
+        A model of this process costs nothing.
+        """
+        return None if self.chat is None or self.chat.is_local else self.chat.budget_usd
+
+    def _calls_each(self, most: int = 1) -> CallsEach:
+        """Return the calls of a part that asks once for each, and at most so often; none without a model."""
+        return CallsEach(0, 0) if self.chat is None else CallsEach(1, most)
