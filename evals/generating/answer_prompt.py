@@ -20,7 +20,7 @@ from warehouse.recipe import Strict, in_identity
 LANGUAGES = ("en", "de")
 """Languages that our own prompts are written in; all others are answered by the first."""
 
-_NAMES = {
+LANGUAGE_NAMES = {
     "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
     "fi": "Finnish", "fr": "French", "hu": "Hungarian", "it": "Italian", "nl": "Dutch", "pl": "Polish",
     "pt": "Portuguese", "ro": "Romanian", "sv": "Swedish",
@@ -76,7 +76,7 @@ class Prompts:
         own = self.options.own
         files = [own] if own else [bundled(f"{self.name}.{code}") for code in codes]
         texts = [one.identity() for one in (bundled("passages"), *files)]
-        return digest([_VERSION, texts, UNANSWERED, _NAMES])
+        return digest([_VERSION, texts, UNANSWERED, LANGUAGE_NAMES])
 
     def messages(self, request: Request, **more: object) -> Messages:
         """Return the chat that asks for an answer to a request.
@@ -116,7 +116,7 @@ def values_of(request: Request, language: str = "en", domain: str | None = None)
     return {
         "question": quoted(request.question),
         "language": code or None,
-        "language_name": _NAMES.get(code),
+        "language_name": LANGUAGE_NAMES.get(code),
         "refusal": UNANSWERED.get(code, UNANSWERED[language]),
         "domain": domain,
         "conversation": [quoted(turn) for turn in request.conversation],

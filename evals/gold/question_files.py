@@ -58,7 +58,7 @@ class WrittenQuestion(Strict):
     """
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
-    type: Literal["normal", "yes_no", "hypothetical", "complex"] = "normal"
+    type: Literal["normal", "yes_no", "hypothetical", "complex", "multi_hop"] = "normal"
     language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
     question: Annotated[str, Field(min_length=3)]
     ground_truth: str | None = None
@@ -114,7 +114,12 @@ def read_yaml(path: Path) -> list[dict[str, Any]]:
             for number, name in doubled
         ]
         raise InputError(*lines_of(marked, found))
-    return [_row(parsed, question) for question in written]
+    return rows_of(parsed, written)
+
+
+def rows_of(parsed: QuestionFile, questions: Iterable[WrittenQuestion]) -> list[dict[str, Any]]:
+    """Return questions of a file as rows of `schemas.QUESTIONS` whose evidence is not resolved yet."""
+    return [_row(parsed, question) for question in questions]
 
 
 def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:

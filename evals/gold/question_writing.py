@@ -66,9 +66,17 @@ def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:
         "questions": [dict(_question(row, language)) for row in rows],
     }
     _check(data)
+    return yaml_text(data, heading)
+
+
+def yaml_text(data: Mapping[str, Any], heading: str = "") -> str:
+    """Return data as the text of a YAML file that `warehouse.marked_yaml` reads back as the same data.
+
+    heading: lines of comment for its head, without `#`
+    """
     comment = "".join(f"# {line}".rstrip() + "\n" for line in heading.splitlines())
     return comment + yaml.dump(
-        _escaped(data),
+        _escaped(dict(data)),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,

@@ -23,6 +23,7 @@ from evals.study.sections import QuestionSource, Restriction, StudyBudget
 from warehouse.errors import InputError
 from warehouse.findings import shown
 from warehouse.identity import digest
+from warehouse.inference.chat_model import ChatModel
 
 
 def _is_metric(name: str) -> str:
@@ -41,6 +42,7 @@ class Study(BuildHalf):
     """One study file.
 
     retrievers: a powerset among them stands for all of its combinations, each by a name of its own
+    questions_by: the model that `assay questions make` asks; no cell does
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
@@ -52,6 +54,7 @@ class Study(BuildHalf):
     retrievers: Annotated[dict[Name, Annotated[Retriever, RETRIEVER_OR_POWERSET]], Field(min_length=1)]
     generators: dict[Name, AnyGenerator] = Field(default_factory=dict)
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
+    questions_by: ChatModel | None = None
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
     restrict: dict[Name, Restriction] = Field(default_factory=dict)
     replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1

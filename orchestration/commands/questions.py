@@ -8,10 +8,14 @@ from typing import Annotated
 
 import typer
 
+from orchestration.commands import question_making
 from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 
-app = typer.Typer(no_args_is_help=True, help="Question sets: export those of a study to other tools.")
+app = typer.Typer(
+    no_args_is_help=True, help="Question sets: made by a model, reviewed, exported to other tools."
+)
+app.add_typer(question_making.app)
 
 
 class Form(StrEnum):

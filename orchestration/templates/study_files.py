@@ -73,7 +73,7 @@ question_set: {name}
 language: en
 questions:
   - id: {name}-01
-    type: normal              # normal | yes_no | hypothetical | complex
+    type: normal              # normal | yes_no | hypothetical | complex | multi_hop
     question: {unfilled}a question that the documents answer.
     ground_truth: {unfilled}its answer, in a sentence.
     # evidence:               # where the answer stands: retrieval metrics need it

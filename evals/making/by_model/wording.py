@@ -1,0 +1,167 @@
+"""Rules on the words of a question that was made: what it names, copies, is written in, and asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from assets.cleaning.language import detect
+from evals.generating.refusals import is_refusal
+from evals.gold.places import find_quote
+from evals.making.by_model.candidates import Document, Draft, Dropped, Kind, Reason, Task
+from evals.retrieving.question_words import content
+from evals.word_lists import Language, alternation
+
+SHORTEST_QUOTE = 12  # characters: a shorter one stands anywhere
+TITLE_LETTERS = 12  # a shorter title is a subject, which a question may name
+TITLE_SHARE, TITLE_WORDS = 0.8, 3
+TELLING = 25  # characters from which on the language of a text can be told
+_MARKS = "?？؟;\u037e"  # the last two end questions in Greek
+_YES = "yes ja oui sí si sì sim tak ano igen da kyllä joo ναι áno jah jā taip"
+_NO = "no nein non não nie ne nee nem nu ei nej όχι nē nei"
+YES, NO = frozenset(_YES.split()), frozenset(_NO.split())
+_WORD = re.compile(r"\w+")
+
+
+def quoted_words(draft: Draft, task: Task) -> tuple[str, ...] | Dropped:
+    """Return the quotes of a draft as they stand in their documents; or why they are no evidence."""
+    found = []
+    for piece, quote in zip(task.pieces, draft.quotes, strict=True):
+        text = piece.document.text
+        # The place in the passage that was read, where the document says the same elsewhere too.
+        span = find_quote(text[piece.start : piece.end], quote)
+        span = (span[0] + piece.start, span[1] + piece.start) if span else find_quote(text, quote)
+        if span is None:
+            return Dropped(Reason.QUOTE_NOT_FOUND, f"{piece.document.url} does not hold {quote!r:.200}")
+        if span[1] - span[0] < SHORTEST_QUOTE:
+            return Dropped(Reason.QUOTE_TOO_SHORT, f"{quote!r} proves nothing")
+        found.append(text[span[0] : span[1]])
+    return tuple(found)
+
+
+def fault_of_words(draft: Draft, task: Task) -> Dropped | None:
+    """Return the first rule that a draft breaks; None: none."""
+    documents = [piece.document for piece in task.pieces]
+    rules: list[Callable[[], Dropped | None]] = [
+        lambda: _form(draft),
+        lambda: _pointing(draft),
+        lambda: _title(draft, documents),
+        lambda: _language(draft, documents[0].language),
+        lambda: _type(draft, task),
+        lambda: _gives_answer(draft, task.kind),
+    ]
+    return next((fault for rule in rules if (fault := rule()) is not None), None)
+
+
+def _form(draft: Draft) -> Dropped | None:
+    for question in (draft.question, draft.whole):
+        if question.rstrip(" \"”“»«'’)")[-1:] not in _MARKS:
+            return Dropped(Reason.NO_QUESTION, f"{question!r:.200} is no question")
+    if draft.answer is not None and (is_refusal(draft.answer) or not _WORD.search(draft.answer)):
+        return Dropped(Reason.NO_ANSWER, f"the answer is {draft.answer!r:.200}")
+    return None
+
+
+def _pointing(draft: Draft) -> Dropped | None:
+    found = (_pointers().search(text) for text in (draft.question, draft.whole, *draft.conversation))
+    match = next((one for one in found if one), None)
+    return Dropped(Reason.NAMES_THE_PASSAGE, f"it says {match[0]!r}") if match else None
+
+
+@cache
+def _pointers() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{alternation('made_questions', 'pointing')})", re.IGNORECASE)
+
+
+def _title(draft: Draft, documents: Sequence[Document]) -> Dropped | None:
+    asked = [_plain(text) for text in (draft.question, draft.whole, *draft.conversation[::2])]
+    for document in documents:
+        title = _plain(document.title or "")
+        words = {word.text.casefold() for word in content(document.title or "")}
+        for text in asked:
+            held = {word for word in words if re.search(rf"\b{re.escape(word)}\b", text)}
+            most = len(words) >= TITLE_WORDS and len(held) >= TITLE_SHARE * len(words)
+            if most or (len(title) >= TITLE_LETTERS and f" {title} " in f" {text} "):
+                return Dropped(Reason.LEAKS_TITLE, f"it says the title {document.title!r:.200}")
+    return None
+
+
+def _plain(text: str) -> str:
+    """Return the words of a text in small letters, with single spaces."""
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _language(draft: Draft, wanted: str | None) -> Dropped | None:
+    """Return why a draft is not in the language of its document, where both can be told."""
+    if wanted is None:
+        return None
+    for text in (draft.question, draft.answer or "", draft.standalone or "", *draft.conversation):
+        found = detect(text) if len(text) >= TELLING else None
+        if found not in (None, wanted[:2]):
+            return Dropped(Reason.WRONG_LANGUAGE, f"{text!r:.200} is in {found}, and not in {wanted}")
+    return None
+
+
+def verdict_of(answer: str) -> str | None:
+    """Return whether an answer begins with yes or no, in any language of the Union; None: with neither.
+
+    >>> verdict_of("Nein, erst ab neun."), verdict_of("Yes."), verdict_of("Noon.")
+    ('no', 'yes', None)
+    """
+    first = _WORD.match(answer.strip().casefold())
+    if first is None or first[0] not in YES | NO:
+        return None
+    return "yes" if first[0] in YES else "no"
+
+
+def _type(draft: Draft, task: Task) -> Dropped | None:
+    """Return why a draft is not of the type that was asked for; English and German are looked at closely."""
+    verdict = verdict_of(draft.answer or "")
+    if task.kind == "yes_no":
+        if verdict is None or _opens_with_question_word(draft.question, language_of(task)):
+            said = f"{draft.question!r:.150} is answered by {draft.answer!r:.150}"
+            return Dropped(Reason.WRONG_TYPE, f"it is no question of yes or no: {said}")
+    elif task.kind == "normal" and verdict is not None:
+        return Dropped(Reason.WRONG_TYPE, f"it is answered by yes or no: {draft.answer!r:.150}")
+    elif task.kind == "hypothetical" and language_of(task) and not _opens_case(draft.question):
+        return Dropped(Reason.WRONG_TYPE, f"it opens no case: {draft.question!r:.200}")
+    return None
+
+
+def language_of(task: Task) -> Language | None:
+    """Return the language whose words are known here; None: another one, of which nothing is said."""
+    known: dict[str, Language] = {"en": "english", "de": "german"}
+    return known.get((task.pieces[0].document.language or "")[:2])
+
+
+def _opens_case(question: str) -> bool:
+    """Return whether a question names a condition, or is asked of a case that was told before it.
+
+    >>> _opens_case("A town builds a hall. Which standard must it meet?"), _opens_case("Which hall?")
+    (True, False)
+    """
+    return _conditions().search(question) is not None or re.search(r"\w{2}[.!;]\s", question) is not None
+
+
+@cache
+def _conditions() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{alternation('made_questions', 'conditional')})\b", re.IGNORECASE)
+
+
+def _opens_with_question_word(question: str, language: Language | None) -> bool:
+    if language is None:
+        return False
+    openers = alternation("questions", "openers", language)
+    return re.match(rf"\W*(?:{openers})\b", question, re.IGNORECASE) is not None
+
+
+def _gives_answer(draft: Draft, kind: Kind) -> Dropped | None:
+    """Return why a question holds its own answer; one of yes or no, or with a case, has to."""
+    if draft.answer is None or kind in {"yes_no", "hypothetical"} or verdict_of(draft.answer):
+        return None
+    said = {word.text.casefold() for word in content(" ".join((draft.question, *draft.conversation[::2])))}
+    answer = {word.text.casefold() for word in content(draft.answer)}
+    if answer and answer <= said:
+        return Dropped(Reason.ANSWER_IN_QUESTION, f"it says its answer {draft.answer!r:.150}")
+    return None
