@@ -10,15 +10,18 @@ import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.generating.contract import Answer, Passage, Request
-from evals.pipeline.generation import generation_context
-from evals.pipeline.passages import passage_of
-from evals.pipeline.retrieval import LateRetrieval, RetrievalInputs, open_retrieval, search_recipes
-from evals.pipeline.run_resources import RunResources
+from evals.pipeline.answer_inputs import read_needs, read_passages
+from evals.pipeline.generation import generation_context, parts_of
+from evals.pipeline.retrieval import (
+    LateRetrieval,
+    OpenRetrieval,
+    RetrievalInputs,
+    open_retrieval,
+    search_recipes,
+)
 from evals.pipeline.stage_inputs import read_questions, sampled_questions
-from evals.retrieving.index import OpenIndex
 from evals.study.cells import Cell
 from evals.study.grid import Grid
-from warehouse.artifacts import Artifact
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
@@ -26,7 +29,7 @@ from warehouse.schemas import ANSWERS, RETRYABLE, Status
 
 
 class Answers(Stage):
-    """Lets every generator answer from every ranking."""
+    """Lets every generator answer: from every ranking, from the gold evidence, or from nothing."""
 
     name = "answers"
     group = "grid"
@@ -36,7 +39,7 @@ class Answers(Stage):
         "row with its reason, and is tried again by the next run."
     )
     code_version = "2"
-    upstream = ("rankings", "indexes", "questions")
+    upstream = ("rankings", "indexes", "chunks", "documents", "questions")
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -46,17 +49,19 @@ class Answers(Stage):
         return sorted(self.grid.answered())
 
     def needs(self, key: str) -> list[Need]:
-        """Return the ranking, the index that holds its texts, and the questions.
+        """Return what the generator reads (a ranking and its texts, documents, nothing), and the questions.
 
         Beside them the train sets, where the generator may search again by a retriever that is tuned on them.
         """
         cell = self.grid.cells[key]
         sets = [*self.grid.set_keys(cell.study), *self._train_keys(cell)]
         questions = [Need("questions", name) for name in sets]
-        return [Need("rankings", cell.ranking), Need("indexes", self.grid.index_key(cell)), *questions]
+        return [*read_needs(self.grid, cell), *questions]
 
     def _train_keys(self, cell: Cell) -> list[str]:
         study = self.grid.studies[cell.study]
+        if not cell.reads_ranking:
+            return []
         again = study.generators[cell.generator].retrieves and study.retrievers[cell.retriever].needs_tuning
         return self.grid.train_keys(cell.study) if again else []
 
@@ -70,36 +75,48 @@ class Answers(Stage):
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         generator = study.generators[cell.generator]
-        used = generator.dependencies(study.seed, study.embedders[cell.embedder])
+        used = generator.dependencies(study.seed, parts_of(study, cell)[1])
         again = [cell.replicate] if cell.replicate > 1 else []
         sample = [cell.sample, study.seed] if cell.sample is not None else None
         return {
-            f"chunking.{cell.study}.{cell.chunking}": study.chunkings[cell.chunking].identity(),
-            f"embedder.{cell.study}.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
-            f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
+            **(self._ranked_by(cell) if cell.reads_ranking else {}),
             f"generator.{cell.study}.{cell.generator}": digest([generator.identity(), *used]),
             f"sample.{cell.study}.{cell.generator}": digest(sample),
             **{f"replicate.{cell.study}.{number}": digest(number) for number in again},
             **(search_recipes(study, cell) if generator.retrieves else {}),
         }
 
+    def _ranked_by(self, cell: Cell) -> dict[str, str]:
+        study = self.grid.studies[cell.study]
+        return {
+            f"chunking.{cell.study}.{cell.chunking}": study.chunkings[cell.chunking].identity(),
+            f"embedder.{cell.study}.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
+            f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
+        }
+
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Answer the questions of one cell; those that an earlier run answered well are kept."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        ranking, index, *sets = self.inputs(key, work.store)
+        inputs = self.inputs(key, work.store)
+        sets = [one for one in inputs if one.stage == "questions"]
         n_test = len(sets) - len(self._train_keys(cell))
-        retrieval = RetrievalInputs(index, sets[:n_test], sets[n_test:])
-        questions = sampled_questions(study, cell, read_questions(retrieval.test, work))
+        questions = sampled_questions(study, cell, read_questions(sets[:n_test], work))
         done = _kept(folder)
         generator = study.generators[cell.generator]
-        opened = work.resource(RunResources).index(index)
-        passages = _passages(ranking, opened, generator.passages, work)
+        passages = read_passages(self.grid, cell, inputs, questions, work)
         waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
         ranked = [row for row in waiting if row["question_id"] in passages]
         requests = [_request(row, passages[row["question_id"]]) for row in ranked]
-        with LateRetrieval(lambda: open_retrieval(study, cell, retrieval, work)) as late:
-            answers = generator.answer(requests, generation_context(study, cell, work, late.retrieve))
+
+        def reopened() -> OpenRetrieval:
+            index = next(one for one in inputs if one.stage == "indexes")
+            again = RetrievalInputs(index, sets[:n_test], sets[n_test:])
+            return open_retrieval(study, cell, again, work)
+
+        with LateRetrieval(reopened) as late:
+            search = late.retrieve if cell.reads_ranking else None
+            answers = generator.answer(requests, generation_context(study, cell, work, search))
         found = {row["question_id"]: answer for row, answer in zip(ranked, answers, strict=True)}
         for question_id in (row["question_id"] for row in waiting):
             answer = found.get(question_id, Answer(Status.NOT_RUN, "its ranking failed"))
@@ -121,18 +138,6 @@ def _kept(folder: Path) -> dict[str, dict[str, Any]]:
     later = [pl.lit(None, kind).alias(name) for name, kind in ANSWERS.items() if name not in rows.columns]
     rows = rows.with_columns(later)
     return {r["question_id"]: r for r in rows.iter_rows(named=True) if r["status"] not in RETRYABLE}
-
-
-def _passages(ranking: Artifact, index: OpenIndex, count: int, work: Work) -> dict[str, list[Passage]]:
-    """Return the first passages of each question, best first; a question whose ranking failed is absent."""
-    folder = work.store.folder("rankings", ranking.identity)
-    hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= count).sort("question_id", "rank")
-    ranked = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
-    found: dict[str, list[Passage]] = {question: [] for question in ranked["question_id"]}
-    columns = ("question_id", "chunk_id", "start", "end", "score")
-    for question, chunk_id, start, end, score in hits.select(columns).iter_rows():
-        found[question].append(passage_of(index, chunk_id, start, end, score))
-    return found
 
 
 def _request(question: dict[str, Any], passages: list[Passage]) -> Request:

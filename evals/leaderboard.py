@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from evals.measuring import get_metric
 from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
@@ -141,7 +142,11 @@ def _uneven(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _checks(board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
-    thin = board.filter((pl.col("coverage") < MIN_COVERAGE) | (pl.col("answered") < MIN_COVERAGE))
+    # A metric of retrieval measures nothing where no ranking is read; that is no lack.
+    kinds = {name: get_metric(name).reads & {"ranking", "retrieval_cost"} for name in set(board["metric"])}
+    of_rankings = [name for name, found in kinds.items() if found]
+    meant = pl.col("retriever").is_not_null() | ~pl.col("metric").is_in(of_rankings)
+    thin = board.filter(((pl.col("coverage") < MIN_COVERAGE) & meant) | (pl.col("answered") < MIN_COVERAGE))
     cells = sorted(set(thin["cell"]))
     return (
         Check(

@@ -46,11 +46,12 @@ class Scores(Stage):
         return sorted(self.grid.cells)
 
     def needs(self, key: str) -> list[Need]:
-        """Return ranking, answers (where there is a generator) and questions."""
+        """Return ranking (where it is read), answers (where there is a generator) and questions."""
         cell = self.grid.cells[key]
         answers = [] if cell.generator == NO_GENERATOR else [Need("answers", key)]
         sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
-        return [Need("rankings", cell.ranking), *answers, *sets]
+        rankings = [Need("rankings", cell.ranking)] if cell.reads_ranking else []
+        return [*rankings, *answers, *sets]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the metrics; what is sampled shows in the answers."""

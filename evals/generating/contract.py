@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -212,6 +212,15 @@ class GenerationContext:
     retrieve: Retrieve | None = None
 
 
+Reads = Literal["ranking", "evidence", "nothing"]
+
+_NO_PASSAGE: dict[Reads, str] = {
+    "ranking": "the retriever found no passage",
+    "evidence": "the question has no evidence in the documents",
+    "nothing": "it reads no passages",
+}
+
+
 class Generator(ChatPart, Part):
     """A way to answer questions from passages.
 
@@ -221,11 +230,14 @@ class Generator(ChatPart, Part):
     `no_context`, unless the generator needs none.
 
     passages: how many chunks of the ranking it reads
+    reads: what its passages are: the first of a ranking, the evidence of the question, or none at all. What
+        reads no ranking is one cell of a study, whatever its chunkings, embedders and retrievers
     writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
         `answer`. A generator that knows otherwise where its text stands gives the citations itself
     varies: whether it may answer the same request otherwise the next time, so that replicates tell something
     """
 
+    reads: ClassVar[Reads] = "ranking"
     needs_passages: ClassVar[bool] = True
     writes_markers: ClassVar[bool] = True
     varies: ClassVar[bool] = True
@@ -264,7 +276,7 @@ class Generator(ChatPart, Part):
         """
         ready = [request for request in requests if request.passages or not self.needs_passages]
         found = iter(self._counted(ready, context))
-        nothing = Answer(Status.NO_CONTEXT, "the retriever found no passage")
+        nothing = Answer(Status.NO_CONTEXT, _NO_PASSAGE[self.reads])
         return [
             self._cited(next(found), request) if request.passages or not self.needs_passages else nothing
             for request in requests

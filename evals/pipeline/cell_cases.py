@@ -20,6 +20,9 @@ from warehouse.parquet import read_parquet
 from warehouse.schemas import Status
 from warehouse.spans import Span
 
+NO_RANKING = "reads no ranking"
+"""Why a metric of retrieval has no value in a cell whose generator reads the evidence, or nothing."""
+
 
 class CellCases(NamedTuple):
     """The cases of one cell.
@@ -43,7 +46,10 @@ def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> 
     questions = sampled_questions(study, cell, read_questions(inputs, work))
     sets = [artifact.data_version for artifact in inputs if artifact.stage == "questions"]
     ids = questions["question_id"].to_list()
-    ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
+    if cell.reads_ranking:
+        ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
+    else:
+        ranking = _no_ranking(ids)
     answers, answer_digests = _answers(by_stage.get("answers"), work)
     cases = [
         Case(
@@ -94,6 +100,13 @@ class ScoreResources(Resource):
         """Stop what the metrics started."""
         for context in self._contexts.values():
             context.close()
+
+
+def _no_ranking(ids: list[str]) -> RankingRows:
+    """Return what metrics of retrieval are told of a cell whose generator reads no ranking."""
+    nothing = Ranked(Status.NOT_RUN, NO_RANKING)
+    told = digest(nothing.reason)
+    return RankingRows({}, dict.fromkeys(ids, nothing), {"ranking": told, "retrieval_cost": told})
 
 
 def _ranking(folder: Path, data_version: str) -> RankingRows:

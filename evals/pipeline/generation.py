@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Work
+from assets.recipes.build_half import Chunking
 from evals.generating.contract import GenerationContext, Retrieve
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of
 from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.inference.purpose import Purpose
+
+
+def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
+    """Return the chunking and the embedder of a cell; the study's first where it reads no ranking."""
+    if cell.reads_ranking:
+        return study.chunkings[cell.chunking], study.embedders[cell.embedder]
+    return next(iter(study.chunkings.values())), next(iter(study.embedders.values()))
 
 
 def generation_context(
@@ -24,11 +33,13 @@ def generation_context(
     if limit is not None:
         budget = work.budgets.of((study.study, cell.generator), limit, within=budget)
 
-    def progress(label: str, done: int, of: int) -> None:
-        work.progress(f"{label} ({cell.chunking}, {cell.retriever})", done, of)
+    where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
 
-    tokenizer = study.chunkings[cell.chunking].tokenizer
+    def progress(label: str, done: int, of: int) -> None:
+        work.progress(f"{label}{where}", done, of)
+
+    chunking, embedder = parts_of(study, cell)
+    tokenizer = chunking.tokenizer
     resources = work.resource(RunResources)
-    embedder = study.embedders[cell.embedder]
     generation = resources.generation(embedder, tokenizer, budget, study.seed, cell.replicate - 1, progress)
     return replace(generation, purpose=Purpose("answers", study.study, cell.key), retrieve=retrieve)

@@ -18,8 +18,9 @@ from assets.engine.stage import Stage, Work
 from assets.indexes import Indexes
 from evals.generating.contract import Answer, GenerationContext, Generator, Passage, Request
 from evals.gold.losses import losses_of
+from evals.pipeline.answer_inputs import headings_of
 from evals.pipeline.generation import generation_context
-from evals.pipeline.passages import passage_of
+from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
 from evals.retrieving.running import QueryResult
 from evals.study.cells import NO_GENERATOR, Cell
@@ -59,6 +60,8 @@ class Pipeline:
 
     Use it as a context manager, or close it. What it shares with other pipelines (models, indexes, servers)
     belongs to the work that it was opened with.
+
+    headings: of the chunks, for a generator that is told of them
     """
 
     study: Study
@@ -66,6 +69,7 @@ class Pipeline:
     retrieval: OpenRetrieval
     generator: Generator | None
     context: GenerationContext | None
+    headings: Headings | None = None
 
     def ask(
         self, text: str, *, asked_at: str | None = None, conversation: Sequence[str] = ()
@@ -89,7 +93,10 @@ class Pipeline:
         """Answer a question of the study, a row of `schemas.QUESTIONS`: its evidence is looked for, too."""
         found = self.retrieval.ask(question)
         index = self.retrieval.resources.index(self.retrieval.index)
-        passages = tuple(passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score) for hit in found.hits)
+        passages = tuple(
+            passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings)
+            for hit in found.hits
+        )
         losses: list[Row] = []
         if found.status is Status.OK:
             losses = losses_of(question, found.trace, [hit.span for hit in found.hits], index)
@@ -131,8 +138,15 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
     work: whose resources it uses; several pipelines of one work share indexes, models and servers
 
     Raises:
-        InputError: its index is not built, is damaged, or was built by other recipes than the study says now.
+        InputError: its index is not built, is damaged, or was built by other recipes than the study says now;
+            or its generator reads no ranking, so that there is nothing to be asked.
     """
+    if not cell.reads_ranking:
+        what = study.generators[cell.generator].kind
+        raise InputError(
+            f"{cell.generator} ({what}) reads no ranking, and answers the study's questions only; "
+            "`assay show` shows what it said. Name another cell with --cell."
+        )
     grid = Grid([study])
     inputs = _inputs(grid, cell, work)
     retrieval = open_retrieval(study, cell, inputs, work)
@@ -142,7 +156,11 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
         return Pipeline(study, cell, retrieval, None, None)
     generator = study.generators[cell.generator]
     context = generation_context(study, cell, work, retrieval.retrieve)
-    return Pipeline(study, cell, retrieval, generator, context)
+    headings = None
+    if generator.chat:
+        key = grid.index_key(cell).rpartition(".")[0]
+        headings = headings_of(_current(study, "chunks", key, work), work)
+    return Pipeline(study, cell, retrieval, generator, context, headings)
 
 
 def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:

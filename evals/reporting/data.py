@@ -22,6 +22,7 @@ class MetricInfo:
     unit: "" | "s" | "tokens"
     explanation: one sentence with the formula
     sees: the finest thing that it looks at; "" where that is not known
+    of_rankings: whether it looks at rankings alone, and has nothing to measure where none is read
     """
 
     name: str
@@ -32,6 +33,7 @@ class MetricInfo:
     unit: str
     explanation: str
     sees: str = ""
+    of_rankings: bool = False
 
     @property
     def heading(self) -> str:
@@ -77,6 +79,14 @@ class ChunkingFacts:
     too_long: int
 
 
+@dataclass(frozen=True)
+class GeneratorFacts:
+    """What a generator is given to read (ranking | evidence | nothing), and the model that it asks."""
+
+    reads: str
+    model: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class ReportData:
     """All that the report of one study shows; the first metric is the primary one.
@@ -87,6 +97,7 @@ class ReportData:
     hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
     losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
     recipes: name of a retriever, embedder or generator -> its recipe as YAML
+    generators: by name
     versions: library -> version, model -> digest
     notes: warnings that a reader must see, such as failed checks or cells that were not run
     interval: how `low` and `high` were found, as a noun phrase
@@ -113,6 +124,7 @@ class ReportData:
     interval: str = "bootstrap interval over the questions"
     comparison: str = "paired bootstrap over the questions with Holm's correction"
     losses: pl.DataFrame | None = None
+    generators: Mapping[str, GeneratorFacts] | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:

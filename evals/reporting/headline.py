@@ -41,7 +41,11 @@ def headline_parts(data: ReportData) -> tuple[Part, ...]:
     if not ranked:
         return (Part(_nothing_ranked(subset.standings, metric, questions)),)
     leader, others = ranked[0], ranked[1:]
-    unranked = [one for one in subset.standings if one.rank is None and metric.name in one.results]
+    unranked = [
+        one
+        for one in subset.standings
+        if one.rank is None and metric.name in one.results and not one.is_ceiling(metric)
+    ]
     tied = [entry.label for entry in others if entry.tied]
     tail = Part(_caveat(unranked, leader, metric))
     return (Part(leader.label, is_name=True), *_claim(leader, tied, len(others), metric, questions), tail)

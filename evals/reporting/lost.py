@@ -178,6 +178,8 @@ def _rankings(data: ReportData, fates: Mapping[str, object]) -> list[Cell]:
     for subset in subsets(data):
         for standing in subset.standings:
             cell = standing.cell
+            if cell.retriever is None:
+                continue
             ranking = (cell.chunking, cell.embedder, cell.retriever)
             if cell.key in fates:
                 found[ranking] = cell

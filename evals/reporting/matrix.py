@@ -52,7 +52,7 @@ class Matrix:
 
 def matrices(data: ReportData, subset: Subset) -> tuple[Matrix, ...]:
     """Return one matrix for each retrieval metric, and for each embedder when there are several."""
-    embedders = sorted({standing.cell.embedder or "" for standing in subset.standings})
+    embedders = sorted({one.cell.embedder or "" for one in subset.standings if one.cell.retriever})
     metrics = [metric for metric in data.metrics if metric.kind == "retrieval"]
     found = [
         _matrix(subset, metric, embedder, len(embedders) > 1) for metric in metrics for embedder in embedders

@@ -92,7 +92,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
     with connect(home.database) as connection:
         question = _question(connection, grid, study, question_id)
         runs = study.runs()
-        rankings = study.rankings()
+        rankings = [*study.rankings(), *dict.fromkeys(one.ranking for one in runs if not one.reads_ranking)]
         ranked = _rows(connection, "ranked", rankings, question_id)
         hits = _rows(connection, "hits", rankings, question_id)
         losses = _rows(connection, "losses", rankings, question_id)

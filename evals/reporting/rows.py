@@ -10,7 +10,7 @@ import polars as pl
 
 from evals.leaderboard import NOT_RUN
 from evals.measuring import get_metric
-from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
@@ -113,6 +113,10 @@ def report_data(
         comparison=f"studentised paired bootstrap over the questions ({significance.RESAMPLES:,} resamples, "
         f"seed {study.seed}; told apart below p = {significance.ALPHA} by Holm's correction)",
         losses=losses,
+        generators={
+            name: GeneratorFacts(one.reads, one.chat.model if one.chat else None)
+            for name, one in study.generators.items()
+        },
     )
 
 
@@ -160,7 +164,7 @@ def _hits(
     leading = board.filter(pl.col("rank") <= SHOWN_RANKS)["cell"].unique().to_list()
     indexes: dict[str, OpenIndex] = {}
     frames = []
-    for key in sorted(leading):
+    for key in sorted(key for key in leading if grid.cells[key].reads_ranking):
         cell = grid.cells[key]
         hits = _select(
             connection, "SELECT * FROM current_hits WHERE ranking = ? AND rank <= 5", [cell.ranking], HITS
@@ -192,7 +196,8 @@ def _losses(connection: duckdb.DuckDBPyConnection, grid: Grid, cells: list[str])
     """Return where questions were lost (schemas.LOSSES, with `cell`): one cell of each ranking."""
     first: dict[str, str] = {}
     for key in (key for key in cells if key in grid.cells):  # a study may have lost some since it was run
-        first.setdefault(grid.cells[key].ranking, key)
+        if grid.cells[key].reads_ranking:
+            first.setdefault(grid.cells[key].ranking, key)
     rows = _select(
         connection,
         "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
@@ -226,6 +231,7 @@ def _metric_info(name: str) -> MetricInfo:
         unit=metric.unit,
         explanation=metric.explanation,
         sees=metric.sees,
+        of_rankings=metric.reads <= {"ranking", "retrieval_cost"},
     )
 
 

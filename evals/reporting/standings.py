@@ -17,7 +17,7 @@ AXES = ("chunking", "embedder", "retriever", "generator")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell's readable key and its place on the four axes."""
+    """A cell's readable key and its place on the four axes; None: its generator reads no ranking."""
 
     key: str
     chunking: str | None
@@ -84,6 +84,14 @@ class Standing:
     results: Mapping[str, Result]
     answered: float | None = None
 
+    def is_ceiling(self, metric: MetricInfo) -> bool:
+        """Return whether it has no rank though it could: it answers from the gold evidence."""
+        return (
+            self.rank is None
+            and self.cell.retriever is None
+            and (self.coverage(metric) or 0.0) >= MIN_COVERAGE
+        )
+
     def coverage(self, metric: MetricInfo) -> float | None:
         """Return the share of the questions with a value of ``metric`` and, from a generator, an answer."""
         result = self.results.get(metric.name)
@@ -122,7 +130,7 @@ def varying_axes(standings: Iterable[Standing]) -> tuple[str, ...]:
     Cells that differ on no axis are named by chunking, retriever and generator.
     """
     cells = [standing.cell for standing in standings]
-    varying = tuple(axis for axis in AXES if len({getattr(cell, axis) for cell in cells}) > 1)
+    varying = tuple(axis for axis in AXES if len({getattr(cell, axis) for cell in cells} - {None}) > 1)
     return varying or ("chunking", "retriever", "generator")
 
 
@@ -133,6 +141,7 @@ def _sample_size(name: str) -> int:
 
 def _subset(data: ReportData, name: str) -> Subset:
     rows = data.leaderboard.filter(pl.col("subset") == name)
+    of_rankings = {metric.name for metric in data.metrics if metric.of_rankings}
     cells: dict[str, Cell] = {}
     results: dict[str, dict[str, Result]] = {}
     ranks: dict[str, int | None] = {}
@@ -140,11 +149,14 @@ def _subset(data: ReportData, name: str) -> Subset:
     for row in rows.iter_rows(named=True):
         key = row["cell"]
         cells[key] = Cell(key, *(row[axis] for axis in AXES))
-        results.setdefault(key, {})[row["metric"]] = Result(
+        results.setdefault(key, {})
+        answered[key] = row["answered"]
+        if row["retriever"] is None and row["metric"] in of_rankings:
+            continue
+        results[key][row["metric"]] = Result(
             **{one.name: row[one.name] for one in fields(Result)}
             | {"coverage": row["coverage"] or 0.0, "replicates": row["replicates"] or 1}
         )
-        answered[key] = row["answered"]
         if row["metric"] == data.primary.name:
             ranks[key] = row["rank"]
     standings = [Standing(cells[key], ranks.get(key), results[key], answered[key]) for key in cells]

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from evals.reporting.ceilings import ceiling_sentences
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, interval, number, percent, plain, several, trimmed
 from evals.reporting.headline import headline
@@ -158,6 +159,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
     if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
         lines.append(f"{TIED} cannot be told apart from the leader by a {data.comparison}.")
     lines += [sentence] if (sentence := replicates_sentence(data, subset)) else []
+    lines += ceiling_sentences(data, subset)
     left_out = len(subset.standings) - rows
     if left_out > 0:
         lines.append(f"{several(left_out, 'further cell')} in the report.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evals.reporting import limits
+from evals.reporting.ceilings import ceiling_sentences
 from evals.reporting.chart import Chart, Place, Scale, chart, domain, place_of
 from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
 from evals.reporting.data import MetricInfo, ReportData
@@ -44,6 +45,7 @@ class Board:
     bars: Mapping[str, Bar]
     unranked: int
     replicates: str | None
+    ceilings: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,14 @@ def _board(data: ReportData, subset: Subset) -> Board:
         shown,
         len(subset.standings) - len(shown),
         _bars(data, subset),
-        sum(standing.rank is None for standing in subset.standings),
+        sum(
+            standing.rank is None
+            and data.primary.name in standing.results
+            and not standing.is_ceiling(data.primary)
+            for standing in subset.standings
+        ),
         replicates_sentence(data, subset),
+        ceiling_sentences(data, subset),
     )
 
 

@@ -24,6 +24,7 @@ from warehouse.schemas import SCORES, Status
 
 Answered = Callable[[Cell, Iterable[str]], float | None]
 """(cell, question ids) -> the share of them that the cell answered; None without a generator."""
+_OF_RANKINGS = ("chunking", "embedder", "retriever")
 Scores = Mapping[Cell, pl.DataFrame]
 """Of each replicate of each cell, schemas.SCORES."""
 
@@ -40,7 +41,8 @@ def board_rows(study: Study, scores: Scores, share: Answered) -> list[dict[str, 
         inside = {cell: found for cell, found in cells.items() if _is_of(cell, subset)}
         dealt = {cell.key: share(cell, ids) for cell in inside}
         valued = {metric.name: _valued(study, metric, subset, ids, inside, dealt) for metric in metrics}
-        ranked = with_ranks([row for found in valued.values() for row, _ in found], primary)
+        ceilings = {cell.key for cell in inside if study.reads(cell.generator) == "evidence"}
+        ranked = with_ranks([row for found in valued.values() for row, _ in found], primary, ceilings)
         ranks = {row["cell"]: row["rank"] for row in ranked}
         leader = leader_of(ranked, primary)
         able = {cell for cell, rank in ranks.items() if rank is not None}
@@ -147,9 +149,7 @@ def _row(
         "subset": subset,
         "cell": cell.key,
         "cell_id": None,
-        "chunking": cell.chunking,
-        "embedder": cell.embedder,
-        "retriever": cell.retriever,
+        **{axis: getattr(cell, axis) if cell.reads_ranking else None for axis in _OF_RANKINGS},
         "generator": cell.generator,
         "metric": metric.name,
         "value": interval.mean if interval else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,11 +48,13 @@ def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: I
     return sum(dealt.values()) / len(wanted) if wanted else 0.0
 
 
-def with_ranks(rows: list[Row], primary: Metric) -> list[Row]:
+def with_ranks(rows: list[Row], primary: Metric, ceilings: Container[str] = ()) -> list[Row]:
     """Rank the cells of each subset by the primary metric, equal values alike (1, 1, 3).
 
     Those with too little coverage get no rank, nor do those whose generator answered too few questions:
     whatever their ranking is worth, they are not what was to be compared.
+
+    ceilings: cells that answer from the gold evidence: nobody can have them, so they have no rank
     """
     sign = -1 if primary.higher_is_better else 1
     ranks: dict[tuple[str, str], int] = {}
@@ -60,7 +62,10 @@ def with_ranks(rows: list[Row], primary: Metric) -> list[Row]:
         able = {
             row["cell"]: sign * row["value"]
             for row in rows
-            if row["subset"] == subset and row["metric"] == primary.name and is_able(row)
+            if row["subset"] == subset
+            and row["metric"] == primary.name
+            and is_able(row)
+            and row["cell"] not in ceilings
         }
         for cell, value in able.items():
             # Sums of the same numbers in another order differ in the last digits.

@@ -7,11 +7,15 @@ from dataclasses import dataclass, replace
 NO_GENERATOR = "none"
 """The generator's name in the cells of a study that only retrieves."""
 
+UNREAD = "-"
+"""The chunking, embedder and retriever of a cell whose generator reads no ranking; no study can use it."""
+
 
 @dataclass(frozen=True, order=True)
 class Cell:
     """One combination of a study, asked for the first time or once more; its key is its readable name.
 
+    chunking, embedder, retriever: `-` of a generator that reads no ranking: they are nothing to it
     sample: how many questions it is asked; None: all
     replicate: the how-manieth time it is asked, from 1
     """
@@ -23,6 +27,11 @@ class Cell:
     generator: str
     sample: int | None = None
     replicate: int = 1
+
+    @property
+    def reads_ranking(self) -> bool:
+        """Whether it has a ranking, by which metrics of retrieval can measure it."""
+        return self.retriever != UNREAD
 
     @property
     def ranking(self) -> str:

@@ -184,7 +184,9 @@ def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -
     metric can be asked of, are left out of it.
     """
     store = Work(home).store
-    waiting = [cell for cell in study.cells() if rankings.fresh(cell.ranking, store) is None]
+    waiting = [
+        cell for cell in study.cells() if cell.reads_ranking and rankings.fresh(cell.ranking, store) is None
+    ]
     names = {cell.ranking: cell.retriever for cell in waiting}
     for retriever in dict.fromkeys(names.values()):
         n_rankings = sum(name == retriever for name in names.values())

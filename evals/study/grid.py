@@ -42,7 +42,9 @@ class Grid:
         self.studies = {study.study: study for study in studies}
         self.build = Build.of([(study, study.indexes(), study.base) for study in studies])
         self.cells: dict[str, Cell] = {cell.key: cell for study in studies for cell in study.runs()}
-        self.rankings: dict[str, Cell] = {cell.ranking: cell for cell in self.cells.values()}
+        self.rankings: dict[str, Cell] = {
+            cell.ranking: cell for cell in self.cells.values() if cell.reads_ranking
+        }
         self.sets: dict[str, QuestionSet] = {s.key: s for study in studies for s in question_sets(study)}
 
     def index_key(self, cell: Cell) -> str:

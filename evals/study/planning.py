@@ -178,7 +178,7 @@ def _call_plans(study: Study, answers: Stage, done: set[Need], home: Home) -> li
     passages = {
         cell.chunking: _passage_tokens(study, cell.chunking, done, home)
         for cell in study.cells()
-        if cell.generator in models
+        if cell.generator in models and cell.reads_ranking
     }
     return [
         _call_plan(study, name, recipe, answers, n_questions, passages, home)
@@ -198,12 +198,12 @@ def _call_plan(
     store = Work(home).store
     cells = [cell for cell in study.runs() if cell.generator == name]
     calls = prompt = 0
-    n_passages = study.generators[name].passages
+    n_read = {"ranking": study.generators[name].passages, "evidence": 1, "nothing": 0}[study.reads(name)]
     for cell in cells:
         n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
         to_do = 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
         calls += to_do
-        prompt += to_do * (PROMPT_TOKENS + n_passages * passages[cell.chunking])
+        prompt += to_do * (PROMPT_TOKENS + n_read * passages.get(cell.chunking, WINDOW))
     written = calls * (recipe.max_tokens or ANSWER_TOKENS)
     return CallPlan(name, recipe.model, len(cells), calls, prompt, written)
 

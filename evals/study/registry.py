@@ -9,6 +9,8 @@ from pydantic import TypeAdapter
 from evals.generating.contract import GENERATORS, AnyGenerator, Generator
 from evals.generating.extractive import Extractive
 from evals.generating.llm import Llm
+from evals.generating.no_context import NoContext
+from evals.generating.oracle_context import OracleContext
 from evals.judging.contract import JUDGES
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.chain import Chain
@@ -91,6 +93,8 @@ QUERY_TRANSFORMS.add(
 GENERATORS.add(
     Extractive,
     Llm,
+    NoContext,
+    OracleContext,
 )
 JUDGES.add()  # none of our own yet
 

@@ -10,12 +10,12 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
 from assets.recipes.paths import absolute
-from evals.generating.contract import AnyGenerator
+from evals.generating.contract import AnyGenerator, Reads
 from evals.measuring import get_metric
 from evals.measuring.contract import RetrievalMetric
 from evals.retrieving.contract import Retriever
 from evals.retrieving.powerset import Powerset
-from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.cells import NO_GENERATOR, UNREAD, Cell
 from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
@@ -77,15 +77,26 @@ class Study(BuildHalf):
         return self
 
     def cells(self) -> list[Cell]:
-        """Return every cell of the grid, in the order of the file."""
-        return [
+        """Return every cell of the grid, in the order of the file; last those that read no ranking."""
+        grid = [
             Cell(self.study, chunking, embedder, retriever, generator, self._sample(generator))
             for chunking in self.chunkings
             for embedder in self.embedders
             for retriever in self.retrievers
             for generator in self.generators or (NO_GENERATOR,)
-            if self._allowed(generator, chunking, embedder, retriever)
+            if self.reads(generator) == "ranking" and self._allowed(generator, chunking, embedder, retriever)
         ]
+        others = [
+            Cell(self.study, UNREAD, UNREAD, UNREAD, generator, self._sample(generator))
+            for generator in self.generators
+            if self.reads(generator) != "ranking"
+        ]
+        return grid + others
+
+    def reads(self, generator: str) -> Reads:
+        """Return what the generator of that name is given to read; without one, rankings are compared."""
+        found = self.generators.get(generator)
+        return "ranking" if found is None else found.reads
 
     def runs(self) -> list[Cell]:
         """Return every replicate of every cell: what has answers and scores of its own."""
@@ -111,15 +122,18 @@ class Study(BuildHalf):
 
     def rankings(self) -> list[str]:
         """Return the keys of the rankings that the cells need, each once."""
-        return list(dict.fromkeys(cell.ranking for cell in self.cells()))
+        return list(dict.fromkeys(cell.ranking for cell in self._ranked()))
 
     def indexes(self) -> list[str]:
         """Return the keys of the indexes that the cells need, each once."""
-        return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}.{c.embedder}" for c in self.cells()))
+        return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}.{c.embedder}" for c in self._ranked()))
 
     def chunk_sets(self) -> list[str]:
         """Return the keys of the sets of chunks that the cells need, each once."""
-        return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}" for c in self.cells()))
+        return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}" for c in self._ranked()))
+
+    def _ranked(self) -> list[Cell]:
+        return [cell for cell in self.cells() if cell.reads_ranking]
 
     def _sample(self, generator: str) -> int | None:
         restriction = self.restrict.get(generator)

@@ -100,7 +100,9 @@ def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
     names = dict.fromkeys(
         one.retriever
         for one in study.cells()
-        if (one.chunking, one.embedder) == (cell.chunking, cell.embedder) and one.retriever != cell.retriever
+        if one.reads_ranking
+        and (one.chunking, one.embedder) == (cell.chunking, cell.embedder)
+        and one.retriever != cell.retriever
     )
     return [replace(cell, retriever=name, generator=NO_GENERATOR, sample=None) for name in names]
 
@@ -118,15 +120,17 @@ def _cell(study: Study, name: str) -> Cell:
 
 
 def _leader(study: Study, where: Home) -> Cell:
-    """Return the cell that leads the leaderboard; where there is none yet, the first one of the file."""
+    """Return the cell that leads the leaderboard, of those that can be asked; else the first of the file."""
     from evals.reporting.rows import leaderboard_rows
 
-    cells = {cell.key: cell for cell in study.cells()}
+    every = {cell.key: cell for cell in study.cells()}
+    cells = {key: cell for key, cell in every.items() if cell.reads_ranking} or every
     board: list[dict[str, Any]] = []
     with suppress(InputError):
         board = leaderboard_rows(study, where).to_dicts()
-    first = [row for row in board if row["metric"] == study.metrics[0] and row["rank"] == 1]
-    return next((cells[row["cell"]] for row in first if row["cell"] in cells), next(iter(cells.values())))
+    ranked = [row for row in board if row["metric"] == study.metrics[0] and row["rank"] is not None]
+    ranked.sort(key=lambda row: row["rank"])
+    return next((cells[row["cell"]] for row in ranked if row["cell"] in cells), next(iter(cells.values())))
 
 
 def _day(text: str | None) -> str | None:

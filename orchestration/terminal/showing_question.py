@@ -50,7 +50,16 @@ def _likeness(piece: dict[str, Any]) -> str:
 
 def _found(found: Found) -> Iterator[Text]:
     yield text("")
-    yield text(found.ranking.partition(".")[2].replace(".", " · "), "bold")
+    if any(not one.cell.reads_ranking for one in found.cells):
+        yield text("— (read no ranking)", "bold")
+    else:
+        yield text(found.ranking.partition(".")[2].replace(".", " · "), "bold")
+        yield from _ranked(found)
+    for cell in found.cells:
+        yield from _answered(cell)
+
+
+def _ranked(found: Found) -> Iterator[Text]:
     if found.status is None:
         yield text("  was not run", "red")
     elif found.status != "ok":
@@ -66,8 +75,6 @@ def _found(found: Found) -> Iterator[Text]:
         yield text(
             f"  evidence {loss['evidence'] + 1}: {fate_words(loss)}", "yellow" if loss["lost_at"] else "green"
         )
-    for cell in found.cells:
-        yield from _answered(cell)
 
 
 def _hit(hit: Hit) -> Text:

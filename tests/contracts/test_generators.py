@@ -38,6 +38,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "careful extractive": {"extractive": {"min_score": 0.5, "max_tokens": 8}},
     "llm": {"llm": {"model": "openai/any"}},
     "german llm": {"llm": {"model": "openai/any", "prompt": {"language": "de", "domain": "ferries"}}},
+    "no_context": {"no_context": {"model": "openai/any"}},
+    "oracle_context": {"oracle_context": {"model": "openai/any"}},
     "warm llm": {"llm": {"model": "openai/any", "temperature": 0.7, "limits": {"at_once": 3}}},
 }
 PASSAGES = (
@@ -121,7 +123,10 @@ def check_nothing_to_read_is_no_context(bench: Bench) -> None:
     first, second, third = bench.answer([request("Empty?"), *requests_of(QUESTIONS[:1]), request("Empty?")])
     for one in (first, third):
         assert (one.status, one.text, one.seconds) == (Status.NO_CONTEXT, None, None)
-        assert one.reason == "the retriever found no passage"
+        assert one.reason in {
+            "the retriever found no passage",
+            "the question has no evidence in the documents",
+        }
     assert second.status is not Status.NO_CONTEXT
     before = len(bench.server.requests)
     bench.answer([request("Empty?")])
@@ -154,8 +159,9 @@ def check_any_text_passes_and_stays_data(bench: Bench) -> None:
     assert len(answers) == len(asked)
     for received in bench.server.requests:
         user = received.body["messages"][-1]["content"]
-        assert user.count("</passages>") == 1, "a passage cannot close the frame"
-        assert user.count("<passage ") == user.count("</passage>") in {1, 2}, "nor make another one"
+        reads = bench.generator.reads != "nothing"
+        assert user.count("</passages>") == reads, "a passage cannot close the frame"
+        assert user.count("<passage ") == user.count("</passage>") in ({1, 2} if reads else {0})
     for one in answers:
         json.dumps([one.text, one.raw, one.reason]).encode("utf-8")
         (one.text or "").encode("utf-8")
