@@ -305,7 +305,9 @@ def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[
     waiting = {
         cell.embedder
         for cell in study.cells()
-        if study.retrievers[cell.retriever].needs_vector and rankings.fresh(cell.ranking, store) is None
+        if cell.reads_ranking
+        and study.retrievers[cell.retriever].needs_vector
+        and rankings.fresh(cell.ranking, store) is None
     }
     for name in sorted(waiting):
         texts = {row["question"] for row in (*read_questions_of(study), *read_train_questions_of(study))}

@@ -19,6 +19,8 @@ from evals.reporting.page import render_html
 from evals.reporting.rows import report_data
 from evals.reporting.standings import main_subset
 from evals.study.cells import UNREAD, Cell
+from evals.study.costing import estimates
+from evals.study.planning import plan
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse.errors import InputError
@@ -144,6 +146,12 @@ def test_such_a_cell_cannot_be_asked_anything(bench: Bench) -> None:
     with pytest.raises(InputError, match=r"closed \(no_context\) reads no ranking"):
         open_pipeline(bench.study, cell, Work(bench.home))
     assert replace(cell, sample=None) == Cell("tiny", UNREAD, UNREAD, UNREAD, "closed")
+
+
+def test_they_are_planned_with_one_call_a_question(bench: Bench) -> None:
+    found = plan(bench.study, bench.stages, bench.home)
+    calls = {row.what: row.calls.most for row in estimates(bench.study, found, bench.stages, bench.home)}
+    assert (calls["answers by closed"], calls["answers by oracle"], calls["answers by llm"]) == (3, 3, 6)
 
 
 DOCUMENT = {
