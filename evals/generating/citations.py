@@ -113,6 +113,8 @@ def without_markers(text: str) -> str:
     'It stays. It sails.'
     """
     groups = _groups(text)
+    if not groups:
+        return text
     _, end = _claims(text, groups)
     kept, at = [], 0
     for group in groups:

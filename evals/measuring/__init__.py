@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from evals.measuring.abstention import Abstention
+from evals.measuring.citations import CitationPrecision, CitationRecall
 from evals.measuring.contract import Metric, RetrievalMetric
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.coverage import EvidenceCoverage
@@ -28,6 +29,8 @@ METRICS.add(
     SemanticSimilarity,
     RougeL,
     Abstention,
+    CitationPrecision,
+    CitationRecall,
     RetrievalLatency,
     AnswerLatency,
     Tokens,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evals.measuring.context import MetricContext
 
 Kind = Literal["retrieval", "answer", "cost"]
-Reading = Literal["ranking", "retrieval_cost", "answer", "answer_cost"]
+Reading = Literal["ranking", "retrieval_cost", "answer", "citations", "answer_cost"]
 """What a metric may read of a case beside the question and its gold: each changes for reasons of its own."""
 Sees = Literal["documents", "passages", "answers", "costs"]
 
@@ -46,8 +46,30 @@ class Ranked(NamedTuple):
     seconds: float | None = None
 
 
+class Cited(NamedTuple):
+    """One citation: its number, its sentence from 0 (None: a list of sources), and the passage that it names.
+
+    span: None where it points nowhere
+    """
+
+    marker: int
+    sentence: int | None
+    span: Span | None = None
+
+
+class Citations(NamedTuple):
+    """How many sentences an answer has, and what it cites."""
+
+    sentences: int
+    cited: tuple[Cited, ...] = ()
+
+
 class Answer(NamedTuple):
-    """How the answer to a question ended, its text, and what it took: wall seconds and tokens."""
+    """How the answer to a question ended, its text, what it cites, and what it took: wall seconds and tokens.
+
+    text: without the markers of its citations
+    citations: None where they were not kept
+    """
 
     status: Status = Status.OK
     reason: str | None = None
@@ -55,6 +77,7 @@ class Answer(NamedTuple):
     seconds: float | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    citations: Citations | None = None
 
 
 @dataclass(frozen=True)
@@ -79,12 +102,14 @@ class Case:
             ranked = Ranked(Status.NOT_RUN, "the metric does not read rankings")
         elif "retrieval_cost" not in reads:
             ranked = ranked._replace(seconds=None)
-        if not {"answer", "answer_cost"} & {*reads}:
+        if not {"answer", "citations", "answer_cost"} & {*reads}:
             answer = None
-        elif answer and "answer_cost" not in reads:
-            answer = Answer(answer.status, answer.reason, answer.text)
-        elif answer and "answer" not in reads:
+        if answer and "answer_cost" not in reads:
+            answer = answer._replace(seconds=None, prompt_tokens=None, completion_tokens=None)
+        if answer and "answer" not in reads:
             answer = answer._replace(text=None)
+        if answer and "citations" not in reads:
+            answer = answer._replace(citations=None)
         return replace(self, hits=self.hits if "ranking" in reads else (), ranked=ranked, answer=answer)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from assets.engine.stage import Resource, Work
+from evals.generating.citations import claims, without_markers
 from evals.gold.evidence import gold_of
 from evals.measuring.context import MetricContext
-from evals.measuring.contract import Answer, Case, Metric, Ranked, Reading
+from evals.measuring.contract import Answer, Case, Citations, Cited, Metric, Ranked, Reading
 from evals.measuring.reuse import StoredScores, identity_of
 from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
 from evals.study.cells import Cell
@@ -50,7 +53,8 @@ def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> 
         ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
     else:
         ranking = _no_ranking(ids)
-    answers, answer_digests = _answers(by_stage.get("answers"), work)
+    with_markers = cell.generator in study.generators and study.generators[cell.generator].writes_markers
+    answers, answer_digests = _answers(by_stage.get("answers"), with_markers, work)
     cases = [
         Case(
             question,
@@ -127,16 +131,46 @@ def _ranking(folder: Path, data_version: str) -> RankingRows:
     return RankingRows({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
 
 
-def _answers(artifact: Artifact | None, work: Work) -> tuple[dict[str, Answer], dict[Reading, str]]:
+def _answers(
+    artifact: Artifact | None, with_markers: bool, work: Work
+) -> tuple[dict[str, Answer], dict[Reading, str]]:
+    """Return the answers as metrics read them, by question id.
+
+    with_markers: the generator cites by markers in its text; metrics of its words read it without them
+    """
     if artifact is None:
-        return {}, {"answer": "", "answer_cost": ""}
-    stored = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+        return {}, {"answer": "", "citations": "", "answer_cost": ""}
+    rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+    if with_markers:
+        plain = pl.col("answer").map_elements(without_markers, pl.String)
+        rows = rows.with_columns(citing=pl.col("answer"), answer=plain)
     texts = ["question_id", "status", "reason", "answer"]
     costs = ["seconds", "prompt_tokens", "completion_tokens"]
-    rows = stored.select(*texts, *costs)
+    citations = [_citations(row, with_markers) for row in rows.iter_rows(named=True)]
     digests: dict[Reading, str] = {
         "answer": digest(list(map(list, rows.select(texts).rows()))),
-        "answer_cost": digest(list(map(list, rows.drop("answer").rows()))),
+        "citations": digest(
+            [[*ended, one] for ended, one in zip(rows.select(texts[:3]).rows(), citations, strict=True)]
+        ),
+        "answer_cost": digest(list(map(list, rows.select(*texts[:3], *costs).rows()))),
     }
-    answers = {question: Answer(Status(status), *rest) for question, status, *rest in rows.iter_rows()}
+    ended = rows.select(*texts, *costs).iter_rows()
+    answers = {
+        row[0]: Answer(Status(row[1]), *row[2:])._replace(citations=one)
+        for row, one in zip(ended, citations, strict=True)
+    }
     return answers, digests
+
+
+def _citations(row: dict[str, Any], with_markers: bool) -> Citations | None:
+    """Return what an answer cites; None for one that an earlier version made, which kept no citations."""
+    found = row.get("citations")
+    if found is None:
+        return None
+    sentences = len(claims(row["citing" if with_markers else "answer"] or ""))
+    return Citations(sentences, tuple(_cited(one) for one in found))
+
+
+def _cited(one: dict[str, Any]) -> Cited:
+    span = None if one["chunk_id"] is None else Span(one["doc_id"], one["start"], one["end"])
+    return Cited(one["marker"], one["sentence"], span)

@@ -18,10 +18,13 @@ from hypothesis import strategies as st
 
 from evals.measuring import METRICS, get_metric, has_depth
 from evals.measuring.abstention import Abstention
+from evals.measuring.citations import CitationPrecision, CitationRecall
 from evals.measuring.context import MetricContext
 from evals.measuring.contract import (
     AnsweredCase,
     Case,
+    Citations,
+    Cited,
     Gold,
     Metric,
     RetrievalMetric,
@@ -244,6 +247,10 @@ def _cases() -> list[Case]:
     ]
     cases += [case(ranked=ranked(status), hits=()) for status in (Status.ERROR, Status.TIMEOUT)]
     cases += [case(answer=answer(status)) for status in Status]
+    near = Cited(1, 0, Span("a", 5, 20))
+    cites = [(near,), (near, Cited(2, 0, Span("b", 0, 9)), Cited(9, None)), (Cited(7, 1),), ()]
+    cases += [case(answer=answer(citations=Citations(2, one))) for one in cites]
+    cases += [case(answer=answer(citations=Citations(0))), case(answer=answer(citations=None))]
     cases += [case(answer=None), case(answer=answer(text="")), case(answer=answer(prompt_tokens=None))]
     refusal = answer(Status.REFUSED, "The documents do not say.")
     kinds = [
@@ -276,6 +283,10 @@ def _changes(metric: Metric) -> list[Callable[[Case], Case]]:
             return one
         return replace(one, answer=one.answer._replace(seconds=88.0, prompt_tokens=7, completion_tokens=7))
 
+    def other_citations(one: Case) -> Case:
+        cited = Citations(3, (Cited(4, 2), Cited(1, 0, Span("a", 0, 9))))
+        return replace(one, answer=one.answer and one.answer._replace(citations=cited))
+
     def no_answer(one: Case) -> Case:
         return replace(one, answer=None)
 
@@ -286,10 +297,11 @@ def _changes(metric: Metric) -> list[Callable[[Case], Case]]:
         "ranking": other_hits,
         "retrieval_cost": slower_ranking,
         "answer": other_text,
+        "citations": other_citations,
         "answer_cost": dearer_answer,
     }
     found = [change for reading, change in changes.items() if reading not in metric.reads]
-    found += [] if metric.reads & {"answer", "answer_cost"} else [no_answer]
+    found += [] if metric.reads & {"answer", "citations", "answer_cost"} else [no_answer]
     return found + ([] if metric.reads & {"ranking", "retrieval_cost"} else [failed_ranking])
 
 
@@ -327,7 +339,8 @@ def _typed(metric: Metric, cases: Sequence[Case], scores: Sequence[Score]) -> No
             assert high is None or score.value <= high + 1e-6
         if metric.reads & {"ranking", "retrieval_cost"} and one.ranked.status is not Status.OK:
             assert score == Score(one.ranked.status, None, one.ranked.reason)
-        if "answer" in metric.reads and one.answer and one.answer.status not in {Status.OK, Status.REFUSED}:
+        of_answer = metric.reads & {"answer", "citations"}
+        if of_answer and one.answer and one.answer.status not in {Status.OK, Status.REFUSED}:
             assert score == Score(one.answer.status, None, one.answer.reason)
 
 
@@ -404,6 +417,27 @@ class RelativeToTheBest(AnswerLatency):
         return [score._replace(value=score.value and score.value / largest) for score in scores]
 
 
+class CitesNothingIsZero(CitationPrecision):
+    """Counts an answer without citations as one whose citations are all wrong."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        scores = super().measure(cases, context)
+        return [score if score.status is Status.OK else score._replace(value=0.0) for score in scores]
+
+
+class ReadsTheText(CitationRecall):
+    """Divides by the words of the text, which it does not say that it reads."""
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        return [
+            score._replace(
+                value=score.value
+                and score.value / len(((one.answer and one.answer.text) or "").split() or [1])
+            )
+            for one, score in zip(cases, super().measure(cases, context), strict=True)
+        ]
+
+
 class Guesses(Abstention):
     """Gives another value each time."""
 
@@ -457,6 +491,8 @@ class ValueOfAFailure(Abstention):
         NanTokens(),
         Silent(),
         ValueOfAFailure(),
+        CitesNothingIsZero(),
+        ReadsTheText(),
     ],
     ids=lambda metric: type(metric).__name__,
 )
