@@ -118,16 +118,17 @@ class Dating:
         self.usd += sum(reply.usd or 0.0 for reply in answer.replies if not reply.cached)
         metadata: dict[str, Any] = json.loads(document["metadata"])
         found = self._checked(document, answer)
+        model = self.date_by.model if answer.reply.raw is None else answer.reply.model
         if found.day:
             self.found += 1
             metadata |= {"date_source": "llm", "date_evidence": found.evidence}
         else:
-            metadata |= {"date_source": "none", "date_reason": f"{self.date_by.model}: {found.reason}"}
+            metadata |= {"date_source": "none", "date_reason": f"{model}: {found.reason}"}
         if answer.status in RETRYABLE:
             self.again += 1
             self.first = self.first or f"{answer.status}: {answer.reason}"
             document["page_key"] = None
-        metadata["date_model"] = self.date_by.model
+        metadata["date_model"] = model
         document["published_at"] = found.day
         document["metadata"] = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
         return {**document, "version": version_of(document)}

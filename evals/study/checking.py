@@ -103,12 +103,12 @@ def _models(data: Any) -> list[Finding]:
     for place, model, base in _named_models(data, ()):
         reason = unreachable(model, base)
         if reason:
-            found.append(Finding((*place, "model"), "unreachable_model", reason))
+            found.append(Finding(place, "unreachable_model", reason))
     return found
 
 
 def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
-    """Yield (place, model, server) of every part of a study file that asks a model through LiteLLM."""
+    """Yield (place, model, server) of every model that a study file names, those to fall back on too."""
     if isinstance(part, list):
         for number, one in enumerate(part):
             yield from _named_models(one, (*place, number))
@@ -123,10 +123,20 @@ def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
     model = part.get("model")
     if asks and isinstance(model, str) and model:
         base = api.get("base") if isinstance(api, dict) else part.get("api_base")
-        yield place, model, base if isinstance(base, str) else None
+        yield (*place, "model"), model, base if isinstance(base, str) else None
+        yield from _further_models(part.get("fallback"), (*place, "fallback"))
     for name, one in part.items():
         if isinstance(name, str):
             yield from _named_models(one, (*place, name))
+
+
+def _further_models(listed: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
+    """Yield (place, model, server) of the models of a `fallback`, each a name or a mapping."""
+    for number, one in enumerate(listed if isinstance(listed, list) else ()):
+        model, base = (one.get("model"), one.get("api_base")) if isinstance(one, dict) else (one, None)
+        where: Place = (*place, number, *(["model"] if isinstance(one, dict) else []))
+        if isinstance(model, str) and model:
+            yield where, model, base if isinstance(base, str) else None
 
 
 # Sources ---------------------------------------------------------------------------------------------------

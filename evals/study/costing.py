@@ -113,24 +113,35 @@ class _Cached:
         rows = CallCache(self._home).rows()
         return Counter(str(row["model"]) for row in rows if row["status"] == Status.OK)
 
-    def __getitem__(self, model: str) -> int:
-        return self._counts[model]
+    def of(self, chat: ChatModel) -> int:
+        return sum(self._counts[model] for model in {one.model for one in chat.ranked()})
 
 
 def _of_chat(what: str, chat: ChatModel, calls: Span, per_call: tuple[Span, Span], why: str = "") -> Estimate:
     """Put the estimate of calls of a chat model together, see `_estimate`.
 
-    What one call writes is bounded by the recipe where it says so.
+    What one call writes is bounded by the recipe where it says so. With further models to fall back on, the
+    least is what the cheapest of them would cost, and the most what the dearest would.
     """
     read, written = per_call
-    return _estimate(
-        what,
-        chat.model,
-        chat.token_price(),
-        calls,
-        (read, Span(written.least, chat.max_tokens or written.most)),
-        why,
-    )
+    ranked = [
+        _estimate(
+            what,
+            chat.model,
+            one.token_price(),
+            calls,
+            (read, Span(written.least, one.max_tokens or written.most)),
+            why,
+        )
+        for one in chat.ranked()
+    ]
+    spans = [row.usd for row in ranked]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return replace(ranked[0], usd=None)
+    most = [span.most for span in known if span.most is not None]
+    bounds = Span(min(span.least for span in known), max(most) if len(most) == len(known) else None)
+    return replace(ranked[0], usd=bounds)
 
 
 def _estimate(
@@ -156,9 +167,9 @@ def _times(calls: Span, tokens: Span) -> Span:
     return Span(calls.least * tokens.least, most)
 
 
-def _calls(n: int, each: CallsEach, model: str, cached: _Cached) -> Span:
-    """Bound the calls for so many questions: any that the cache holds of the model may be one of them."""
-    return Span(max(0, n * each.least - cached[model]), n * each.most)
+def _calls(n: int, each: CallsEach, chat: ChatModel, cached: _Cached) -> Span:
+    """Bound the calls for so many questions: any that the cache holds of the models may be one of them."""
+    return Span(max(0, n * each.least - cached.of(chat)), n * each.most)
 
 
 def _answers(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
@@ -167,7 +178,7 @@ def _answers(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
         if chat is None:
             continue
         generator = study.generators[plan.generator]
-        calls = _calls(plan.calls, generator.calls_per_question(), plan.model, cached)
+        calls = _calls(plan.calls, generator.calls_per_question(), chat, cached)
         n = max(plan.calls, 1)
         tokens = plan.prompt_tokens / n
         written = plan.completion_tokens / n
@@ -200,7 +211,7 @@ def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -
                 possible = sum(map(step.concerns, [*asked, *train]))
                 # The same question in another index is the same call, unless a step before has changed it.
                 most = possible * n_rankings * wordings * MOST_ASKED
-                calls = Span(max(0, len(certain) - cached[step.chat.model]), most)
+                calls = Span(max(0, len(certain) - cached.of(step.chat)), most)
                 tokens = _understood([*asked, *train], len(step.prompt.system))
                 row = _of_chat(f"{step.kind} of {retriever}", step.chat, calls, tokens)
                 yield replace(row, of_study=True)
@@ -237,7 +248,7 @@ def _of_cases(what: str, part: Judge | Metric, cases: int, cached: _Cached) -> E
     chat = part.chat
     if chat is None:
         return None
-    calls = _calls(cases, part.calls_per_case(), chat.model, cached)
+    calls = _calls(cases, part.calls_per_case(), chat, cached)
     per_call = (Span(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), Span(1, JSON_TOKENS))
     return replace(_of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
 
@@ -258,7 +269,7 @@ def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> I
         calls, why = corpus.bounded(plan.calls, chunking.chunker)
         if plan.calls is None and recipe.summary and calls.most is not None:
             calls = Span(calls.least, calls.most * 2)
-        least = max(0.0, calls.least - cached[plan.model])
+        least = max(0.0, calls.least - cached.of(recipe))
         often = MOST_ASKED if recipe.questions else 1
         calls = Span(least, None if calls.most is None else calls.most * often)
         row = _of_chat(f"enriching {plan.key}", recipe, calls, per_call, why)

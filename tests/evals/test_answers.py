@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -143,6 +144,24 @@ def test_a_model_is_asked_each_question_once_with_its_passages(llm_bench: Bench,
     assert "The ferry leaves the harbour at noon." in sent
     assert outcome(llm_bench, KEY).computed is False
     assert len(server.requests) == 3
+
+
+def test_the_model_that_answered_is_kept_with_each_answer(
+    make_bench: MakeBench, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    def troubled(received: Received) -> Scripted:
+        second = received.body["model"] == "second"
+        return answer("At one.") if second or "captain" in json.dumps(received.body) else failure(500, "no")
+
+    server.respond = troubled
+    own = f"api_base: '{server.api_base}'"
+    listed = f"fallback: [{{model: openai/second, {own}}}]"
+    generator = f"  llm: {{llm: {{model: openai/any, passages: 2, {own}, {listed}}}}}\n"
+    bench = make_bench({EXTRACTIVE: generator, DENSE: ""})
+    before_answers(bench)
+    assert outcome(bench, KEY).ok
+    found = {name: row["model"] for name, row in rows(bench, KEY).items()}
+    assert found == {"noon": "openai/second", "tickets": "openai/second", "captain": "openai/any"}
 
 
 def test_no_model_is_named_where_none_answered(llm_bench: Bench, server: FakeOpenAI) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from warehouse.identity import digest
 from warehouse.inference import models
 from warehouse.inference.model_servers import LOCAL, server_of
 from warehouse.inference.prices import Price, price_of
 from warehouse.near_names import instead
-from warehouse.recipe import Recipe, Strict, in_identity
+from warehouse.recipe import Recipe, Strict, error_at, in_identity
 
 AT_ONCE = 4  # calls in flight to one model, unless its recipe says another number
 MILLION = 1_000_000
@@ -65,8 +73,8 @@ class TokenPrice(Strict):
     written: Annotated[float, Field(ge=0)]
 
 
-class ChatOptions(Recipe):
-    """How a language model is asked.
+class CallOptions(Recipe):
+    """How one language model is asked.
 
     api_base: address of an OpenAI-compatible server, where it is not the provider's own
     temperature: 0 unless said
@@ -100,7 +108,50 @@ class ChatOptions(Recipe):
 
 
 _WITHOUT_EFFECT = {"limits", "price", "budget_usd"}
-_OPTIONAL = {"temperature", "max_tokens", "seed", *_WITHOUT_EFFECT}
+_OPTIONAL = {"temperature", "max_tokens", "seed", "fallback", *_WITHOUT_EFFECT}
+
+
+class Fallback(CallOptions):
+    """A further model, which is asked where those before it cannot answer.
+
+    model: a LiteLLM name, or `local/NAME` for a model of the registry
+    api_base: address of its server, where it is not the provider's own; the first model's is not taken over
+    temperature, max_tokens, seed, limits: those of the first model unless said
+    """
+
+    model: ModelName
+
+
+def _written_out(written: object) -> object:
+    """Let the name of a model stand for the model."""
+    return {"model": written} if isinstance(written, str) else written
+
+
+FallbackModel = Annotated[Fallback, BeforeValidator(_written_out)]
+
+
+class ChatOptions(CallOptions):
+    """How a language model is asked, and who is where it cannot answer.
+
+    fallback: further models in order, each a name or a mapping; the next is asked where one cannot be
+        reached, refuses its key, or fails for good by an error, a rate limit or silence
+    """
+
+    fallback: Annotated[tuple[FallbackModel, ...], Field(max_length=10)] | None = None
+
+    @model_validator(mode="after")
+    def _names_each_model_once(self) -> Self:
+        if self.fallback == ():
+            raise error_at(("fallback",), "name further models, or leave it out")
+        first = getattr(self, "model", None)
+        known = {(first, server_of(first, self.api_base))} if first else set()
+        for place, one in enumerate(self.fallback or ()):
+            asked = one.model, server_of(one.model, one.api_base)
+            if asked in known:
+                reason = f"{one.model!r} stands before it in this list, which falls back on other models"
+                raise error_at(("fallback", place, "model"), reason)
+            known.add(asked)
+        return self
 
 
 class ChatModel(ChatOptions):
@@ -112,6 +163,18 @@ class ChatModel(ChatOptions):
 
     model: ModelName
     budget_usd: Annotated[float, Field(ge=0)] | None = None
+
+    def ranked(self) -> tuple[ChatModel, ...]:
+        """Return the models to be asked, in their order, each as it is asked; itself first."""
+        return (self, *map(self._next, self.fallback or ()))
+
+    def _next(self, other: Fallback) -> ChatModel:
+        shared = {name: getattr(self, name) for name in ("temperature", "max_tokens", "seed", "limits")}
+        own = {name: getattr(other, name) for name in CallOptions.model_fields}
+        return ChatModel(
+            model=other.model,
+            **{name: shared.get(name) if value is None else value for name, value in own.items()},
+        )
 
     @property
     def is_local(self) -> bool:
@@ -129,15 +192,21 @@ class ChatModel(ChatOptions):
         """Return the digest of what decides who answers beside the recipe itself, for identities.
 
         The files of a local model, or the server that only an environment variable names; None where the
-        recipe says it all.
+        recipe says it all. Of a ranked list, that of all of them.
         """
-        if self.is_local:
-            return models.digest(self.model.removeprefix(LOCAL))
-        server = server_of(self.model, self.api_base)
-        return digest(["server", server]) if server and not self.api_base else None
+        if self.fallback:
+            return digest([_served_by(one.model, one.api_base) for one in self.ranked()])
+        return _served_by(self.model, self.api_base)
 
     def token_price(self) -> Price | None:
         """Return what one token costs: as the recipe says, or as LiteLLM knows; None: not known."""
         if self.price is not None:
             return Price(self.price.read / MILLION, self.price.written / MILLION)
         return price_of(self.model)
+
+
+def _served_by(model: str, api_base: str | None) -> str | None:
+    if model.startswith(LOCAL):
+        return models.digest(model.removeprefix(LOCAL))
+    server = server_of(model, api_base)
+    return digest(["server", server]) if server and not api_base else None

@@ -27,9 +27,10 @@ class ChatPart:
     def budget_limit(self) -> float | None:
         """US dollars that its calls may cost in one run, within the study's budget; None: only that holds.
 
-        A model of this process costs nothing.
+        Models of this process cost nothing.
         """
-        return None if self.chat is None or self.chat.is_local else self.chat.budget_usd
+        chat = self.chat
+        return None if chat is None or all(one.is_local for one in chat.ranked()) else chat.budget_usd
 
     def _calls_each(self, most: int = 1) -> CallsEach:
         """Return the calls of a part that asks once for each, and at most so often; none without a model."""

@@ -18,6 +18,7 @@ from warehouse.identity import digest
 from warehouse.inference import call_failures, local_llm, models
 from warehouse.inference.budget import Budget
 from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.fallback import first_answer
 from warehouse.inference.model_servers import LOCAL, litellm, placeholder_key, server_of, without_none
 from warehouse.inference.prices import Price
 from warehouse.inference.purpose import Purpose
@@ -163,27 +164,33 @@ class Gateway:
     ) -> Reply:
         """Ask a recipe's model, with the parameters and limits of the recipe; see `complete`.
 
+        Where it cannot answer, the recipe's further models are asked in their order; see `first_answer`.
+
         max_tokens, seed: what the task wants, where the recipe does not say
         replicate: asks again what was asked before, with a seed so much higher: a server that keeps to
             its seed would say the same again
         purpose: what the call is made for
         """
-        limits = chat.limits
-        first = seed if chat.seed is None else chat.seed
-        return self.complete(
-            chat.model,
-            messages,
-            temperature=chat.temperature or 0.0,
-            max_tokens=chat.max_tokens or max_tokens,
-            seed=None if first is None else first + replicate,
-            response_format=response_format,
-            api_base=chat.api_base,
-            replicate=replicate,
-            timeout=limits.timeout if limits else None,
-            retries=limits.retries if limits else None,
-            price=chat.token_price() if chat.price else None,
-            purpose=purpose,
-        )
+
+        def ask(one: ChatModel) -> Reply:
+            limits = one.limits
+            first = seed if one.seed is None else one.seed
+            return self.complete(
+                one.model,
+                messages,
+                temperature=one.temperature or 0.0,
+                max_tokens=one.max_tokens or max_tokens,
+                seed=None if first is None else first + replicate,
+                response_format=response_format,
+                api_base=one.api_base,
+                replicate=replicate,
+                timeout=limits.timeout if limits else None,
+                retries=limits.retries if limits else None,
+                price=one.token_price() if one.price else None,
+                purpose=purpose,
+            )
+
+        return first_answer(ask, chat)
 
     def structured(  # noqa: PLR0913 - what is asked, and how what comes is read
         self,

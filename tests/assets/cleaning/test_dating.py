@@ -114,6 +114,22 @@ def test_documents_without_a_date_are_asked_and_the_answer_is_checked(tmp_path: 
         assert paid_for == {("date_by", None, "town")}
 
 
+def test_a_date_is_that_of_the_model_that_gave_it(tmp_path: Path) -> None:
+    with FakeOpenAI(respond=respond) as server:
+        own = {"api_base": server.api_base, "limits": {"retries": 0}}
+        date_by = {
+            "model": "openai/first",
+            "api_base": "http://127.0.0.1:9/v1",
+            "fallback": [{"model": "openai/small", **own}],
+        }
+        asking = Town(Home(tmp_path), language="en", date_by=date_by)
+        asking.crawl(PAGES, MONDAY)
+        _, said = facts(asking)["dated"]
+        assert (said["date_source"], said["date_model"]) == ("llm", "openai/small")
+        _, said = facts(asking)["undated"]
+        assert said["date_reason"] == "openai/small: in the future: 2031-01-01"
+
+
 def test_only_what_is_undated_is_asked_and_nothing_twice(tmp_path: Path) -> None:
     html = (
         "<html><head><meta property='article:published_time' content='2024-05-01'></head>"

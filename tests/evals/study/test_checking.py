@@ -113,6 +113,30 @@ def test_a_key_that_is_not_set_is_named_with_its_line(
     assert len(unreachable_models(read_study(path))) == 1
 
 
+def test_models_to_fall_back_on_are_checked_too(path: Path, tmp_path: Path) -> None:
+    own = "api_base: 'http://127.0.0.1:9/v1'"
+    further = f"""
+      llm:
+        model: openai/mine
+        {own}
+        fallback:
+          - openai/gpt-4o-mini
+          - {{model: openai/other, {own}}}
+          - model: nonsense/foo
+    """
+    told = findings(edit(path, ("  quote: {extractive: {}}", f"  a:{further}")), tmp_path)
+    assert [one.partition("`")[0] for one in told] == ["town.yaml:17: no key for ", "town.yaml:19: "]
+    assert "names no provider" in told[1]
+
+
+def test_a_model_that_falls_back_on_itself_is_told_with_its_line(path: Path, tmp_path: Path) -> None:
+    own = "api_base: 'http://127.0.0.1:9/v1'"
+    listed = f"  a:\n    llm: {{model: openai/a, {own},\n      fallback: [{{model: openai/a, {own}}}]}}"
+    told = findings(edit(path, ("  quote: {extractive: {}}", listed)), tmp_path)
+    assert [one.partition(": ")[0] for one in told] == ["town.yaml:14"]
+    assert "'openai/a' stands before it in this list" in told[0]
+
+
 def test_a_server_of_ones_own_needs_no_key(path: Path, tmp_path: Path) -> None:
     own = (
         "  a: {llm: {model: openai/mine, api_base: 'http://127.0.0.1:9/v1'}}\n"

@@ -146,6 +146,20 @@ def test_a_generator_may_take_several_calls_a_question(
     assert row.written.most == 21 * 50
 
 
+def test_the_models_to_fall_back_on_bound_the_price(make_bench: MakeBench, server: FakeOpenAI) -> None:
+    def usd(more: str) -> Span | None:
+        changes = generators(server, f"{MINI}{more}")
+        return next(row.usd for row in (asked(make_bench(changes))["answers by llm"],))
+
+    plain = usd("")
+    both = usd(", fallback: [{model: openai/mine, price: {read: 9, written: 9}}]")
+    assert plain is not None
+    assert both is not None
+    assert both.least == plain.least
+    assert (both.most or 0) > 5 * (plain.most or 0)
+    assert usd(", fallback: [openai/nobody-knows-its-price]") is None
+
+
 def test_a_part_without_a_model_makes_no_call() -> None:
     assert Extractive().calls_per_question() == (0, 0)
     assert Llm(model=MINI).calls_per_question() == (1, 1)

@@ -44,6 +44,12 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"model": "openai/x", "limits": {"at_once": 0}}, "greater than or equal to 1"),
     ({"model": "openai/x", "price": {"read": 1}}, "Field required"),
     ({"model": "openai/x", "prize": 1}, "Extra inputs are not permitted"),
+    ({"model": "openai/x", "fallback": ["openai/x"]}, "'openai/x' stands before it in this list"),
+    ({"model": "openai/x", "fallback": ["openai/y", "openai/y"]}, "'openai/y' stands before it"),
+    ({"model": "openai/x", "fallback": []}, "name further models"),
+    ({"model": "openai/x", "fallback": ["gpt-4"]}, "a model is written PROVIDER/NAME"),
+    ({"model": "openai/x", "fallback": [{"model": "local/nothing"}]}, "unknown local model"),
+    ({"model": "openai/x", "fallback": [{"model": "openai/y", "budget_usd": 1}]}, "Extra inputs"),
 ]
 
 
@@ -67,7 +73,13 @@ def test_an_identity_holds_what_decides_an_answer_and_nothing_else() -> None:
     plain = ChatModel(model="openai/x").meaning()
     paid = ChatModel.model_validate({"model": "openai/x", "budget_usd": 1, **LIMITS}).meaning()
     assert plain == paid
-    for changed in ({"temperature": 0.5}, {"max_tokens": 99}, {"seed": 1}, {"api_base": "http://x/v1"}):
+    for changed in (
+        {"temperature": 0.5},
+        {"max_tokens": 99},
+        {"seed": 1},
+        {"api_base": "http://x/v1"},
+        {"fallback": ["openai/y"]},
+    ):
         assert ChatModel.model_validate({"model": "openai/x", **changed}).meaning() != plain
 
 
