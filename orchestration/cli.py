@@ -15,6 +15,7 @@ import typer
 
 from orchestration.commands import asking, looking, models, parts, questions, reporting
 from orchestration.commands.finding import home_of, prepared_home, study_of
+from orchestration.commands.walking import walk
 from orchestration.settings import Settings
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -103,7 +104,7 @@ def run(study: StudyArgument) -> int:
     where = home_of(found)
     _look_ahead(found)
     note(found, where)
-    report = _walk(found, where)
+    report = walk(found, where)
     if not report.is_there("leaderboard"):
         return FAILED
     _show(found, where, report)
@@ -142,7 +143,7 @@ def crawl(
         from warehouse.near_names import unknown
 
         raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
-    result = _walk(found, home_of(found), only=("pages", "documents"), again=True, keys=(source,))
+    result = walk(found, home_of(found), only=("pages", "documents"), again=True, keys=(source,))
     return DONE if result.ok else FAILED
 
 
@@ -184,24 +185,6 @@ def _look_ahead(study: Study) -> None:
     read_questions_of(study)
     for reason in unreachable_models(study):
         say(f"warning: {reason}; what needs it will fail")
-
-
-def _walk(
-    study: Study,
-    where: Home,
-    only: tuple[str, ...] | None = None,
-    *,
-    again: bool = False,
-    keys: tuple[str, ...] | None = None,
-) -> RunReport:
-    from orchestration.driver import Driver
-    from orchestration.progress import Bars
-    from orchestration.terminal.showing import show_end
-
-    with Bars() as bars:
-        result = Driver(study, where, bars.tell, bars).run(only, again=again, keys=keys)
-    show_end(result)
-    return result
 
 
 def _show(study: Study, where: Home, result: RunReport) -> None:

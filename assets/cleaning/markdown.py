@@ -37,7 +37,7 @@ def clean_markdown(body: bytes, content_type: str | None) -> Draft:
     front, text = _parted(whole)
     if not text:
         raise Unusable("the file is empty")
-    headings = list(_headings(text))
+    headings = list(headings_in(text))
     top = min((heading.level for heading in headings), default=0)
     named = next((heading.text for heading in headings if heading.level == top), "")
     title = _first(front, "title") or named or text.splitlines()[0].strip()
@@ -106,8 +106,11 @@ def _date(value: object) -> str | None:
 # ------------------------------------------------------------------------------------------- headings
 
 
-def _headings(text: str) -> Iterator[Heading]:
-    """Yield the headings in the order of the text; those without words are none."""
+def headings_in(text: str, *, underlined: bool = True) -> Iterator[Heading]:
+    """Yield the headings in the order of the text; those without words are none.
+
+    underlined: also those that a line of `===` or `---` makes one, which in plain text may be a table's
+    """
     fence = ""
     paragraph: tuple[int, list[str]] | None = None  # where the lines above begin that `===` would underline
     start = 0
@@ -120,7 +123,7 @@ def _headings(text: str) -> Iterator[Heading]:
         atx, setext = (None, None) if is_code else (_ATX.fullmatch(line), _SETEXT.fullmatch(line))
         if atx and (words := _plain(atx[2] or "")):
             yield Heading(words, len(atx[1]), start)
-        elif setext and paragraph and (words := _plain(" ".join(paragraph[1]))):
+        elif underlined and setext and paragraph and (words := _plain(" ".join(paragraph[1]))):
             yield Heading(words, 1 if setext[1][0] == "=" else 2, paragraph[0])
         if is_code or atx or setext or not line.strip() or (not paragraph and _NO_PARAGRAPH.match(line)):
             paragraph = None

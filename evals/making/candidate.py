@@ -43,7 +43,7 @@ class Candidate:
     @property
     def id(self) -> str:
         """Its id in a question file: the same for the same words, whatever else is made with it."""
-        return f"{self.kind}-{digest([self.kind, normalised(self.question)])[:8]}"
+        return f"{self.kind}-{digest([self.kind, normalised(self.question)])[:10]}"
 
 
 def normalised(text: str) -> str:

@@ -9,12 +9,12 @@ from typing import Generic, TypeVar
 from warehouse.identity import digest
 
 T = TypeVar("T")
-HELD = 8  # things that are held of one key; more are counted
+HELD = 12  # things that are held of one key; more are counted
 
 
 @dataclass
 class Drawn(Generic[T]):
-    """What a sample holds of one key: the first things that had it, and how many had it in all."""
+    """What a sample holds of one key: the first different things that had it, and how many there were."""
 
     key: str
     things: list[T] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Sample(Generic[T]):
     >>> for word in ["ferry", "buoy", "ferry", "tide"]:
     ...     sample.add(word, word)
     >>> [(one.key, one.count) for one in sample.drawn()]
-    [('ferry', 2), ('buoy', 1)]
+    [('ferry', 1), ('buoy', 1)]
     """
 
     def __init__(self, size: int, seed: int) -> None:
@@ -44,9 +44,11 @@ class Sample(Generic[T]):
         self._heap: list[tuple[int, str]] = []  # the greatest digest first, as a negative number
 
     def add(self, key: str, thing: T) -> None:
-        """See one thing of the stream."""
+        """See one thing of the stream; one that is held already is seen once."""
         found = self._drawn.get(key) or self._room_for(key)
         if found is None:
+            return
+        if thing in found.things:
             return
         found.count += 1
         if len(found.things) < HELD:

@@ -1,4 +1,4 @@
-"""`assay questions make` and `review`: questions by a language model, and what a person says of them."""
+"""`assay questions make` and `review`: made questions, and what a person says of those of a model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orchestration.commands.finding import home_of, study_of
+from orchestration.commands.made_without_model import make_without_model
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
 
@@ -37,9 +38,23 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
     ] = None,
     api_base: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
     n: Annotated[
-        int, typer.Option("--n", min=1, max=10_000, help="Questions to be written; some of them are dropped.")
-    ] = 50,
-    types: Annotated[str, typer.Option(help="Their types, in turn, separated by commas.")] = _TYPES,
+        int | None,
+        typer.Option(
+            "--n",
+            min=1,
+            max=10_000,
+            help="Without a model: questions at most, 100. By a model: to be written, 50; some are dropped.",
+        ),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            help="Without a model: what they are made from, of titles, headings, definitions, dates and links."
+        ),
+    ] = None,
+    types: Annotated[
+        str | None, typer.Option(help=f"By a model: their types, in turn, separated by commas: {_TYPES}.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another one draws other passages.")] = 7,
     temperature: Annotated[float | None, typer.Option(help="0 unless said.")] = None,
     at_once: Annotated[int | None, typer.Option(help="Calls in flight at most.")] = None,
@@ -48,22 +63,29 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
     ] = None,
     name: Annotated[str | None, typer.Option(help="Of the question set; STUDY-made unless said.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The review file.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The question file, or by a model the review file.", dir_okay=False
+        ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Forget the reviews of a file that is there.")
+        bool, typer.Option("--force", help="Replace a question file, forget the reviews of a file of them.")
     ] = False,
 ) -> int:
-    """Have a model make questions about a study's documents; write a file for a person to review."""
+    """Make questions about a study's documents, without a model or by one; a model's are to be reviewed."""
     from assets.engine.stage import Work
     from evals.making.by_model.for_study import Order, make_for_study
     from evals.making.review import study_of_review, with_earlier_reviews, write_review
     from orchestration.progress import Bars
 
     found = study_of(study)
+    if model is None and types is None and (kinds is not None or found.questions_by is None):
+        return make_without_model(found, kinds, n or 100, seed, output, force=force)
+    if kinds is not None:
+        raise InputError("--kinds is of questions made without a model: leave out it, or --model and --types")
     flags = {"model": model, "api_base": api_base, "temperature": temperature, "budget_usd": budget_usd}
     chat = _chat(found, flags, at_once)
-    order = Order(chat, n, _kinds(types), seed)
+    order = Order(chat, n or 50, _kinds(types or _TYPES), seed)
     set_name = name or f"{found.study}-made"
     path = output or found.path.with_name(f"{set_name}{REVIEW}")
     earlier = path.exists() and not force

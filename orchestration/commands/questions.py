@@ -13,7 +13,8 @@ from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 
 app = typer.Typer(
-    no_args_is_help=True, help="Question sets: made by a model, reviewed, exported to other tools."
+    no_args_is_help=True,
+    help="Question sets: made with or without a model, reviewed, exported to other tools.",
 )
 app.add_typer(question_making.app)
 

@@ -10,7 +10,7 @@ import pytest
 
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
-from evals.making.near_duplicates import NearDuplicates, beyond_chance, chance_cosine
+from evals.making.near_duplicates import UNRELATED, NearDuplicates, beyond_chance, chance_cosine
 from warehouse.paths import Home
 
 X, Y = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
@@ -40,15 +40,6 @@ def test_few_vectors_have_no_chance_level() -> None:
     assert chance_cosine(np.stack([X, Y])) == 0
 
 
-TEXTS = [
-    "What does a mooring cost in summer?",
-    "Who wrote the report on wind farms?",
-    "Wann wurde das Stadion gebaut?",
-    "How is a chatbot tested before it goes live?",
-    "Which fines does the library ask for?",
-]
-
-
 @pytest.mark.models
 @pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", "multilingual-e5-small"])
 def test_the_same_threshold_serves_models_of_both_kinds(
@@ -56,10 +47,15 @@ def test_the_same_threshold_serves_models_of_both_kinds(
 ) -> None:
     weights(model)
     embedder = CachedEmbedder(EmbedderRecipe(model=model), Home(tmp_path))
-    vectors = embedder.queries(TEXTS).vectors
-    chance = chance_cosine(vectors)
+    chance = chance_cosine(embedder.queries(UNRELATED).vectors)
     assert (chance > 0.5) == (model == "multilingual-e5-small")
+    asked = [
+        "What does a mooring cost in summer?",
+        "Which fines does the library ask for?",
+        "Who is the mayor?",
+    ]
+    vectors = embedder.queries(asked).vectors
     again = embedder.queries(["What does a mooring cost in the summer?"]).vectors[0]
     cosines = beyond_chance(vectors @ again, chance)
     assert cosines[0] > 0.8
-    assert max(cosines[1:]) < 0.5
+    assert max(cosines[1:]) < 0.6

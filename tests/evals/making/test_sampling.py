@@ -37,7 +37,7 @@ def test_all_of_a_drawn_key_is_seen_and_few_of_it_held() -> None:
         sample.add(WORDS[number % 1_000], number)
     found = sample.drawn()
     assert [one.count for one in found] == [5] * 5, "also what came before the key was drawn for good"
-    for number in range(100):
+    for number in range(5_000, 5_100):
         sample.add(found[0].key, number)
     assert (sample.drawn()[0].count, len(sample.drawn()[0].things)) == (105, HELD)
 

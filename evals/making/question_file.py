@@ -1,0 +1,106 @@
+"""Makes questions for a study and writes them as a question file, which a person can read and mend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from assets.cleaning.corpus import corpus_documents, corpus_duplicates
+from assets.embedding.cached import CachedEmbedder
+from assets.embedding.embedder import EmbedderRecipe
+from assets.engine.stage import Work
+from evals.gold.question_writing import write_yaml
+from evals.making.candidate import Candidate, Quote
+from evals.making.choosing import by_kind
+from evals.making.making import Made, Plan, made
+from evals.making.near_duplicates import Matrix
+from evals.making.texts import SourceText, texts_in
+from evals.study.set_names import set_name
+from evals.study.study import Study
+from warehouse.errors import AssayError, InputError
+
+HEADING = """\
+Questions made from the documents, without a model: {counts}.
+Each can be mended, and deleted; results are kept by the id. They tell less than questions that people ask:
+docs/questions.md, "Made without a model"."""
+
+
+def make_for(study: Study, plan: Plan, work: Work) -> Made:
+    """Make questions from the documents of a study as they are now.
+
+    Raises:
+        AssayError: the documents are not there yet.
+        InputError: no question could be made of them; says what they lack.
+    """
+    made_questions = made(_texts(study, work), plan, _embed(study, work), work.home)
+    if not made_questions.questions:
+        reasons = "; ".join(made_questions.tally.lines()[:8])
+        raise InputError(
+            f"no question could be made of the {made_questions.documents} documents of {study.path}"
+            + (f": {reasons}" if reasons else ", which have no title, heading or definition")
+            + "; write some by hand (docs/questions.md)"
+        )
+    return made_questions
+
+
+def write_questions(questions: Made, study: Study, path: Path) -> Path:
+    """Write made questions as a question file; return its path."""
+    several = len(study.corpus.sources) > 1
+    name = set_name(path)
+    ordered = sorted(questions.questions, key=lambda one: one.id)
+    rows = [_row(one, name, with_source=several) for one in ordered]
+    return write_yaml(rows, path, HEADING.format(counts=counts(questions)))
+
+
+def counts(questions: Made) -> str:
+    """Say how many questions there are of each kind.
+
+    >>> from evals.making.drops import Tally
+    >>> counts(Made([Candidate("title", "The ferry", "en", ())], Tally(), 1))
+    '1 title'
+    """
+    found = by_kind(questions.questions)
+    return ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in sorted(found.items()))
+
+
+def _texts(study: Study, work: Work) -> Callable[[], Iterable[SourceText]]:
+    found = [work.store.current("documents", source) for source in study.corpus.sources]
+    artifacts = [artifact for artifact in found if artifact is not None]
+    if len(artifacts) < len(found):
+        raise AssayError(f"the documents of {study.study} are not there yet; `assay run {study.path}`")
+    files = [work.store.folder(one.stage, one.identity) / "documents.parquet" for one in artifacts]
+    copies: frozenset[str] = frozenset()
+    threshold = study.corpus.near_duplicates
+    if threshold is not None:
+        documents = corpus_documents(artifacts, work)
+        copies = frozenset(corpus_duplicates(artifacts, documents, threshold, work)["doc_id"])
+    return lambda: (text for text in texts_in(files) if text.doc_id not in copies)
+
+
+def _embed(study: Study, work: Work) -> Callable[[Sequence[str]], Matrix]:
+    """Return what embeds questions: the study's first embedder that runs on this machine."""
+    own = (recipe for recipe in study.embedders.values() if recipe.api is None)
+    recipe = next(own, EmbedderRecipe(model="all-MiniLM-L6-v2"))
+    cut = recipe.model_copy(update={"overflow": "truncate", "similarities": False})
+    embedder = CachedEmbedder(cut, work.home, lambda sentence: work.progress(sentence, 0, 0))
+    return lambda questions: embedder.queries(questions).vectors
+
+
+def _row(question: Candidate, name: str, *, with_source: bool) -> dict[str, Any]:
+    return {
+        "question_id": question.id,
+        "question_set": name,
+        "language": question.language,
+        "question": question.question,
+        "ground_truth": question.ground_truth,
+        "needs": question.needs,
+        "evidence": [_evidence(quote, with_source=with_source) for quote in question.evidence],
+    }
+
+
+def _evidence(quote: Quote, *, with_source: bool) -> dict[str, str]:
+    found = {"url": quote.url}
+    if with_source:
+        found["source"] = quote.source
+    return found | ({"quote": quote.quote} if quote.quote else {})
