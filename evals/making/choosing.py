@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
-from evals.gold.evidence import places_of
+from evals.gold.places import places_of
 from evals.making.candidate import Candidate, Quote
 from evals.making.drops import Drop, Tally
 from evals.making.found_at_once import FirstPlaces, Passage, Place, passages_in

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from evals.gold.evidence import find_quote
+from evals.gold.places import find_quote
 from evals.making.candidate import Candidate
 from evals.making.dates import dates_of
 from evals.making.dates import question_of as dated
