@@ -48,9 +48,7 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option(
-            help="Without a model: what they are made from, of titles, headings, definitions, dates and links."
-        ),
+        typer.Option(help="Without a model: made from what: titles, headings, definitions, dates, links."),
     ] = None,
     types: Annotated[
         str | None, typer.Option(help=f"By a model: their types, in turn, separated by commas: {_TYPES}.")

@@ -120,7 +120,10 @@ def test_a_model_that_writes_nothing_of_use_is_said_to(town: Path, server: Quest
 
 
 def test_the_model_of_the_study_is_asked_unless_another_is_named(town: Path, server: QuestionModel) -> None:
-    assert "say which model makes the questions" in assay("questions", "make", str(town)).stderr
+    assert (
+        "say which model makes the questions"
+        in assay("questions", "make", str(town), "--types", "normal").stderr
+    )
     town.write_text(
         STUDY + f"questions_by: {{model: openai/any, api_base: '{server.api_base}', budget_usd: 3}}\n"
     )
