@@ -71,20 +71,28 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
     ] = False,
 ) -> int:
     """Make questions about a study's documents, without a model or by one; a model's are to be reviewed."""
-    from assets.engine.stage import Work
-    from evals.making.by_model.for_study import Order, make_for_study
-    from evals.making.review import study_of_review, with_earlier_reviews, write_review
-    from orchestration.progress import Bars
-
     found = study_of(study)
     if model is None and types is None and (kinds is not None or found.questions_by is None):
         return make_without_model(found, kinds, n or 100, seed, output, force=force)
     if kinds is not None:
         raise InputError("--kinds is of questions made without a model: leave out it, or --model and --types")
+    from evals.making.by_model.for_study import Order
+
     flags = {"model": model, "api_base": api_base, "temperature": temperature, "budget_usd": budget_usd}
     chat = _chat(found, flags, at_once)
     order = Order(chat, n or 50, _kinds(types or _TYPES), seed)
-    set_name = name or f"{found.study}-made"
+    return _by_model(found, study, order, name or f"{found.study}-made", output, force=force)
+
+
+def _by_model(
+    found: Study, study: str, order: Order, set_name: str, output: Path | None, *, force: bool
+) -> int:
+    """Make what is ordered, and write the review file."""
+    from assets.engine.stage import Work
+    from evals.making.by_model.for_study import make_for_study
+    from evals.making.review import study_of_review, with_earlier_reviews, write_review
+    from orchestration.progress import Bars
+
     path = output or found.path.with_name(f"{set_name}{REVIEW}")
     earlier = path.exists() and not force
     if earlier:
