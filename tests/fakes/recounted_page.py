@@ -269,6 +269,14 @@ def _holding(item: Row, hits: list[Row], texts: dict[str, str]) -> int | None:
     return None
 
 
+def _group(question: Row, column: str) -> str:
+    if column == "type" and not question["answerable"]:
+        return "unanswerable"
+    if column == "type" and question["conversation"]:
+        return "follow_up"
+    return question[column] or "(none)"
+
+
 def _groups(recount: Recount, page: Any, found: Compared) -> None:
     first, labels = recount.metrics[0], {recount.label(cell): cell for cell in recount.cells}
     several = len({cell.names["generator"] for cell in recount.cells}) > 1
@@ -278,7 +286,7 @@ def _groups(recount: Recount, page: Any, found: Compared) -> None:
     for table, column in zip(page.cssselect("table.groups"), ("type", "question_set"), strict=True):
         head, rows = _table(table)
         for row in rows:
-            ids = [q for q, one in recount.questions.items() if (one[column] or "(none)") == _text(row[0])]
+            ids = [q for q, one in recount.questions.items() if _group(one, column) == _text(row[0])]
             found.number(f"groups: {_text(row[0])}", _text(row[1]), len(ids), 1)
             for label, shown in zip(head[2:], row[2:], strict=True):
                 values = [v for q in ids if (v := labels[label].values[first].get(q)) is not None]

@@ -22,6 +22,7 @@ from warehouse.inference.purpose import Purpose
 Item = TypeVar("Item")
 _SAMPLE = 64  # passages by which it is known how near unrelated texts lie
 _TOKENS = 700  # of a question with its answer and quotes, as JSON
+_TOKENS_OF_CONVERSATION = 1_200
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _written(task: Task, workshop: Workshop) -> Outcome:
         prompt(task.kind).messages(values),
         shape,
         name=shape.__name__,
-        max_tokens=_TOKENS,
+        max_tokens=_TOKENS_OF_CONVERSATION if task.kind == "follow_up" else _TOKENS,
         seed=workshop.seed,
         purpose=workshop.purpose,
     )

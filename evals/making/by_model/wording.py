@@ -8,8 +8,10 @@ from functools import cache
 
 from assets.cleaning.language import detect
 from evals.generating.refusals import is_refusal
+from evals.gold.alignment import most_similar
 from evals.gold.places import find_quote
-from evals.making.by_model.candidates import Document, Draft, Dropped, Kind, Reason, Task
+from evals.gold.words import WordedText
+from evals.making.by_model.candidates import Document, Draft, Dropped, Kind, Piece, Reason, Task
 from evals.retrieving.question_words import content
 from evals.word_lists import Language, alternation
 
@@ -25,19 +27,26 @@ _WORD = re.compile(r"\w+")
 
 
 def quoted_words(draft: Draft, task: Task) -> tuple[str, ...] | Dropped:
-    """Return the quotes of a draft as they stand in their documents; or why they are no evidence."""
+    """Return the quotes of a draft as they stand in their documents; or why they are no evidence.
+
+    A quote that a model has copied with a slip is taken for the words of its passage that it is most like:
+    these are what is then verified, and stored.
+    """
     found = []
     for piece, quote in zip(task.pieces, draft.quotes, strict=True):
         text = piece.document.text
-        # The place in the passage that was read, where the document says the same elsewhere too.
-        span = find_quote(text[piece.start : piece.end], quote)
-        span = (span[0] + piece.start, span[1] + piece.start) if span else find_quote(text, quote)
+        span = find_quote(text, quote) or _most_similar(piece, quote)
         if span is None:
             return Dropped(Reason.QUOTE_NOT_FOUND, f"{piece.document.url} does not hold {quote!r:.200}")
         if span[1] - span[0] < SHORTEST_QUOTE:
             return Dropped(Reason.QUOTE_TOO_SHORT, f"{quote!r} proves nothing")
         found.append(text[span[0] : span[1]])
     return tuple(found)
+
+
+def _most_similar(piece: Piece, quote: str) -> tuple[int, int] | None:
+    place = most_similar(WordedText(piece.text), quote)
+    return (piece.start + place.start, piece.start + place.end) if place else None
 
 
 def fault_of_words(draft: Draft, task: Task) -> Dropped | None:

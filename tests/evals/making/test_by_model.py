@@ -261,6 +261,17 @@ def test_each_type_has_faults_of_its_own(bench: Bench, name: str) -> None:
     assert list(dropped(outcomes).values()) == [reason]
 
 
+def test_a_quote_with_a_slip_becomes_the_words_of_the_document(bench: Bench) -> None:
+    slip = "above nine beaufort, it stays in the port"
+    with QuestionModel({("QuestionReply", SUBJECT): said(quote=slip)}) as server:
+        (outcome,) = bench.make(server, found=documents((SUBJECT,)), n=1)
+        verified = server.requests[1].body["messages"][1]["content"]
+    assert outcome.draft is not None
+    assert outcome.draft.quotes == (SUBJECTS[SUBJECT].quote,)
+    assert SUBJECTS[SUBJECT].quote in verified
+    assert slip not in verified
+
+
 def test_a_follow_up_that_the_rules_see_costs_no_verdict(bench: Bench) -> None:
     with QuestionModel() as server:
         bench.make(server, ("follow_up",), documents((SUBJECT,)), n=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -48,6 +50,21 @@ def test_groups_count_what_has_a_value(data: ReportData) -> None:
     lost = "energy.articles.minilm.dense.extractive"
     assert sum(made.means[name, lost].with_value for name in made.names) == 35
     assert sum(made.means[name, lost].n for name in made.names) == 40
+
+
+def test_unanswerable_questions_and_follow_ups_are_groups_of_their_own(data: ReportData) -> None:
+    ids = pl.col("question_id")
+    questions = data.questions.with_columns(
+        answerable=~ids.is_in(["q001", "q002"]),
+        conversation=pl.when(ids.is_in(["q002", "q003", "q004"]))
+        .then(pl.lit(["Who?", "She."]))
+        .otherwise(pl.lit([], pl.List(pl.String))),
+        type=pl.when(ids == "q005").then(pl.lit("multi_hop")).otherwise(pl.col("type")),
+    )
+    made = groups(replace(data, questions=questions), "type", entries(data, main_subset(data)))
+    sizes = {name: made.questions[name] for name in ("unanswerable", "follow_up", "multi_hop")}
+    assert sizes == {"unanswerable": 2, "follow_up": 2, "multi_hop": 1}
+    assert sum(made.questions.values()) == 40
 
 
 def test_the_hardest_question_is_the_one_that_most_cells_miss(data: ReportData) -> None:
