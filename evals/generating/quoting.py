@@ -1,8 +1,9 @@
 """Makes text from documents and questions safe to stand in a prompt: it cannot close or forge its frame.
 
-Two things of a prompt mean something: the tags `<passages>` and `<passage>`, and markers such as `[2]`. Where
-a text has anything that a model may read as one of them (any case, spaces, entities, full-width or look-alike
-letters and brackets), round brackets take the place of its own. Signs that nobody sees are left out.
+Three things of a prompt mean something: the tags `<passages>` and `<passage>`, markers such as `[2]`, and
+what chat templates put between messages, as `<|im_end|>`, which a server may read as that wherever it stands.
+Where a text has anything that a model may read as one of them (any case, spaces, entities, full-width or
+look-alike letters and brackets), round brackets take the place of its own. What nobody sees is left out.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ _MARKER = re.compile(
     rf"(?P<open>{_SQUARE})(?P<inside>[\s^#]*[0-9]{{1,3}}(?:[\s,;^–-]+[0-9]{{1,3}}){{0,20}}\s*)"
     rf"(?P<close>{_CLOSING_SQUARE})"
 )
+_CONTROL = re.compile(
+    r"<+(?:[|｜][^<>\n]{1,60}?[|｜]|/?(?:s|bos|eos|unk|pad|sys|(?:start|end)_of_turn))>+"
+    r"|\[/?(?:inst|system_prompt|available_tools|tool_calls|tool_results)\]",
+    re.IGNORECASE,
+)
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
     "\U000e0000-\U000e007f]"
@@ -54,7 +60,13 @@ def quoted(text: str) -> str:
     'Fares(/passage) <b>fell</b>(2)'
     """
     seen = _UNSEEN.sub("", text).strip()
-    return _rounded(_rounded(seen, _TAG), _MARKER)
+    for pattern in (_TAG, _MARKER):
+        seen = _rounded(seen, pattern)
+    return _CONTROL.sub(_unbracketed, seen)
+
+
+def _unbracketed(match: re.Match[str]) -> str:
+    return f"({match[0].strip('<>[]')})"
 
 
 def quoted_line(text: str) -> str:

@@ -25,6 +25,7 @@ from warehouse.inference.purpose import Purpose
 from warehouse.inference.replies import Call, Reply, failure, from_record, read_response, record_of
 from warehouse.inference.side_by_side import side_by_side
 from warehouse.inference.structured import Bounds, Shape, Structured, ask_structured, response_format_of
+from warehouse.inference.token_counts import estimated_tokens, local_tokens
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
 
@@ -227,6 +228,19 @@ class Gateway:
             purpose=purpose,
         )
         return ask_structured(ask, messages, shape, check)
+
+    def count_tokens(self, chat: ChatModel, messages: Messages) -> int:
+        """Return how many tokens a prompt has for a recipe's model; for an API, never fewer than it has.
+
+        Raises:
+            AssayError: a local model that cannot be started.
+        """
+        texts = [one["content"] for one in messages]
+        if not chat.is_local:
+            return estimated_tokens(chat.model, texts)
+        with self._local_lock:
+            server = self._server(chat.model.removeprefix(LOCAL))
+            return local_tokens(server.api_base, server.api_key, texts)
 
     def map(self, ask: Callable[[Item], Result], items: Iterable[Item], chat: ChatModel) -> Iterator[Result]:
         """Yield ``ask(item)`` of each item in their order, with as many calls in flight as a recipe allows.
