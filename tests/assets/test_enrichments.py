@@ -100,7 +100,7 @@ def test_an_unchanged_text_is_paid_once(tmp_path: Path, server: FakeOpenAI, weig
 def test_a_failing_server_leaves_typed_rows_and_the_next_run_asks_for_those_alone(
     tmp_path: Path, weights: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_failures, "retry_wait", lambda error, attempt: None)
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
     broken = {"yes"}
 
     def sometimes(request: Received) -> Scripted:

@@ -43,7 +43,9 @@ def outcome(bench: Bench, key: str) -> Outcome:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)  # one attempt a question
+    monkeypatch.setattr(
+        call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False)
+    )  # one attempt a question
     with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
         yield fake
 
@@ -278,7 +280,7 @@ def test_a_refused_key_is_told_once_and_no_further_question_is_sent(
     found = outcome(llm_bench, "tiny.t16.minilm.bm25.llm")
     assert len(server.requests) == 1
     assert found.error is not None
-    assert found.error.startswith("3 of 3 answers failed, first: error: AuthenticationError")
+    assert found.error.startswith("3 of 3 answers failed, first: error: the server answered 401")
     statuses = Counter(row["status"] for row in rows(llm_bench, "tiny.t16.minilm.bm25.llm").values())
     assert statuses == {"error": 1, "not_run": 2}
     server.respond = lambda _received: answer("At noon.")

@@ -19,6 +19,7 @@ from assets.documents import Documents
 from assets.engine.building import build_keys
 from assets.engine.stage import Work
 from tests.fakes.tiny import QUESTIONS, TEXTS, Bench, write_study
+from warehouse.inference import chat_completions
 from warehouse.paths import Home
 from warehouse.source import Source
 
@@ -73,17 +74,15 @@ SAID: dict[str, object] = {
 }
 
 
-def completion(**arguments: Any) -> Any:
+def completion(request: dict[str, Any], *_where: object) -> dict[str, Any]:
     """Answer like a server, by what the schema of the request is called."""
-    import litellm
-
-    schema = arguments.get("response_format")
+    schema = request.get("response_format")
     text = json.dumps(SAID[schema["json_schema"]["name"]]) if schema else "At noon."
     message = {"role": "assistant", "content": text}
-    return litellm.ModelResponse(
-        choices=[{"index": 0, "message": message, "finish_reason": "stop"}],
-        usage={"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-    )
+    return {
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }
 
 
 def identities(folder: Path) -> dict[str, Any]:
@@ -135,9 +134,7 @@ def _dated() -> list[tuple[str, Any]]:
 def test_equal_meanings_have_the_ids_of_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: object
 ) -> None:
-    import litellm
-
-    monkeypatch.setattr(litellm, "completion", completion)
+    monkeypatch.setattr(chat_completions, "complete", completion)
     found, golden = identities(tmp_path), json.loads(GOLDEN.read_text())
     assert found["recipes"] == golden["recipes"]
     assert found["calls"] == golden["calls"]
@@ -160,9 +157,7 @@ def check_purposes(paid_for: dict[str, list[tuple[str | None, ...]]]) -> None:
 
 
 if __name__ == "__main__":
-    import litellm
-
-    litellm.completion = completion
+    chat_completions.complete = completion
     with tempfile.TemporaryDirectory() as scratch:
         golden = {name: found for name, found in identities(Path(scratch)).items() if name != "purposes"}
         text = json.dumps(golden, indent=1, sort_keys=True, ensure_ascii=False)

@@ -24,6 +24,7 @@ class Scripted:
     delay: seconds of silence before it, which the server's end cuts short
     repeats: how many times the body is sent, one after another
     pause: seconds between two of them
+    drops: the connection is closed without a word
     """
 
     body: bytes
@@ -32,6 +33,7 @@ class Scripted:
     delay: float = 0.0
     repeats: int = 1
     pause: float = 0.0
+    drops: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,10 @@ def hang(seconds: float = 30.0) -> Scripted:
     return Scripted(answer("late").body, delay=seconds)
 
 
+def dropped() -> Scripted:
+    return Scripted(b"", drops=True)
+
+
 def invalid_json() -> Scripted:
     return Scripted(b'{"choices": [{"mess')
 
@@ -171,7 +177,7 @@ class FakeOpenAI:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 scripted = fake._next(Received(self.path, dict(self.headers), body))
-                if scripted.delay and fake._stopping.wait(scripted.delay):
+                if (scripted.delay and fake._stopping.wait(scripted.delay)) or scripted.drops:
                     self.close_connection = True
                     return
                 try:

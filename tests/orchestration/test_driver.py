@@ -23,6 +23,7 @@ from tests.fakes.processes import ROOT
 from tests.orchestration.conftest import Finished
 from warehouse.connection import connect
 from warehouse.errors import InputError
+from warehouse.inference import call_failures
 from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
@@ -99,7 +100,7 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(
 def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
     assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warehouse.inference.call_failures.retry_wait", lambda error, attempt: None)
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
     good = answer("Twelve pounds.")
     with FakeOpenAI(good, failure(500, "broken"), good, good) as server:
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"

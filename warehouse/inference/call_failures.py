@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
+from warehouse.inference.chat_completions import MissingKeyError, NoCompletionError, ServerError
 from warehouse.inference.http_limits import ReplyTooLargeError
 from warehouse.inference.model_servers import litellm, unreachable
 from warehouse.schemas import Status
-
-LONGEST_WAIT = 60.0  # seconds: a server that asks for more is left alone until the next run
 
 _BY_CODE = {
     "content_policy_violation": Status.REFUSED,
     "content_filter": Status.REFUSED,
     "context_length_exceeded": Status.TRUNCATED,
+    "exceed_context_size_error": Status.TRUNCATED,
 }
 _PASSING = {408, 425} | (set(range(500, 600)) - {501, 505})
+
+# What servers say of a prompt that does not fit, and of one that they will not answer: LiteLLM's lists.
+_TOO_LONG = re.compile(
+    r"exceed context limit|maximum context l(?:ength|imit)|string too long\. expected"
+    r"|longer than the model's context|input tokens exceed|`inputs` tokens \+ `max_new_tokens`"
+    r"|exceeds the (?:available context|maximum number of tokens)|current length is .* while limit is"
+    r"|maximum input length is",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"violating our usage policy|rejected (?:as a result of|by) (?:the|our) safety system", re.IGNORECASE
+)
+
+
+class Fault(NamedTuple):
+    """Whether a failed call may succeed later.
+
+    is_passing: another attempt may succeed
+    is_limit: the server takes no more calls for now, from anybody here
+    retry_after: seconds that it asks to be left alone; None: it does not say
+    """
+
+    is_passing: bool
+    is_limit: bool = False
+    retry_after: float | None = None
 
 
 def status_of(error: Exception) -> Status:
     """Return the typed status of a failed call."""
+    if any(isinstance(cause, httpx.TimeoutException) for cause in _causes(error)):
+        return Status.TIMEOUT
+    if isinstance(error, ServerError):
+        return _status_of_answer(error)
+    if isinstance(error, httpx.HTTPError | httpx.InvalidURL | NoCompletionError | MissingKeyError):
+        return Status.ERROR
     module = litellm()
     by_class = (
         (module.Timeout, Status.TIMEOUT),
@@ -38,30 +70,52 @@ def status_of(error: Exception) -> Status:
     for kind, status in by_class:
         if isinstance(error, kind):
             return status
-    if any(isinstance(cause, httpx.ReadTimeout) for cause in _causes(error)):
-        return Status.TIMEOUT
     # LiteLLM tells these two by their analyzer, which differs from server to server; the code does not.
     return _BY_CODE.get(str(getattr(error, "code", None)), Status.ERROR)
 
 
+def _status_of_answer(error: ServerError) -> Status:
+    if error.code in _BY_CODE:
+        return _BY_CODE[error.code]
+    if error.status_code == 429:
+        return Status.RATE_LIMITED
+    if error.status_code in {408, 504}:
+        return Status.TIMEOUT
+    if error.status_code < 500 and _TOO_LONG.search(str(error)):
+        return Status.TRUNCATED
+    return Status.REFUSED if error.status_code < 500 and _REFUSED.search(str(error)) else Status.ERROR
+
+
 def reason_of(error: Exception) -> str:
     """Return what went wrong; where a library hides what its transport said ("Connection error."), that."""
+    if isinstance(error, ServerError | NoCompletionError):
+        return str(error)
     hidden = [cause for cause in _causes(error) if isinstance(cause, httpx.HTTPError | httpx.InvalidURL)]
     kept = [cause for cause in hidden if not isinstance(cause, httpx.HTTPStatusError) and str(cause)]
     shown = kept[-1] if kept and not _is_from_server(error) else error
     return f"{type(shown).__name__}: {shown}"
 
 
-def retry_wait(error: Exception, attempt: int) -> float | None:
-    """Return the seconds to wait before the next attempt, or None when there should be none.
+def fault_of(error: Exception) -> Fault:
+    """Return whether another attempt may succeed, and when."""
+    headers = _server_headers(error)
+    if _is_lasting(error) or not _may_pass(error, headers):
+        return Fault(is_passing=False)
+    wait = retry_after(headers or {})
+    is_limit = status_of(error) is Status.RATE_LIMITED or bool(wait)
+    return Fault(is_passing=True, is_limit=is_limit, retry_after=wait)
 
-    attempt: how many there were before the one that failed
-    """
-    module = litellm()
-    # LiteLLM's errors carry a made-up response; the server's own headers stand beside it.
-    headers = getattr(error, "litellm_response_headers", None)
+
+def _may_pass(error: Exception, headers: Mapping[str, str] | None) -> bool:
+    if isinstance(error, ServerError):
+        return error.status_code == 429 or error.status_code in _PASSING
+    if isinstance(error, httpx.HTTPError):  # a dropped connection; not silence, which has cost its seconds
+        return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
+    if isinstance(error, httpx.InvalidURL | NoCompletionError | MissingKeyError):
+        return False
     if headers is None and status_of(error) is Status.TIMEOUT:
-        return None  # silence; 408 and 504 are answers
+        return False  # silence; 408 and 504 are answers
+    module = litellm()
     passing = (
         module.RateLimitError,
         module.InternalServerError,
@@ -70,13 +124,7 @@ def retry_wait(error: Exception, attempt: int) -> float | None:
         module.APIConnectionError,
     )
     code = getattr(error, "status_code", None)
-    is_passing = isinstance(error, passing) or (headers is not None and code in _PASSING)
-    if not is_passing or _is_lasting(error):
-        return None
-    wait = retry_after(headers or {})
-    if wait is None:
-        return min(2.0**attempt, LONGEST_WAIT)
-    return wait if wait <= LONGEST_WAIT else None
+    return isinstance(error, passing) or (headers is not None and code in _PASSING)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -132,7 +180,16 @@ def _is_out_of_money(error: Exception) -> bool:
 
 
 def _is_from_server(error: Exception) -> bool:
-    return getattr(error, "litellm_response_headers", None) is not None
+    return _server_headers(error) is not None
+
+
+def _server_headers(error: Exception) -> Mapping[str, str] | None:
+    """Return the headers of the server's answer; None: it gave none."""
+    if isinstance(error, ServerError):
+        return error.headers
+    # LiteLLM's errors carry a made-up response; the server's own headers stand beside it.
+    found: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
+    return found
 
 
 def _causes(error: BaseException) -> Iterator[Any]:

@@ -18,10 +18,10 @@ from warehouse.identity import digest
 from warehouse.inference import models
 from warehouse.inference.model_servers import LOCAL, server_of
 from warehouse.inference.prices import Price, price_of
+from warehouse.inference.throttle import AT_ONCE, Pace
 from warehouse.near_names import instead
 from warehouse.recipe import Recipe, Strict, error_at, in_identity
 
-AT_ONCE = 4  # calls in flight to one model, unless its recipe says another number
 MILLION = 1_000_000
 
 
@@ -53,13 +53,19 @@ class CallLimits(Strict):
     """How a server is treated; what is not said is the gateway's own.
 
     timeout: seconds that it may stay silent
-    retries: further attempts after a rate limit or a passing failure
+    retries: further attempts after a passing failure; rate limits are waited out beside them, unless it is 0
     at_once: calls in flight; a model of this process is asked one by one whatever is said
+    requests_per_minute, tokens_per_minute: of prompts and answers, in any minute; None: no limit but the
+        server's own
+
+    They hold for the model. The models of one server share the largest numbers among theirs.
     """
 
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     retries: Annotated[int, Field(ge=0, le=10)] | None = None
     at_once: Annotated[int, Field(ge=1, le=256)] | None = None
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
 
 
 class TokenPrice(Strict):
@@ -80,7 +86,7 @@ class CallOptions(Recipe):
     temperature: 0 unless said
     max_tokens: of an answer; unless said, what the task needs
     seed: sent with each call; none unless the task has one
-    limits: timeout, retries, calls in flight
+    limits: timeout, retries, calls in flight and in a minute
     price: for a model whose price LiteLLM does not know
 
     What was not said is left out of what is stored of a recipe, so that a new parameter here leaves every
@@ -187,6 +193,12 @@ class ChatModel(ChatOptions):
         if self.is_local:
             return 1
         return (self.limits and self.limits.at_once) or AT_ONCE
+
+    @property
+    def pace(self) -> Pace:
+        """How many calls its server may be sent, at once and in a minute."""
+        limits = self.limits or CallLimits()
+        return Pace(self.at_once, limits.requests_per_minute, limits.tokens_per_minute)
 
     def served_by(self) -> str | None:
         """Return the digest of what decides who answers beside the recipe itself, for identities.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
-from time import sleep
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,18 @@ import numpy.typing as npt
 
 from warehouse.errors import AssayError
 from warehouse.inference import call_failures
+from warehouse.inference.attempts import attempted
 from warehouse.inference.budget import Budget
+from warehouse.inference.calling import LETTERS_A_TOKEN
 from warehouse.inference.model_servers import litellm, placeholder_key, server_of, without_none
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import price
+from warehouse.inference.throttle import LeftAloneError, Pace, Ticket, throttle_of
+from warehouse.inference.waiting import UnwantedError
 from warehouse.schemas import Status
 
 Matrix = npt.NDArray[np.float32]
-
+PACE = Pace()
 
 _TOO_LONG = re.compile(r"maximum (?:context|input) length|context_length_exceeded", re.IGNORECASE)
 
@@ -44,7 +48,8 @@ class EmbeddingApi:
     base: any OpenAI-compatible server, with a model name that begins with `openai/`
     dimensions: how many the server shall give; None: its own number
     timeout: seconds that the server may stay silent
-    retries: further attempts after a rate limit or a server's passing failure
+    retries: further attempts after a server's passing failure; rate limits are waited out beside them, unless
+        it is 0
     budget_usd: no request is sent once that much was spent; models without a known price do not count
 
     prompt_tokens: of all requests so far
@@ -83,9 +88,8 @@ class EmbeddingApi:
                 Status.PARSE_FAILED,
                 f"The server gave {vectors.shape[1]} dimensions where {self.dimensions} were asked for.",
             )
-        usage = getattr(response, "usage", None)
         with self._lock:
-            self.prompt_tokens += getattr(usage, "prompt_tokens", None) or 0
+            self.prompt_tokens += _tokens(response) or 0
         return vectors
 
     @property
@@ -123,16 +127,30 @@ class EmbeddingApi:
         if self.dimensions:
             # LiteLLM refuses the parameter for models that it does not know to have it; the server decides.
             arguments["allowed_openai_params"] = ["dimensions"]
-        for attempt in range(self.retries + 1):
-            try:
-                return module.embedding(**arguments)
-            except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
-                wait = call_failures.retry_wait(error, attempt) if attempt < self.retries else None
-                if wait is None:
-                    reason = call_failures.obstacle(error, self.model, self.base, answered=False)
-                    raise EmbeddingError(_status(error), reason or call_failures.reason_of(error)) from error
-                sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+        letters = sum(len(text) for text in texts)
+        try:
+            ended = attempted(
+                lambda: module.embedding(**arguments),
+                throttle_of(self.base or self.model.partition("/")[0]),
+                Ticket(self.model, PACE, letters // LETTERS_A_TOKEN),
+                self.retries,
+                asked_at=perf_counter(),
+                tokens_of=_tokens,
+            )
+        except LeftAloneError as error:
+            raise EmbeddingError(Status.RATE_LIMITED, f"not asked: {error}") from error
+        except UnwantedError as error:
+            raise EmbeddingError(Status.NOT_RUN, "not asked: the run was stopped") from error
+        if ended.error is not None:
+            reason = call_failures.obstacle(ended.error, self.model, self.base, answered=False)
+            status = _status(ended.error)
+            raise EmbeddingError(status, reason or call_failures.reason_of(ended.error)) from ended.error
+        return ended.response
+
+
+def _tokens(response: Any) -> int | None:
+    found = getattr(getattr(response, "usage", None), "prompt_tokens", None)
+    return found if isinstance(found, int) else None
 
 
 def _status(error: Exception) -> Status:

@@ -7,42 +7,48 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from time import perf_counter, sleep
+from time import perf_counter
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from warehouse.call_cache import CallCache
 from warehouse.encodable import encodable
 from warehouse.errors import AssayError, InputError
 from warehouse.identity import digest
 from warehouse.inference import call_failures, local_llm, models
+from warehouse.inference.attempts import Attempted
 from warehouse.inference.budget import Budget
+from warehouse.inference.calling import Place, Terms, called
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.fallback import first_answer
-from warehouse.inference.model_servers import LOCAL, litellm, placeholder_key, server_of, without_none
+from warehouse.inference.model_servers import LOCAL, server_of
+from warehouse.inference.obstacles import Asked, Obstacles
 from warehouse.inference.prices import Price
 from warehouse.inference.purpose import Purpose
-from warehouse.inference.replies import Call, Reply, failure, from_record, read_response, record_of
+from warehouse.inference.replies import (
+    Call,
+    Completion,
+    Reply,
+    failure,
+    from_record,
+    record_of,
+    reply_of,
+)
 from warehouse.inference.side_by_side import side_by_side
 from warehouse.inference.structured import Bounds, Shape, Structured, ask_structured, response_format_of
+from warehouse.inference.throttle import LeftAloneError, Pace
 from warehouse.inference.token_counts import estimated_tokens, local_tokens
+from warehouse.inference.waiting import UnwantedError
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
 
 Messages = list[dict[str, str]]
 """A chat as servers take it: `[{"role": "system", "content": …}, {"role": "user", "content": …}]`."""
 
+PACE = Pace()
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-class _Terms(NamedTuple):
-    """How a call is made and paid, which changes nothing of its answer."""
-
-    timeout: float
-    retries: int
-    price: Price | None
-    purpose: Purpose | None
 
 
 @dataclass
@@ -54,14 +60,16 @@ class _Turn:
 
 
 class Gateway:
-    """Asks models for completions through LiteLLM; every outcome is a `Reply` with a typed status.
+    """Asks models for completions; every outcome is a `Reply` with a typed status.
 
-    A model that cannot be asked at all (no key, a refused key, nobody at its address) fails once; the calls
-    after that end as `not_run` with the same reason, and no request is sent.
+    Servers that speak OpenAI's protocol are asked over plain HTTP, all others through LiteLLM. A model that
+    cannot be asked at all (no key, a refused key, nobody at its address) fails once, for its first call is
+    made alone; the calls after that end as `not_run` with the same reason, and no request is sent.
 
     timeout: seconds that a server may stay silent; five times as long for a whole reply
-    retries: further attempts after a rate limit or a server's passing failure; not after its silence, which
-        has cost `timeout` seconds and may cost money
+    retries: further attempts after a passing failure: a server's fault, a dropped connection; not after its
+        silence, which has cost `timeout` seconds and may cost money. Rate limits are waited out beside them,
+        unless it is 0
     budget: what calls to other servers are paid from, together with whoever else holds it; models without a
         known price do not count. None means no limit
     local_threads, local_context: of the local server; None threads means every free core
@@ -89,8 +97,7 @@ class Gateway:
         self._budget = budget or Budget(None)
         self._asking: dict[str, _Turn] = {}
         self._asking_lock = threading.Lock()
-        self._obstacles: dict[tuple[str, str | None], str] = {}  # (model, server) -> why it is not asked
-        self._answered: set[tuple[str, str | None]] = set()
+        self._obstacles = Obstacles()
         self._servers: dict[str, local_llm.LocalServer] = {}
         self._local_lock = threading.Lock()
 
@@ -113,6 +120,7 @@ class Gateway:
         timeout: float | None = None,
         retries: int | None = None,
         price: Price | None = None,
+        pace: Pace = PACE,
         purpose: Purpose | None = None,
     ) -> Reply:
         """Ask ``model`` and return its reply, from the cache when the same was asked before.
@@ -124,6 +132,7 @@ class Gateway:
         replicate: asks again what was asked before, when it differs
         timeout, retries: for this call in place of the gateway's own
         price: of a token, in place of what LiteLLM knows
+        pace: how many calls its server may be sent at once and in a minute
         purpose: what the call is made for, which its record says if it is paid now
 
         Never raises for a call that fails. Raises `InputError` for a local model that is not registered.
@@ -139,11 +148,13 @@ class Gateway:
             response_format=response_format,
             replicate=replicate,
         )
-        terms = _Terms(
+        terms = Terms(
             self.timeout if timeout is None else timeout,
             self.retries if retries is None else retries,
             price,
+            pace,
             purpose,
+            perf_counter(),
         )
         call_id = digest(asdict(call))
         found = from_record(self.cache.get(call_id))
@@ -188,6 +199,7 @@ class Gateway:
                 timeout=limits.timeout if limits else None,
                 retries=limits.retries if limits else None,
                 price=one.token_price() if one.price else None,
+                pace=one.pace,
                 purpose=purpose,
             )
 
@@ -250,8 +262,8 @@ class Gateway:
 
         ask: calls `ask` or `structured` of this gateway for its item
         """
-        whose = (chat.model, server_of(chat.model, chat.api_base))
-        return side_by_side(ask, items, chat.at_once, first_alone=whose not in self._answered)
+        asked = Asked(chat.model, server_of(chat.model, chat.api_base))
+        return side_by_side(ask, items, chat.at_once, first_alone=not self._obstacles.has_answered(asked))
 
     @contextmanager
     def _turn(self, call_id: str) -> Iterator[None]:
@@ -268,27 +280,28 @@ class Gateway:
                 if not turn.wanted:
                     del self._asking[call_id]
 
-    def _pay(self, call: Call, call_id: str, terms: _Terms) -> Reply:
+    def _pay(self, call: Call, call_id: str, terms: Terms) -> Reply:
         """Make a call that is not in the cache, if the budget allows it, and keep what came of it."""
-        obstacle = self._obstacles.get((call.model, call.api_base))
-        if obstacle:
-            return failure(
-                call, call_id, Status.NOT_RUN, f"not asked, for another call has failed: {obstacle}"
-            )
-        if call.is_local:
+        asked = Asked(call.model, call.api_base)
+        if call.is_local and not self._obstacles.before(asked):
             return self._kept(call, terms, *self._ask(call, call_id, terms))
-        if not self._budget.open(call.model):
-            return failure(call, call_id, Status.OVER_BUDGET, self._budget.refusal)
-        reply = None
-        try:
-            reply, response = self._ask(call, call_id, terms)
-            return self._kept(call, terms, reply, response)
-        finally:
-            answered = reply is not None and reply.raw is not None
-            spent = (reply.usd, reply.tokens) if reply else (None, None)
-            self._budget.close(call.model, *spent, answered=answered)
+        with self._obstacles.first_alone(asked):
+            obstacle = self._obstacles.before(asked)
+            if obstacle:
+                reason = f"not asked, for another call has failed: {obstacle}"
+                return failure(call, call_id, Status.NOT_RUN, reason)
+            if not self._budget.open(call.model):
+                return failure(call, call_id, Status.OVER_BUDGET, self._budget.refusal)
+            reply = None
+            try:
+                reply, response = self._ask(call, call_id, terms)
+                return self._kept(call, terms, reply, response)
+            finally:
+                answered = reply is not None and reply.raw is not None
+                spent = (reply.usd, reply.tokens) if reply else (None, None)
+                self._budget.close(call.model, *spent, answered=answered)
 
-    def _kept(self, call: Call, terms: _Terms, reply: Reply, response: str | None) -> Reply:
+    def _kept(self, call: Call, terms: Terms, reply: Reply, response: str | None) -> Reply:
         if reply.status not in RETRYABLE:
             self.cache.put(reply.call_id, record_of(call, reply, response, terms.purpose))
         return reply
@@ -316,18 +329,18 @@ class Gateway:
             raise InputError(f"{model!r} embeds text and cannot answer. Local models that can: {fit}.")
         return f"{models.digest(name)} {local_llm.engine()} context {self.local_context}"
 
-    def _ask(self, call: Call, call_id: str, terms: _Terms) -> tuple[Reply, str | None]:
+    def _ask(self, call: Call, call_id: str, terms: Terms) -> tuple[Reply, str | None]:
         """Make the call; return the reply and the response as JSON (None when there is none)."""
         if not call.is_local:
-            return self._attempts(call, call_id, terms, call.model, call.api_base, None)
+            return self._attempts(call, call_id, terms, Place(call.model, call.api_base, None))
         with self._local_lock:  # one slot: waiting for it is not the model's time
             try:
                 server = self._server(call.model.removeprefix(LOCAL))
             except AssayError as error:
-                self._obstacles[(call.model, call.api_base)] = str(error)
+                self._obstacles.meet(Asked(call.model, call.api_base), str(error))
                 return failure(call, call_id, Status.ERROR, str(error)), None
-            name = f"openai/{server.model_name}"
-            return self._attempts(call, call_id, terms, name, server.api_base, server.api_key)
+            place = Place(f"openai/{server.model_name}", server.api_base, server.api_key)
+            return self._attempts(call, call_id, terms, place)
 
     def _server(self, name: str) -> local_llm.LocalServer:
         if name not in self._servers:
@@ -337,46 +350,32 @@ class Gateway:
             )
         return self._servers[name]
 
-    def _attempts(
-        self,
-        call: Call,
-        call_id: str,
-        terms: _Terms,
-        name: str,
-        api_base: str | None,
-        api_key: str | None,
+    def _attempts(self, call: Call, call_id: str, terms: Terms, place: Place) -> tuple[Reply, str | None]:
+        """Send a call until it is answered, or fails for good."""
+        try:
+            ended = called(call, place, terms)
+        except LeftAloneError as error:
+            return failure(call, call_id, Status.RATE_LIMITED, f"not asked: {error}"), None
+        except UnwantedError:
+            return failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped"), None
+        reply, response = self._read(call, call_id, terms, ended)
+        return replace(reply, seconds=ended.seconds, queued=ended.queued, retries=ended.retries), response
+
+    def _read(
+        self, call: Call, call_id: str, terms: Terms, ended: Attempted[Completion]
     ) -> tuple[Reply, str | None]:
-        arguments = {
-            "model": name,
-            "messages": call.messages,
-            "temperature": call.temperature,
-            "max_tokens": call.max_tokens,
-            "timeout": terms.timeout,
-            "num_retries": 0,  # retried here, where Retry-After and the reply's seconds are in hand
-            "max_retries": 0,
-            **without_none(seed=call.seed, response_format=call.response_format, api_base=api_base),
-            **without_none(api_key=api_key or placeholder_key(name, api_base)),
-        }
-        for attempt in range(terms.retries + 1):
-            start = perf_counter()
-            try:
-                response = litellm().completion(**arguments)
-            except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
-                seconds = perf_counter() - start
-                wait = call_failures.retry_wait(error, attempt) if attempt < terms.retries else None
-                if wait is None:
-                    return replace(self._failed(call, call_id, error), seconds=seconds), None
-                sleep(wait)
-            else:
-                self._answered.add((call.model, call.api_base))
-                return read_response(call, call_id, response, perf_counter() - start, terms.price)
-        raise AssertionError("the last attempt returns")
+        if ended.error is not None or ended.response is None:
+            return self._failed(call, call_id, ended.error or RuntimeError("no response")), None
+        self._obstacles.pass_by(Asked(call.model, call.api_base))
+        reply = reply_of(call, call_id, ended.response, ended.seconds, terms.price)
+        return reply, ended.response.response
 
     def _failed(self, call: Call, call_id: str, error: Exception) -> Reply:
         """Return the reply of a call that failed for good, and remember what would fail the next ones too."""
-        whose = (call.model, call.api_base)
-        obstacle = call_failures.obstacle(error, call.model, call.api_base, answered=whose in self._answered)
+        asked = Asked(call.model, call.api_base)
+        answered = self._obstacles.has_answered(asked)
+        obstacle = call_failures.obstacle(error, call.model, call.api_base, answered=answered)
         if obstacle and not call.is_local:
-            self._obstacles[whose] = obstacle
+            self._obstacles.meet(asked, obstacle)
         reason = obstacle or call_failures.reason_of(error)
         return failure(call, call_id, call_failures.status_of(error), reason)

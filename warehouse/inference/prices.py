@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import redirect_stdout
+from functools import cache
+from importlib.util import find_spec
 from io import StringIO
+from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.inference.model_servers import LOCAL, litellm
@@ -37,3 +41,26 @@ def price_of(model: str, *, embeds: bool = False) -> Price | None:
     except Exception:  # its own classes; each says that the model is not in its map
         return None
     return Price(float(read) / SOME, float(written) / SOME)
+
+
+def is_priced(*models: str) -> bool:
+    """Return whether LiteLLM may know a price by one of these names.
+
+    Found out without LiteLLM itself, whose import takes seconds that a server of one's own has not to wait.
+
+    >>> is_priced("openai/gpt-4o-mini"), is_priced("openai/a-model-of-my-own")
+    (True, False)
+    """
+    known = _names()
+    names = {part.lower() for model in models for part in (model, model.rpartition("/")[2])}
+    return known is None or not names.isdisjoint(known) or any("ft:" in name for name in names)
+
+
+@cache
+def _names() -> frozenset[str] | None:
+    """Return the names in LiteLLM's bundled map of prices; None where it is not found."""
+    found = find_spec("litellm")
+    path = Path(found.origin or "").parent / "model_prices_and_context_window_backup.json" if found else None
+    if path is None or not path.is_file():
+        return None
+    return frozenset(name.lower() for name in json.loads(path.read_bytes()))

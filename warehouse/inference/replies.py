@@ -10,13 +10,15 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from warehouse.encodable import encodable
+from warehouse.inference.chat_completions import NoCompletionError
 from warehouse.inference.model_servers import litellm
-from warehouse.inference.prices import Price
+from warehouse.inference.prices import Price, is_priced
 from warehouse.inference.purpose import Purpose
 from warehouse.inference.redaction import one_line, without_key
 from warehouse.schemas import Status
 
 Number = TypeVar("Number", int, float)
+_LATER = {"queued", "retries"}  # records from before have not
 MOST_TOKENS = 1 << 31  # a server that counts more than that, or less than none, counts wrongly
 
 
@@ -28,6 +30,8 @@ class Reply:
     text: the answer without white space around it; empty when there is none
     raw: what the model gave back, untouched; None when it gave nothing
     seconds: of the one attempt that computed it, also when it now comes from the cache
+    queued: seconds from when the call was asked for until that attempt began: turns, limits, earlier attempts
+    retries: attempts before that one
     prompt_tokens, completion_tokens: None where the server does not count them
     usd: 0 for a local model, None when the price or the tokens are not known
     call_id: names it in the cache of calls
@@ -45,12 +49,38 @@ class Reply:
     cached: bool
     call_id: str
     model: str
+    queued: float = 0.0
+    retries: int = 0
 
     @property
     def tokens(self) -> int | None:
         """Tokens read and written; None where the server counts neither."""
         known = [count for count in (self.prompt_tokens, self.completion_tokens) if count is not None]
         return sum(known) if known else None
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a server gave back, in whatever shape its client gives it.
+
+    prompt_tokens, completion_tokens: as the server counts them
+    response: the whole, as JSON
+    priced: what LiteLLM reads the price from
+    """
+
+    content: str | None
+    finish_reason: str | None
+    refusal: str | None
+    prompt_tokens: object
+    completion_tokens: object
+    response: str
+    priced: Any
+
+    @property
+    def tokens(self) -> int | None:
+        """Of prompt and answer together; None where the server does not count them."""
+        counts = _count(self.prompt_tokens), _count(self.completion_tokens)
+        return None if None in counts else sum(one or 0 for one in counts)
 
 
 @dataclass(frozen=True)
@@ -73,29 +103,74 @@ class Call:
         return self.weights is not None
 
 
-def read_response(
-    call: Call, call_id: str, response: Any, seconds: float, token_price: Price | None = None
-) -> tuple[Reply, str | None]:
-    """Turn a response into a reply; one that is not shaped like a completion is an error.
+def read_litellm(response: Any) -> Completion:
+    """Read what LiteLLM gives.
 
-    token_price: of the call's model, in place of what LiteLLM knows
+    Raises:
+        NoCompletionError: it is not shaped like a completion.
     """
     try:
         choice = response.choices[0]
-        raw = None if choice.message.content is None else encodable(choice.message.content)
-        finish, refusal = choice.finish_reason, _refusal(choice.message)
-        dumped = json.dumps(response.model_dump(), default=str)
+        fields = getattr(choice.message, "provider_specific_fields", None) or {}
+        usage = getattr(response, "usage", None)
+        return Completion(
+            content=choice.message.content,
+            finish_reason=choice.finish_reason,
+            refusal=getattr(choice.message, "refusal", None) or fields.get("refusal"),
+            prompt_tokens=getattr(usage, "prompt_tokens", None),
+            completion_tokens=getattr(usage, "completion_tokens", None),
+            response=json.dumps(response.model_dump(), default=str),
+            priced=response,
+        )
     except (AttributeError, IndexError, TypeError, ValueError) as error:
-        return replace(
-            failure(call, call_id, Status.ERROR, f"The server's answer is no chat completion ({error})."),
-            seconds=seconds,
-        ), None
+        raise NoCompletionError(f"The server's answer is no chat completion ({error}).") from error
+
+
+def read_json(response: dict[str, Any]) -> Completion:
+    """Read what a server that speaks OpenAI's protocol gives.
+
+    Raises:
+        NoCompletionError: it is not shaped like a completion.
+    """
+    try:
+        choice = response["choices"][0]
+        message, usage = choice["message"], response.get("usage") or {}
+        content, refusal = message.get("content"), message.get("refusal")
+        _check("content", content, str)
+        for name in ("prompt_tokens", "completion_tokens"):
+            _check(name, usage.get(name), int)
+        return Completion(
+            content=content,
+            finish_reason=choice.get("finish_reason"),
+            refusal=None if refusal is None else str(refusal),
+            prompt_tokens=usage.get("prompt_tokens"),
+            completion_tokens=usage.get("completion_tokens"),
+            response=json.dumps(response, allow_nan=False),
+            priced=response,
+        )
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError | AttributeError) else error
+        raise NoCompletionError(f"The server's answer is no chat completion ({reason}).") from error
+
+
+def _check(name: str, value: object, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name}: {str(value)[:40]!r} is no {kind.__name__}")
+
+
+def reply_of(
+    call: Call, call_id: str, completion: Completion, seconds: float, token_price: Price | None = None
+) -> Reply:
+    """Turn what a server gave back into a reply.
+
+    token_price: of the call's model, in place of what LiteLLM knows
+    """
+    raw = None if completion.content is None else encodable(completion.content)
     text = (raw or "").strip()
-    status, reason = _outcome(text, finish, refusal, call.max_tokens)
-    usage = getattr(response, "usage", None)
-    read = _count(usage, "prompt_tokens") or None  # LiteLLM says 0 where the server counts none
-    written = _count(usage, "completion_tokens") if read else None
-    reply = Reply(
+    status, reason = _outcome(text, completion.finish_reason, completion.refusal, call.max_tokens)
+    read = _count(completion.prompt_tokens) or None  # LiteLLM says 0 where the server counts none
+    written = _count(completion.completion_tokens) if read else None
+    return Reply(
         status=status,
         reason=reason,
         text=text,
@@ -103,16 +178,15 @@ def read_response(
         prompt_tokens=read,
         completion_tokens=written,
         seconds=seconds,
-        usd=_cost(call, response, (read, written), token_price),
+        usd=_cost(call, completion.priced, (read, written), token_price),
         cached=False,
         call_id=call_id,
         model=call.model,
     )
-    return reply, dumped
 
 
 def _cost(
-    call: Call, response: Any, tokens: tuple[int | None, int | None], token_price: Price | None
+    call: Call, priced: Any, tokens: tuple[int | None, int | None], token_price: Price | None
 ) -> float | None:
     """Return what a call cost in US dollars; None where its tokens or their price are not known."""
     read, written = tokens
@@ -122,7 +196,7 @@ def _cost(
         return None
     if token_price is not None:
         return read * token_price.read + written * token_price.written
-    return price(call.model, response)
+    return price(call.model, priced)
 
 
 def _outcome(text: str, finish: str | None, refusal: str | None, limit: int) -> tuple[Status, str | None]:
@@ -140,21 +214,17 @@ def _outcome(text: str, finish: str | None, refusal: str | None, limit: int) -> 
     return Status.OK, None
 
 
-def _count(usage: Any, name: str) -> int | None:
+def _count(value: object) -> int | None:
     """Return a number of tokens; None where the server gives none, or one that cannot be."""
-    value = getattr(usage, name, None)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value < MOST_TOKENS else None
 
 
-def _refusal(message: Any) -> str | None:
-    fields = getattr(message, "provider_specific_fields", None) or {}
-    return getattr(message, "refusal", None) or fields.get("refusal")
-
-
 def price(model: str, response: Any) -> float | None:
     """Return what a response cost in US dollars; None where the model's price is not known."""
+    if isinstance(response, dict) and not is_priced(model, str(response.get("model"))):
+        return None
     with suppress(Exception):  # unknown models raise one of several errors
         return float(litellm().completion_cost(completion_response=response, model=model))
     return None
@@ -175,6 +245,8 @@ def together(replies: Sequence[Reply]) -> Reply:
         seconds=sum(reply.seconds for reply in replies),
         usd=_sum(reply.usd for reply in replies),
         cached=all(reply.cached for reply in replies),
+        queued=sum(reply.queued for reply in replies),
+        retries=sum(reply.retries for reply in replies),
     )
 
 
@@ -205,15 +277,10 @@ def record_of(
     reply: Reply,
     response: str | None,
     purpose: Purpose | None = None,
-    *,
-    queued: float | None = None,
-    retries: int | None = None,
 ) -> dict[str, Any]:
     """Return the row of `schemas.CALLS`, with what else makes the reply again.
 
     purpose: what the call was paid for
-    queued: seconds that it waited for its turn
-    retries: attempts after the first one
     """
     request = asdict(call)
     if call.api_base:
@@ -228,14 +295,14 @@ def record_of(
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": reply.completion_tokens,
         "seconds": reply.seconds,
+        "queued": reply.queued,
+        "retries": reply.retries,
         "usd": reply.usd,
         "created_at": datetime.now(UTC).isoformat(),
         "purpose": purpose.task if purpose else None,
         "study": purpose.study if purpose else None,
         "cell": purpose.cell if purpose else None,
         "question": purpose.question if purpose else None,
-        "queued": queued,
-        "retries": retries,
         "text": reply.text,
         "raw": reply.raw,
     }
@@ -245,10 +312,9 @@ def from_record(record: dict[str, Any] | None) -> Reply | None:
     """Make the reply of a cached call; None when the record is none, or one of another shape."""
     if record is None:
         return None
+    own = {"status", "cached"} | {name for name in _LATER if record.get(name) is None}
     try:
-        fields = {
-            name: record[name] for name in Reply.__dataclass_fields__ if name not in {"status", "cached"}
-        }
+        fields = {name: record[name] for name in Reply.__dataclass_fields__ if name not in own}
         return Reply(status=Status(record["status"]), cached=True, **fields)
     except (KeyError, ValueError):
         return None

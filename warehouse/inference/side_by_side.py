@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
+from warehouse.inference.waiting import LOOK, stop_sign, wanted_until
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -31,7 +33,7 @@ def side_by_side(
     if first_alone and tasks:
         yield call(tasks[0])
         begun = 1
-    if at_once == 1:
+    if at_once == 1 or len(tasks) - begun == 1:
         for task in tasks[begun:]:
             yield call(task)
         return
@@ -59,6 +61,7 @@ class _Lanes(Generic[Item, Result]):
         self._tasks = tasks
         self._next = 0
         self._is_stopped = False
+        self._is_unwanted = stop_sign()  # as the work of the thread that wants the results is
         self._ended: dict[int, _Ended[Result]] = {}
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -73,7 +76,8 @@ class _Lanes(Generic[Item, Result]):
         """Wait for the result of a task; raise what its call raised."""
         with self._changed:
             while place not in self._ended:
-                self._changed.wait()
+                # Again and again, for a signal that comes just before a wait without end does not end it.
+                self._changed.wait(LOOK)
             ended = self._ended.pop(place)
         if ended.error is not None:
             raise ended.error
@@ -85,17 +89,19 @@ class _Lanes(Generic[Item, Result]):
             self._is_stopped = True
         deadline = monotonic() + GRACE
         for thread in self._threads:
-            thread.join(max(0.0, deadline - monotonic()))
+            if thread.is_alive():  # an interrupt may come while one is started
+                thread.join(max(0.0, deadline - monotonic()))
 
     def _work(self) -> None:
-        while (place := self._take()) is not None:
-            try:
-                ended: _Ended[Result] = _Ended(self._call(self._tasks[place]), None)
-            except BaseException as error:  # raised again where the result is asked for
-                ended = _Ended(None, error)
-            with self._changed:
-                self._ended[place] = ended
-                self._changed.notify_all()
+        with wanted_until(lambda: self._is_stopped or self._is_unwanted()):
+            while (place := self._take()) is not None:
+                try:
+                    ended: _Ended[Result] = _Ended(self._call(self._tasks[place]), None)
+                except BaseException as error:  # raised again where the result is asked for
+                    ended = _Ended(None, error)
+                with self._changed:
+                    self._ended[place] = ended
+                    self._changed.notify_all()
 
     def _take(self) -> int | None:
         with self._changed:

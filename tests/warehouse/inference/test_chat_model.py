@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from assets.enriching.by_model import Enrichment
-from tests.fakes.openai_server import FakeOpenAI, answer, hang, rate_limited
+from tests.fakes.openai_server import FakeOpenAI, answer, failure, hang
 from warehouse.inference import call_failures
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
@@ -98,8 +98,8 @@ def test_a_recipe_limits_its_own_calls(gateway: Gateway, server: FakeOpenAI) -> 
     server.add(hang())
     assert gateway.ask(ChatModel.model_validate(limited), MESSAGES).status is Status.TIMEOUT
     server.requests.clear()
-    server.add(rate_limited(0), rate_limited(0), rate_limited(0))
-    assert gateway.ask(ChatModel.model_validate(limited), MESSAGES).status is Status.RATE_LIMITED
+    server.add(failure(500, "no"), failure(500, "no"), failure(500, "no"))
+    assert gateway.ask(ChatModel.model_validate(limited), MESSAGES).status is Status.ERROR
     assert len(server.requests) == 2
 
 
@@ -115,7 +115,7 @@ def test_a_price_of_its_own_is_what_a_call_costs(gateway: Gateway, server: FakeO
 def test_calls_run_side_by_side_as_far_as_the_recipe_allows(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
     chat = ChatModel.model_validate(
         {"model": "openai/x", "api_base": server.api_base, "limits": {"at_once": 8}}
     )

@@ -18,7 +18,7 @@ from tests.fakes.openai_server import (
     rate_limited,
     text_vector,
 )
-from warehouse.inference import call_failures
+from warehouse.inference import attempts
 from warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
 from warehouse.schemas import Status
 
@@ -61,7 +61,7 @@ def _without(received: Received, name: str) -> Received:
 
 def test_a_rate_limit_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeOpenAI(rate_limited(0), failure(503, "starting"), respond=embeddings) as server:
-        monkeypatch.setattr(call_failures, "retry_wait", lambda error, attempt: 0.0)
+        monkeypatch.setattr(attempts, "pause", lambda _seconds: None)
         assert api(server, retries=2).embed(TEXTS).shape == (3, 8)
         assert len(server.requests) == 3
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import threading
@@ -29,13 +30,14 @@ from tests.fakes.openai_server import (
 )
 from warehouse.call_cache import CallCache
 from warehouse.errors import InputError
-from warehouse.inference import gateway as module
+from warehouse.inference import attempts
 from warehouse.inference.budget import Budget
 from warehouse.inference.call_failures import retry_after
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import Reply
+from warehouse.inference.throttle import PATIENCE
 from warehouse.paths import Home
 from warehouse.schemas import Status
 
@@ -282,7 +284,7 @@ def test_a_reason_holds_no_secret_in_another_writing(monkeypatch: pytest.MonkeyP
 def test_passing_failures_are_tried_again(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr(module, "sleep", lambda seconds: None)
+    monkeypatch.setattr(attempts, "pause", lambda seconds: None)
     server.add(failure(code, "not now"), answer("Paris."))
     assert ask(gateway, server).text == "Paris."
 
@@ -324,27 +326,46 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_server_asks(gateway: Gateway,
     assert reply.seconds <= elapsed - 0.3  # the wait is not the model's time
 
 
-def test_a_rate_limit_that_stays_is_typed_and_not_cached(gateway: Gateway, server: FakeOpenAI) -> None:
-    server.add(rate_limited(0), rate_limited(0), rate_limited(0), answer("Paris."))
+def test_a_rate_limit_that_stays_is_typed_and_not_cached(
+    gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(attempts, "pause", waited.append)
+    server.respond = lambda _received: rate_limited(0)
     reply = ask(gateway, server)
-    assert (reply.status, len(server.requests)) == (Status.RATE_LIMITED, 3)  # retries=2
+    assert (reply.status, reply.retries) == (Status.RATE_LIMITED, len(server.requests) - 1)
+    assert reply.retries > gateway.retries, "a rate limit takes up none of them"
+    assert sum(waited) <= PATIENCE
+    server.respond = lambda _received: answer("Paris.")
+    assert ask(gateway, server).text == "Paris."
+
+
+def test_without_retries_a_rate_limit_is_not_waited_for(gateway: Gateway, server: FakeOpenAI) -> None:
+    gateway.retries = 0
+    server.add(rate_limited(0), answer("Paris."))
+    assert ask(gateway, server).status == Status.RATE_LIMITED
     assert ask(gateway, server).text == "Paris."
 
 
 def test_a_server_that_asks_for_too_long_is_left_alone(gateway: Gateway, server: FakeOpenAI) -> None:
     server.add(rate_limited(3600))
     assert ask(gateway, server).status == Status.RATE_LIMITED
+    other = ask(gateway, server, seed=1)
+    assert other.status == Status.RATE_LIMITED
+    assert "left alone for 3600 s" in str(other.reason)
     assert len(server.requests) == 1
 
 
-def test_without_a_wish_the_waits_double(
+def test_without_a_wish_the_waits_are_by_chance_and_their_bound_doubles(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(module, "sleep", waited.append)
-    server.add(rate_limited(), failure(500, "overloaded"), answer("Paris."))
+    monkeypatch.setattr(attempts, "pause", waited.append)
+    monkeypatch.setattr(random, "uniform", lambda _least, most: most)
+    server.add(*[rate_limited()] * 3, answer("Paris."), *[failure(500, "overloaded")] * 2, answer("Rome."))
     assert ask(gateway, server).text == "Paris."
-    assert waited == [1.0, 2.0]
+    assert ask(gateway, server, seed=1).text == "Rome."
+    assert waited == [1.0, 2.0, 4.0, 1.0, 2.0]
 
 
 def test_retry_after_may_be_a_date() -> None:

@@ -1,0 +1,79 @@
+"""Makes one call: through which client, at which pace, in how many attempts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from warehouse.inference import chat_completions
+from warehouse.inference.attempts import Attempted, attempted
+from warehouse.inference.model_servers import litellm, placeholder_key, without_none
+from warehouse.inference.prices import Price
+from warehouse.inference.purpose import Purpose
+from warehouse.inference.replies import Call, Completion, read_json, read_litellm
+from warehouse.inference.throttle import Pace, Ticket, throttle_of
+
+LETTERS_A_TOKEN = 4  # about, until the server has counted
+
+
+class Terms(NamedTuple):
+    """How a call is made and paid, which changes nothing of its answer.
+
+    timeout: seconds that the server may stay silent
+    asked_at: when it was asked for, by `perf_counter`
+    """
+
+    timeout: float
+    retries: int
+    price: Price | None
+    pace: Pace
+    purpose: Purpose | None
+    asked_at: float
+
+
+class Place(NamedTuple):
+    """Where a call goes: the model's name there, and the server's address and key where they are its own."""
+
+    model: str
+    api_base: str | None = None
+    api_key: str | None = None
+
+
+def called(call: Call, place: Place, terms: Terms) -> Attempted[Completion]:
+    """Send a call until it is answered, or fails for good.
+
+    Raises:
+        LeftAloneError: no request was sent, for the server is to be left alone.
+        UnwantedError: nobody wants the call any more.
+    """
+    letters = sum(len(one["content"]) for one in call.messages)
+    return attempted(
+        lambda: _completion(call, place, terms.timeout),
+        throttle_of(place.api_base or place.model.partition("/")[0]),
+        Ticket(place.model, terms.pace, letters // LETTERS_A_TOKEN + call.max_tokens),
+        terms.retries,
+        asked_at=terms.asked_at,
+        tokens_of=lambda completion: completion.tokens,
+    )
+
+
+def _completion(call: Call, place: Place, timeout: float) -> Completion:
+    """Send a call once."""
+    request = {
+        "messages": call.messages,
+        "temperature": call.temperature,
+        "max_tokens": call.max_tokens,
+        **without_none(seed=call.seed, response_format=call.response_format),
+    }
+    key = place.api_key or placeholder_key(place.model, place.api_base)
+    if chat_completions.is_plain(place.model):
+        request["model"] = place.model.partition("/")[2]
+        return read_json(chat_completions.complete(request, place.api_base, key, timeout))
+    response = litellm().completion(
+        model=place.model,
+        timeout=timeout,
+        num_retries=0,  # retried here, where Retry-After and the reply's seconds are in hand
+        max_retries=0,
+        **request,
+        **without_none(api_base=place.api_base, api_key=key),
+    )
+    return read_litellm(response)

@@ -1,0 +1,148 @@
+"""Chat completions of servers that speak OpenAI's protocol, over plain HTTP.
+
+LiteLLM stays the way to all other providers, and to OpenAI's models with parameters of their own. Here a call
+costs about a third of its processor time, and the module of some seconds' import is not needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping
+from http.client import responses
+from typing import Any
+
+import httpx
+
+from warehouse.inference.http_limits import limit
+
+OPENAI = "https://api.openai.com/v1"
+
+# LiteLLM renames or refuses parameters of these, or sends them elsewhere.
+_PARTICULAR = re.compile(
+    r"(?:o\d|chatgpt|codex|computer-use|davinci|babbage|ft:|responses/|.*gpt-?[5-9])"
+    r"|gpt-.*(?:audio|search|realtime|instruct)"
+)
+_LITELLM_ALONE = ("SSL_VERIFY", "SSL_CERTIFICATE", "SSL_SECURITY_LEVEL", "SSL_ECDH_CURVE")
+
+_client: httpx.Client | None = None
+_client_lock = threading.Lock()
+
+
+class ServerError(Exception):
+    """A server's answer that is an error: its status, its own code and message, its headers."""
+
+    def __init__(self, status_code: int, message: str, code: str | None, headers: Mapping[str, str]) -> None:
+        phrase = responses.get(status_code, "")
+        super().__init__(f"the server answered {status_code}{f' ({phrase})' if phrase else ''}: {message}")
+        self.status_code = status_code
+        self.code = code
+        self.headers = headers
+
+
+class NoCompletionError(Exception):
+    """A server's answer that is no chat completion."""
+
+
+class MissingKeyError(Exception):
+    """OpenAI's own server is to be asked, and there is no key."""
+
+
+def is_plain(model: str) -> bool:
+    """Return whether a model can be asked here.
+
+    >>> is_plain("openai/Qwen2.5-7B-Instruct"), is_plain("openai/gpt-4o-mini")
+    (True, True)
+    >>> is_plain("openai/gpt-5-mini"), is_plain("openai/o3"), is_plain("mistral/any"), is_plain("gpt-4o")
+    (False, False, False, False)
+    """
+    provider, _, name = model.partition("/")
+    is_particular = _PARTICULAR.match(name) or any(os.environ.get(name) for name in _LITELLM_ALONE)
+    return provider == "openai" and not is_particular
+
+
+def complete(
+    request: Mapping[str, Any], api_base: str | None, api_key: str | None, timeout: float
+) -> dict[str, Any]:
+    """Send a request to `<api_base>/chat/completions`; return the completion as the server gave it.
+
+    api_base: None: OpenAI's own
+    api_key: None: the one in the environment
+    timeout: seconds that the server may stay silent
+
+    Raises:
+        MissingKeyError: there is no key; nothing was sent.
+        ServerError: it answered with an error.
+        NoCompletionError: it answered with something else.
+        httpx.HTTPError: it did not answer, or the connection broke.
+    """
+    key = api_key or os.environ.get("OPENAI_API_KEY")
+    if not key:
+        raise MissingKeyError
+    url = f"{api_base or OPENAI}/chat/completions"
+    response = _shared_client().post(url, json=request, headers=_headers(key), timeout=timeout)
+    if not response.is_success:
+        raise _error_of(response)
+    try:
+        found = json.loads(response.content)
+    except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
+        raise NoCompletionError(f"the server's answer is no JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise NoCompletionError("the server's answer is no JSON object")
+    if not found.get("choices") and found.get("error"):  # some gateways say 200 to everything
+        message, code = _said(found)
+        raise ServerError(response.status_code, message, code, response.headers)
+    return found
+
+
+def _headers(api_key: str) -> dict[str, str]:
+    headers = {"Authorization": f"Bearer {api_key}"}
+    for name, variable in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
+        value = os.environ.get(variable)
+        if value:
+            headers[name] = value
+    return headers
+
+
+def _shared_client() -> httpx.Client:
+    global _client  # noqa: PLW0603 -- its connections are the process's
+    with _client_lock:
+        if _client is None:
+            _client = httpx.Client(
+                follow_redirects=True,
+                headers={"Accept-Encoding": "gzip, deflate"},
+                event_hooks={"response": [limit]},
+                # What is in flight is limited before; here nobody waits.
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
+            )
+        return _client
+
+
+def _error_of(response: httpx.Response) -> ServerError:
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        body = None
+    if isinstance(body, dict):
+        message, code = _said(body)
+    else:
+        message, code = response.content.decode("utf-8", "replace").strip(), None
+    return ServerError(response.status_code, message or response.reason_phrase, code, response.headers)
+
+
+def _said(body: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return an error's message and code; servers write it in several ways.
+
+    >>> _said({"error": {"message": "no", "code": None, "type": "server_error"}})
+    ('no', 'server_error')
+    >>> _said({"detail": "Not Found"})
+    ('Not Found', None)
+    """
+    error = body.get("error", body)
+    if not isinstance(error, dict):
+        return str(error), None
+    code = error.get("code") if isinstance(error.get("code"), str) else error.get("type")
+    message = error.get("message") or error.get("detail") or json.dumps(error)
+    return str(message), code if isinstance(code, str) else None

@@ -1,0 +1,67 @@
+"""What is known of the models that a gateway asks: which have answered, and which cannot be asked at all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+FIRST_ALONE = 5.0  # seconds that others wait for a model's first call: a refused key is told sooner
+
+
+class Asked(NamedTuple):
+    """A model on a server; None: its provider's own."""
+
+    model: str
+    server: str | None
+
+
+class Obstacles:
+    """Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._met: dict[Asked, str] = {}
+        self._answered: set[Asked] = set()
+        self._first: dict[Asked, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def before(self, asked: Asked) -> str | None:
+        """Return why a model cannot be asked; None: nothing is known against it."""
+        return self._met.get(asked)
+
+    def meet(self, asked: Asked, reason: str) -> None:
+        """Note why a model cannot be asked."""
+        self._met[asked] = reason
+
+    def has_answered(self, asked: Asked) -> bool:
+        """Return whether a model has answered."""
+        return asked in self._answered
+
+    def pass_by(self, asked: Asked) -> None:
+        """Note that a model has answered."""
+        self._answered.add(asked)
+
+    @contextmanager
+    def first_alone(self, asked: Asked) -> Iterator[None]:
+        """Until a model has answered or cannot be asked, let its calls be made one by one, for a while.
+
+        So what fails all of them, as a wrong key, is met once.
+        """
+        if self._is_known(asked):
+            yield
+            return
+        with self._lock:
+            first = self._first.setdefault(asked, threading.Lock())
+        is_mine = first.acquire(timeout=FIRST_ALONE)
+        try:
+            if is_mine and self._is_known(asked):
+                first.release()
+                is_mine = False
+            yield
+        finally:
+            if is_mine:
+                first.release()
+
+    def _is_known(self, asked: Asked) -> bool:
+        return asked in self._answered or asked in self._met
