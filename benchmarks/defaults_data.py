@@ -23,7 +23,7 @@ from assets.indexing.index_facts import read_facts
 from assets.indexing.index_rows import HeldRows
 from assets.recipes.build_half import Chunking
 from assets.tokenizing.tokenizer import load_tokenizer
-from crawlers.reading import beir
+from crawlers.reading.beir import Beir
 from evals.gold.evidence import gold_of
 from evals.gold.question_files import read_beir
 from evals.measuring.contract import Gold, RetrievalMetric
@@ -127,7 +127,7 @@ def opened(collection: Collection, embedder: CachedEmbedder, home: Home) -> Quer
 
 
 def _beir(folder: Path, name: str, split: str, home: Home) -> Collection:
-    pages = beir.read(Source.model_validate({"reader": "beir", "path": str(folder)}))
+    pages = Beir().read(Source.model_validate({"reader": "beir", "path": str(folder)}))
     drafts = {page.url: clean_beir(page.body) for page in pages if page.body}
     rows = [_document(url, draft.title, draft.text) for url, draft in drafts.items()]
     questions = [

@@ -63,12 +63,12 @@ WORDS = ("cells", "protein", "patients", "cancer", "mice", "gene", "risk", "huma
 def documents_of(folder: Path, most: int | None) -> pl.DataFrame:
     """Read the corpus as documents (schemas.DOCUMENTS), with dates and keywords by their number."""
     from assets.cleaning.plain import clean_beir
-    from crawlers.reading import beir
+    from crawlers.reading.beir import Beir
     from warehouse.parquet import frame
     from warehouse.schemas import DOCUMENTS
     from warehouse.source import Source
 
-    pages = beir.read(Source.model_validate({"reader": "beir", "path": str(folder)}))
+    pages = Beir().read(Source.model_validate({"reader": "beir", "path": str(folder)}))
     rows: list[dict[str, object]] = []
     for number, page in enumerate(pages):
         if number == most:

@@ -15,7 +15,7 @@ from assets.embedding.embedder import EmbedderRecipe
 from assets.indexing import index_table
 from assets.indexing.index_facts import read_facts
 from assets.indexing.index_rows import HeldRows
-from crawlers.reading import beir
+from crawlers.reading.beir import Beir
 from evals.gold.question_files import read_beir
 from evals.measuring.contract import Gold
 from evals.measuring.ndcg import Ndcg
@@ -86,7 +86,7 @@ def read(folder: Path, home: Home) -> SciFact:
 
 
 def _build(folder: Path, place: Path, embedder: CachedEmbedder) -> None:
-    pages = beir.read(Source.model_validate({"reader": "beir", "path": str(folder)}))
+    pages = Beir().read(Source.model_validate({"reader": "beir", "path": str(folder)}))
     drafts = {page.url: clean_beir(page.body) for page in pages if page.body}
     texts = [draft.text for draft in drafts.values()]
     print(f"embedding {len(texts)} abstracts ...")

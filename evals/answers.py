@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import polars as pl
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.generating.contract import Answer, Passage, Request
 from evals.pipeline.answer_inputs import read_needs, read_passages
+from evals.pipeline.gating import FitInputs, record_of_gate, with_fitted_gate
 from evals.pipeline.generation import generation_context, parts_of
 from evals.pipeline.retrieval import (
     LateRetrieval,
@@ -51,7 +53,8 @@ class Answers(Stage):
     def needs(self, key: str) -> list[Need]:
         """Return what the generator reads (a ranking and its texts, documents, nothing), and the questions.
 
-        Beside them the train sets, where the generator may search again by a retriever that is tuned on them.
+        Beside them the train sets, where the generator is fitted on them, or may search again by a retriever
+        that is.
         """
         cell = self.grid.cells[key]
         sets = [*self.grid.set_keys(cell.study), *self._train_keys(cell)]
@@ -62,15 +65,17 @@ class Answers(Stage):
         study = self.grid.studies[cell.study]
         if not cell.reads_ranking:
             return []
-        again = study.generators[cell.generator].retrieves and study.retrievers[cell.retriever].needs_tuning
-        return self.grid.train_keys(cell.study) if again else []
+        generator = study.generators[cell.generator]
+        again = generator.retrieves and study.retrievers[cell.retriever].needs_tuning
+        return self.grid.train_keys(cell.study) if again or generator.tunes else []
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of the generator (prompt and weights included), of the sample, and of the cell.
 
         Cells whose passages happen to be equal answer each for itself: their seconds are their own. A model's
-        call is found in the cache of calls, and says so. Where the generator may search again, its answers
-        depend on what the ranking shows nothing of, too: how the retriever embeds and weighs another query.
+        call is found in the cache of calls, and says so. Where the generator may search again, or is fitted
+        on train questions, its answers depend on what the ranking shows nothing of, too: how the retriever
+        embeds and weighs another query.
         """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
@@ -83,7 +88,7 @@ class Answers(Stage):
             f"generator.{cell.study}.{cell.generator}": digest([generator.identity(), *used]),
             f"sample.{cell.study}.{cell.generator}": digest(sample),
             **{f"replicate.{cell.study}.{number}": digest(number) for number in again},
-            **(search_recipes(study, cell) if generator.retrieves else {}),
+            **(search_recipes(study, cell) if generator.retrieves or generator.tunes else {}),
         }
 
     def _ranked_by(self, cell: Cell) -> dict[str, str]:
@@ -103,7 +108,6 @@ class Answers(Stage):
         n_test = len(sets) - len(self._train_keys(cell))
         questions = sampled_questions(study, cell, read_questions(sets[:n_test], work))
         done = _kept(folder)
-        generator = study.generators[cell.generator]
         passages = read_passages(self.grid, cell, inputs, questions, work)
         waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
         ranked = [row for row in waiting if row["question_id"] in passages]
@@ -116,6 +120,8 @@ class Answers(Stage):
 
         with LateRetrieval(reopened) as late:
             search = late.retrieve if cell.reads_ranking else None
+            train = FitInputs(sets[:n_test], sets[n_test:], lambda: late.opened)
+            generator, gate = with_fitted_gate(study, cell, train, work)
             answers = generator.answer(requests, generation_context(study, cell, work, search))
         found = {row["question_id"]: answer for row, answer in zip(ranked, answers, strict=True)}
         for question_id in (row["question_id"] for row in waiting):
@@ -123,7 +129,8 @@ class Answers(Stage):
             done[question_id] = _row(question_id, passages.get(question_id, []), answer)
         rows = [done[question_id] for question_id in questions["question_id"]]
         write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
-        return _built(rows)
+        built = _built(rows)
+        return replace(built, meta={**built.meta, **record_of_gate(gate)})
 
 
 def _kept(folder: Path) -> dict[str, dict[str, Any]]:

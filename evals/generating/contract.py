@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from evals.generating.citations import public_url, read_markers
+from evals.generating.gate import DEFAULT, Gate, feature_of
+from evals.gold.unanswered import unanswered
 from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
@@ -164,7 +166,8 @@ class Answer:
     cuts: passages that the model was not given as a whole
     bins: parts of the context that were answered one by one
     attempts: looks for passages, where there was more than one to be had
-    confidence: how sure the answer is, of no scale, higher is surer; None where nothing says
+    confidence: how sure the answer is, of no scale, higher is surer: a feature of the passages' scores
+        (`gate.py`), unless the generator knows better; None where nothing says
     turns_left_out: of the conversation, which the model was not given for want of room
     passages: what was read in place of the passages of the request, where the generator looked again
     """
@@ -235,6 +238,7 @@ class Generator(ChatPart, Part):
     writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
         `answer`. A generator that knows otherwise where its text stands gives the citations itself
     varies: whether it may answer the same request otherwise the next time, so that replicates tell something
+    gate: refuses by the scores of the passages, before anything is asked; None: none
     """
 
     reads: ClassVar[Reads] = "ranking"
@@ -243,6 +247,22 @@ class Generator(ChatPart, Part):
     varies: ClassVar[bool] = True
 
     passages: Annotated[int, Field(ge=1, le=100)] = 5
+    gate: Annotated[Gate | None, Field(exclude_if=lambda gate: gate is None)] = None
+
+    @model_validator(mode="after")
+    def _has_scores_to_be_gated_by(self) -> Self:
+        if self.gate is not None and self.reads != "ranking":
+            raise ValueError(f"`{self.kind}` reads no ranking: there are no scores for a `gate`")
+        return self
+
+    def versions(self) -> list[str]:
+        """Return its own version and, where it has one, that of its gate."""
+        return [self.code_version, *(self.gate.versions() if self.gate else [])]
+
+    @property
+    def tunes(self) -> bool:
+        """Whether something of it is fitted on the train questions of the study."""
+        return self.gate is not None and self.gate.needs_tuning
 
     @abstractmethod
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
@@ -274,16 +294,45 @@ class Generator(ChatPart, Part):
         Raises:
             ValueError: the generator gave another number of answers.
         """
-        ready = [request for request in requests if request.passages or not self.needs_passages]
+        closed = [self._without_asking(request) for request in requests]
+        ready = [request for request, one in zip(requests, closed, strict=True) if one is None]
         found = iter(self._counted(ready, context))
-        nothing = Answer(Status.NO_CONTEXT, _NO_PASSAGE[self.reads])
         return [
-            self._cited(next(found), request) if request.passages or not self.needs_passages else nothing
-            for request in requests
+            self._cited(next(found), request) if one is None else one
+            for request, one in zip(requests, closed, strict=True)
         ]
 
+    def _without_asking(self, request: Request) -> Answer | None:
+        """Return the answer to a request that is not asked: it has no passages, or the gate is closed."""
+        if not request.passages:
+            nothing = Answer(Status.NO_CONTEXT, _NO_PASSAGE[self.reads])
+            return nothing if self.needs_passages else None
+        reason = self.gate.refusal(_scores(request)) if self.gate else None
+        if reason is None:
+            return None
+        return Answer(
+            status=Status.REFUSED,
+            reason=reason,
+            text=unanswered(request.language),
+            raw="",
+            seconds=0.0,
+            prompt_tokens=0,
+            completion_tokens=0,
+            usd=0.0,
+            cached=False,
+            confidence=self._confidence(request),
+        )
+
+    def _confidence(self, request: Request) -> float | None:
+        """Return how sure the ranking makes an answer: what the gate reads, of any gate or none."""
+        if self.reads != "ranking":
+            return None
+        return feature_of(_scores(request), self.gate.feature if self.gate else DEFAULT)
+
     def _cited(self, answer: Answer, request: Request) -> Answer:
-        """Return an answer with the citations that its text writes as markers."""
+        """Return an answer with the citations that its text writes as markers, and with its confidence."""
+        if answer.confidence is None:
+            answer = replace(answer, confidence=self._confidence(request))
         if not self.writes_markers or answer.citations or not answer.text:
             return answer
         return replace(answer, citations=tuple(written_citations(answer, request)))
@@ -293,6 +342,10 @@ class Generator(ChatPart, Part):
         if len(answers) != len(requests):
             raise ValueError(f"{self.kind} gave {len(answers)} answers to {len(requests)} requests")
         return answers
+
+
+def _scores(request: Request) -> list[float]:
+    return [passage.score for passage in request.passages]
 
 
 def written_citations(answer: Answer, request: Request) -> list[Citation]:

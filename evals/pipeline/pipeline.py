@@ -19,6 +19,7 @@ from assets.indexes import Indexes
 from evals.generating.contract import Answer, GenerationContext, Generator, Passage, Request
 from evals.gold.losses import losses_of
 from evals.pipeline.answer_inputs import headings_of
+from evals.pipeline.gating import FitInputs, with_fitted_gate
 from evals.pipeline.generation import generation_context
 from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
@@ -154,7 +155,9 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
         retrieval.embedder.embedder.embed(["warm up"])  # the first question is not to wait for the model
     if cell.generator == NO_GENERATOR:
         return Pipeline(study, cell, retrieval, None, None)
-    generator = study.generators[cell.generator]
+    generator, _ = with_fitted_gate(
+        study, cell, FitInputs(inputs.test, inputs.train, lambda: retrieval), work
+    )
     context = generation_context(study, cell, work, retrieval.retrieve)
     headings = None
     if generator.chat:
@@ -185,7 +188,8 @@ def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:
     damage = work.damage(index)
     if damage:
         raise InputError(f"the index {key} is damaged ({damage}); `assay run {study.path}` builds it again")
-    if not study.retrievers[cell.retriever].needs_tuning:
+    is_fitted = cell.generator != NO_GENERATOR and study.generators[cell.generator].tunes
+    if not (study.retrievers[cell.retriever].needs_tuning or is_fitted):
         return RetrievalInputs(index, [], [])
     test, train = (
         [_current(study, "questions", one, work) for one in keys]

@@ -119,10 +119,19 @@ class LateRetrieval:
     def retrieve(self, request: Request, query: str, most: int) -> Retrieved:
         """Search as `OpenRetrieval.retrieve` does; a retriever that cannot be opened is told, not raised."""
         try:
-            self._opened = self._opened or self._open()
+            return self.opened.retrieve(request, query, most)
         except InputError as error:
             return Retrieved(reason=str(error))
-        return self._opened.retrieve(request, query, most)
+
+    @property
+    def opened(self) -> OpenRetrieval:
+        """The retriever, opened now if it was not.
+
+        Raises:
+            InputError: it cannot be opened.
+        """
+        self._opened = self._opened or self._open()
+        return self._opened
 
     def close(self) -> None:
         """Let go of what the retriever holds, if it was opened."""

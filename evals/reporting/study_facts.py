@@ -94,6 +94,13 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
         for tuned in meta.get("tuned", ()):
             sentence = _tuned(tuned, meta.get("train_questions_left_out", 0))
             recipes[cell.retriever] += f"\n# {cell.chunking}, {cell.embedder}: {sentence}"
+    for key in grid.answered():
+        gate = _meta(store.current("answers", key)).get("gate")
+        if gate:
+            cell = grid.cells[key]
+            recipes[cell.generator] += (
+                f"\n# {cell.chunking}, {cell.embedder}, {cell.retriever}: {_gate(gate)}"
+            )
     return recipes
 
 
@@ -104,6 +111,17 @@ def _tuned(chosen: dict[str, Any], left_out: int) -> str:
     return (
         f"weights {weights} ({arms}) were chosen on {chosen['questions']} train questions, "
         f"by {chosen['metric']} {chosen['value']:.4f} there"
+        + (f"; {left_out} that are test questions, too, were left out" if left_out else "")
+    )
+
+
+def _gate(found: dict[str, Any]) -> str:
+    """Return what was fitted on train questions (`evals.generating.gate.Fitted`)."""
+    left_out = found.get("train_questions_left_out", 0)
+    return (
+        f"gate at {found['feature']} {found['threshold']:.4g}, fitted on rankings of train questions: "
+        f"{found['answerable']} with an answer in the documents, {found['unanswerable']} without; "
+        f"balanced accuracy {found['value']:.4f} there"
         + (f"; {left_out} that are test questions, too, were left out" if left_out else "")
     )
 

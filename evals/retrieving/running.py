@@ -15,7 +15,7 @@ from evals.retrieving.delivering import delivered, distinct
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query, Trace
 from evals.retrieving.query_vectors import QueryVector
-from evals.retrieving.ranking import Ranking
+from evals.retrieving.ranking import Mask, Ranking
 from warehouse.errors import InputError
 from warehouse.schemas import Status
 from warehouse.spans import Span
@@ -75,13 +75,16 @@ class QueryRunner:
     vectors: Mapping[str, QueryVector]
     clock: Clock
 
-    def ask(self, question: Mapping[str, Any], *, remembered: bool = True) -> QueryResult:
+    def ask(
+        self, question: Mapping[str, Any], *, remembered: bool = True, allowed: Mask | None = None
+    ) -> QueryResult:
         """Search for a question, a row of `schemas.QUESTIONS`.
 
         Its seconds are those of understanding, embedding and searching it by itself: what another retriever
         or question of the run had computed before is counted as if it were computed now.
 
         remembered: whether rankings may come from the run's memory, and are kept there
+        allowed: which rows of the index may be found, shape (chunks,); None: all
         """
         embedded = self.vectors.get(question["question"])
         query = Query(
@@ -89,6 +92,7 @@ class QueryRunner:
             embedded.vector if embedded else None,
             question.get("asked_at"),
             tuple(question.get("conversation") or ()),
+            allowed=allowed,
             remembered=remembered,
             question_id=question["question_id"],
         )

@@ -43,7 +43,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
         found += _unknown("generator", name, generators, ("restrict", name))
         if isinstance(restriction, dict):
             found += _restricted(name, restriction, known)
-    found += _unfit_questions(data.get("questions"), data.get("retrievers"))
+    found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
     return found + _unfit_metrics(_strings(data.get("metrics")), generators)
 
 
@@ -60,7 +60,7 @@ def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[st
     return found
 
 
-def _unfit_questions(sources: Any, retrievers: Any) -> list[Finding]:
+def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Finding]:
     """Return where train questions are lacking, or questions to ask."""
     if not isinstance(sources, list | tuple):
         return []
@@ -72,7 +72,18 @@ def _unfit_questions(sources: Any, retrievers: Any) -> list[Finding]:
     if tuned and "train" not in uses:
         text = "`weights: tuned` needs train questions: add a set with `use: train` to `questions`"
         return [Finding(("retrievers", tuned[0]), "no_train_questions", text)]
+    gated = [name for name, one in generators.items() if _is_gated(one)] if _names(generators) else []
+    if gated and "train" not in uses:
+        text = "`threshold: tuned` needs train questions: add a set with `use: train` to `questions`"
+        return [Finding(("generators", gated[0]), "no_train_questions", text)]
     return []
+
+
+def _is_gated(part: Any) -> bool:
+    """Return whether a generator, as it is written, has a gate whose threshold is to be fitted."""
+    written = next(iter(part.values())) if isinstance(part, dict) and len(part) == 1 else None
+    gate = written.get("gate") if isinstance(written, dict) else None
+    return isinstance(gate, dict) and gate.get("threshold") == "tuned"
 
 
 def _is_tuned(part: Any) -> bool:
