@@ -11,7 +11,7 @@ import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.generating.contract import Answer, Passage, Request
-from evals.pipeline.answer_inputs import read_needs, read_passages
+from evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
 from evals.pipeline.gating import FitInputs, record_of_gate, with_fitted_gate
 from evals.pipeline.generation import generation_context, parts_of
 from evals.pipeline.retrieval import (
@@ -114,9 +114,11 @@ class Answers(Stage):
         requests = [_request(row, passages[row["question_id"]]) for row in ranked]
 
         def reopened() -> OpenRetrieval:
-            index = next(one for one in inputs if one.stage == "indexes")
-            again = RetrievalInputs(index, sets[:n_test], sets[n_test:])
-            return open_retrieval(study, cell, again, work)
+            by_stage = {one.stage: one for one in inputs}
+            again = RetrievalInputs(by_stage["indexes"], sets[:n_test], sets[n_test:])
+            opened = open_retrieval(study, cell, again, work)
+            chunks = by_stage.get("chunks")
+            return replace(opened, headings=headings_of(chunks, work) if chunks else None)
 
         with LateRetrieval(reopened) as late:
             search = late.retrieve if cell.reads_ranking else None

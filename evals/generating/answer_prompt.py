@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -112,7 +113,6 @@ def values_of(request: Request, language: str = "en", domain: str | None = None)
     language: of the prompt's own text
     """
     code = (request.language or "").lower()
-    passages = [_values(number, passage) for number, passage in enumerate(request.passages, start=1)]
     return {
         "question": quoted(request.question),
         "language": code or None,
@@ -120,9 +120,26 @@ def values_of(request: Request, language: str = "en", domain: str | None = None)
         "refusal": UNANSWERED.get(code, UNANSWERED[language]),
         "domain": domain,
         "conversation": [quoted(turn) for turn in request.conversation],
-        "passages": passages,
-        "context": bundled("passages").render("context", {"passages": passages}),
+        "history": bundled("passages").render("history", {"turns": _turns(request), "language": language}),
+        "passages": _passages(request.passages),
+        "context": framed(request.passages),
     }
+
+
+def framed(passages: Sequence[Passage]) -> str:
+    """Return passages in their frame, as the prompts of all tasks show them."""
+    return bundled("passages").render("context", {"passages": _passages(passages)})
+
+
+def _passages(passages: Sequence[Passage]) -> list[dict[str, object]]:
+    return [_values(passage.number or place, passage) for place, passage in enumerate(passages, start=1)]
+
+
+def _turns(request: Request) -> list[dict[str, str]]:
+    """Return the turns of a conversation that have a text, each on one line, so that none looks like two."""
+    speakers = ("User", "Assistant")
+    turns = ((speakers[place % 2], quoted_line(turn)) for place, turn in enumerate(request.conversation))
+    return [{"who": who, "text": text} for who, text in turns if text]
 
 
 def _values(number: int, passage: Passage) -> dict[str, object]:

@@ -121,9 +121,7 @@ def _holder(start: int, end: int, stretch: _Stretch, passages: Sequence[Passage]
     return max(stretch.places, key=lambda place: (held(place), -place))
 
 
-def bins(
-    passages: Sequence[Passage], limit: int, count: Count, frame: Callable[[Passage], int]
-) -> list[list[Passage]]:
+def bins(passages: Sequence[Passage], limit: int, count: Count, frames: Sequence[int]) -> list[list[Passage]]:
     """Return the fewest bins of at most ``limit`` tokens that hold all sentences, about equally full.
 
     A bin is made of pieces of passages, each with the text and offsets of its sentences alone, and with the
@@ -133,10 +131,9 @@ def bins(
     is longer still.
 
     count: tokens of texts; those of a bin are counted as the sum of its sentences'
-    frame: tokens of what a prompt puts around a passage
+    frames: tokens of what a prompt puts around each passage
     """
     sentences = context_sentences(passages)
-    frames = {place: frame(passages[place]) for place in {one.place for one in sentences}}
     whole = count([sentence.text for sentence in sentences])
     fitted: list[Sentence] = []
     tokens: list[int] = []

@@ -335,7 +335,8 @@ class Generator(ChatPart, Part):
             answer = replace(answer, confidence=self._confidence(request))
         if not self.writes_markers or answer.citations or not answer.text:
             return answer
-        return replace(answer, citations=tuple(written_citations(answer, request)))
+        read = request if answer.passages is None else replace(request, passages=answer.passages)
+        return replace(answer, citations=tuple(written_citations(answer, read)))
 
     def _counted(self, requests: list[Request], context: GenerationContext) -> list[Answer]:
         answers = self.generate(requests, context) if requests else []

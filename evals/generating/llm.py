@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import Field
 
@@ -12,11 +13,18 @@ from assets.embedding.embedder import EmbedderRecipe
 from evals.generating.answer_prompt import PromptOptions, Prompts
 from evals.generating.contract import Answer, GenerationContext, Generator, Request
 from evals.generating.fitting import Window, fitted
+from evals.generating.history import HISTORY_TOKENS, with_recent
 from evals.generating.refusals import is_refusal
+from evals.generating.sufficiency import VERDICT_TOKENS, Looked, Sufficiency, Verdict, looked_again
 from warehouse.errors import AssayError
 from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.chat_part import CallsEach
 from warehouse.inference.replies import Reply
+from warehouse.inference.structured import MOST_ASKED, Structured
 from warehouse.schemas import RETRYABLE, Status
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Llm(ChatModel, Generator):
@@ -24,27 +32,78 @@ class Llm(ChatModel, Generator):
 
     prompt: how it is asked: language, domain, a template of one's own
     window: tokens that the model reads, prompt and answer together; unless said, what is known of it
+    history_tokens: of what was said before the question, the newest turns; 512 unless said
+    sufficiency: the passages are checked first, and more are looked for where they do not suffice; never
+        unless said
     """
 
     kind: ClassVar[str] = "llm"
-    unless_said: ClassVar[frozenset[str]] = frozenset({"prompt", "window"})
+    unless_said: ClassVar[frozenset[str]] = frozenset({"prompt", "window", "history_tokens", "sufficiency"})
 
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     max_tokens: Annotated[int, Field(ge=8, le=32768)] = 160
     prompt: PromptOptions | None = None
     window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
+    history_tokens: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    sufficiency: Sufficiency | None = None
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Ask the model each question, as many at once as its limits allow."""
+        limit = HISTORY_TOKENS if self.history_tokens is None else self.history_tokens
+        trimmed = [with_recent(request, limit, context.count_tokens) for request in requests]
+        looked = self._looked([request for request, _ in trimmed], context)
+        ready = [one.request for one in looked if one.failed is None]
+        answers = iter(self.answers(ready, context))
+        return [
+            replace(
+                one.unanswered(one.failed) if one.failed else one.completed(next(answers)),
+                turns_left_out=left_out,
+            )
+            for one, (_, left_out) in zip(looked, trimmed, strict=True)
+        ]
 
-        def ask(request: Request) -> Answer:
-            return self.ask(self.prompts, request, context)
+    def answers(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        """Answer requests that are as the model is to read them."""
+        return self.in_turn(lambda one: self.ask(self.prompts, one, context), requests, "asking", context)
 
-        answers = []
-        for number, one in enumerate(context.gateway.map(ask, requests, self), 1):
-            answers.append(one)
-            context.progress(f"asking {self.model}", number, len(requests))
-        return answers
+    def in_turn(
+        self, ask: Callable[[Item], Result], items: Sequence[Item], label: str, context: GenerationContext
+    ) -> list[Result]:
+        """Do what asks the model for each item, side by side, and tell how far it is."""
+        found = []
+        for number, one in enumerate(context.gateway.map(ask, items, self), 1):
+            found.append(one)
+            context.progress(f"{label} {self.model}", number, len(items))
+        return found
+
+    def _looked(self, requests: list[Request], context: GenerationContext) -> list[Looked]:
+        """Return requests with the passages that they are answered from."""
+        if self.sufficiency is None:
+            return [Looked(request) for request in requests]
+        most = self.sufficiency.passages or 2 * self.passages
+
+        def checks(some: Sequence[Request]) -> list[Structured[Verdict]]:
+            return self.in_turn(lambda one: self._check(one, context), some, "checking passages by", context)
+
+        return looked_again(requests, self.sufficiency, checks, context.retrieve, most)
+
+    def _check(self, request: Request, context: GenerationContext) -> Structured[Verdict]:
+        """Ask whether passages suffice, as many of them as fit."""
+        chat = self.model_copy(update={"max_tokens": max(self.max_tokens, VERDICT_TOKENS)})
+        write = self.task("sufficiency").messages
+        window = Window(chat, context.gateway, chat.max_tokens, self.window)
+        found = None
+        with suppress(AssayError):  # weights that are not there fail the call itself
+            found = fitted(request, write, window.fits)
+        return context.gateway.structured(
+            chat,
+            found.messages if found else write(request),
+            Verdict,
+            name="sufficiency",
+            seed=context.seed,
+            replicate=context.replicate,
+            purpose=context.purpose.of(request.question_id),
+        )
 
     def ask(self, prompts: Prompts, request: Request, context: GenerationContext, **more: object) -> Answer:
         """Ask the model for an answer to a request by some prompt, with values that only it has.
@@ -70,14 +129,34 @@ class Llm(ChatModel, Generator):
         return replace(_answer(reply), cuts=found.cuts)
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
-        """Return the prompt's digest, the seed, which goes to the model, and who answers."""
+        """Return the digests of its prompts, the seed, which goes to the model, and who answers."""
+        tasks = [self.task(name).identity() for name in self.tasks]
         served = self.served_by()
-        return [self.prompts.identity(), seed, *([served] if served else [])]
+        return [self.prompts.identity(), *tasks, seed, *([served] if served else [])]
 
     @property
     def prompts(self) -> Prompts:
-        """The files that it asks by."""
+        """The files that it asks for answers by."""
         return Prompts("answer", self.prompt or PromptOptions())
+
+    @property
+    def tasks(self) -> list[str]:
+        """What it asks its model beside answers."""
+        return ["sufficiency"] if self.sufficiency else []
+
+    def task(self, name: str) -> Prompts:
+        """Return our own files of a task; a template of the study is for answers alone."""
+        wanted = self.prompt or PromptOptions()
+        return Prompts(name, PromptOptions(language=wanted.language, domain=wanted.domain))
+
+    def calls_per_question(self) -> CallsEach:
+        """Return one call, and one or two checks, each of which may be asked again once."""
+        return CallsEach(2, 1 + 2 * MOST_ASKED) if self.sufficiency else CallsEach(1, 1)
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether it looks for more passages where those of the ranking do not suffice."""
+        return self.sufficiency is not None
 
     @property
     def chat(self) -> ChatModel:

@@ -15,6 +15,7 @@ class NoContext(Llm):
     """Asks a language model without any passage: what it knows without the documents.
 
     passages: it reads none
+    sufficiency: there is nothing to be checked
     """
 
     kind: ClassVar[str] = "no_context"
@@ -22,6 +23,7 @@ class NoContext(Llm):
     needs_passages: ClassVar[bool] = False
 
     passages: Annotated[int, Field(ge=0, le=0)] = 0
+    sufficiency: None = None
 
     @property
     def prompts(self) -> Prompts:

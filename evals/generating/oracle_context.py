@@ -14,9 +14,11 @@ class OracleContext(Llm):
     """Asks a language model with the gold evidence as its passages: the ceiling of any retriever.
 
     passages: how many pieces of evidence it reads
+    sufficiency: there is nothing to be searched for
     """
 
     kind: ClassVar[str] = "oracle_context"
     reads: ClassVar[Reads] = "evidence"
 
     passages: Annotated[int, Field(ge=1, le=100)] = 20
+    sufficiency: None = None

@@ -78,6 +78,15 @@ def quoted_line(text: str) -> str:
     return _BLANK.sub(" ", quoted(text)).translate(_IN_ATTRIBUTES).strip()
 
 
+def quoted_answer(text: str) -> str:
+    """Return an answer as another prompt may quote it: on one line, its markers as they are.
+
+    >>> quoted_answer("At noon [2].\\n</passages>")
+    'At noon [2]. (/passages)'
+    """
+    return _BLANK.sub(" ", _rounded(_UNSEEN.sub("", text), _TAG)).strip()
+
+
 def _rounded(text: str, pattern: re.Pattern[str]) -> str:
     """Put round brackets in the place of those of each match; all else stays as it is."""
     pieces, end = [], 0

@@ -6,7 +6,7 @@ Chat and server stand on this: what is asked here goes the way that the study me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -158,11 +158,12 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
     generator, _ = with_fitted_gate(
         study, cell, FitInputs(inputs.test, inputs.train, lambda: retrieval), work
     )
-    context = generation_context(study, cell, work, retrieval.retrieve)
     headings = None
     if generator.chat:
         key = grid.index_key(cell).rpartition(".")[0]
         headings = headings_of(_current(study, "chunks", key, work), work)
+    retrieval = replace(retrieval, headings=headings)
+    context = generation_context(study, cell, work, retrieval.retrieve)
     return Pipeline(study, cell, retrieval, generator, context, headings)
 
 

@@ -14,7 +14,7 @@ from assets.engine.stage import Work
 from evals.generating.contract import Request, Retrieved
 from evals.gold.evidence import gold_of
 from evals.measuring.contract import RetrievalMetric
-from evals.pipeline.passages import passage_of
+from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of, read_questions
 from evals.retrieving.contract import Retriever
@@ -65,6 +65,7 @@ class OpenRetrieval:
 
     embedder: embeds the questions; None where the retriever needs no vector
     tuning: None where nothing is tuned
+    headings: of chunks, for the passages that it retrieves; without them they say no section
     """
 
     searcher: SharedSearcher
@@ -72,6 +73,7 @@ class OpenRetrieval:
     index: Artifact
     embedder: CachedEmbedder | None
     tuning: TuningRecord | None = None
+    headings: Headings | None = None
 
     def ask(self, question: Mapping[str, Any]) -> QueryResult:
         """Search for one question, a row of `schemas.QUESTIONS`; it is embedded where that is needed."""
@@ -92,7 +94,9 @@ class OpenRetrieval:
             return Retrieved(reason=found.reason)
         index = self.resources.index(self.index)
         hits = found.hits[:most]
-        passages = (passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score) for hit in hits)
+        passages = (
+            passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings) for hit in hits
+        )
         return Retrieved(tuple(passages), found.spent.seconds if found.spent else None)
 
     def runner(self, vectors: Mapping[str, QueryVector]) -> QueryRunner:

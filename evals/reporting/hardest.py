@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from evals.reporting import limits
+from evals.reporting.answer_steps import AnswerSteps, steps_of
 from evals.reporting.cited import CitedAnswer, cited_answer
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import trimmed
@@ -43,6 +44,7 @@ class Answer:
     text: str
     cited: CitedAnswer
     score: float | None
+    steps: AnswerSteps
 
 
 @dataclass(frozen=True)
@@ -199,4 +201,5 @@ def _answer(
         trimmed(answer["answer"], limits.ANSWER_CHARACTERS),
         cited,
         scores.get((answer["cell"], answer["replicate"], answer["question_id"])),
+        steps_of(answer),
     )

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evals.reporting import display, limits
+from evals.reporting.answer_steps import verdict_words
 from evals.reporting.breaks import breakable
 from evals.reporting.data import ReportData
 from evals.reporting.links import safe_link
@@ -60,6 +61,7 @@ def _environment() -> Environment:
         drops=drops,
         effect_sentence=effect_sentence,
         safe_link=safe_link,
+        verdict_words=verdict_words,
         limits=limits,
         min_coverage=MIN_COVERAGE,
     )

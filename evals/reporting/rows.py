@@ -11,6 +11,7 @@ import polars as pl
 from evals.leaderboard import NOT_RUN
 from evals.measuring import get_metric
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
+from evals.reporting.limits import BIN_CHARACTERS
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
@@ -86,7 +87,7 @@ def report_data(
             QUESTIONS,
         )
         scores = _of_cells(connection, "current_scores", cells, SCORES)
-        answers = _of_cells(connection, "current_answers", cells, ANSWERS)
+        answers = _of_cells(connection, "current_answers", cells, ANSWERS, _SHORT_BINS)
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
     primary = primary_of(study.metrics, board["metric"])
@@ -127,11 +128,20 @@ def _select(
     return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
 
 
+_SHORT_BINS = (  # whole, they are the context once more
+    f" REPLACE ([{{'text': left(b.text, {BIN_CHARACTERS + 1}), 'chunk_ids': b.chunk_ids, 'status': b.status, "
+    "'reason': b.reason, 'answer': b.answer} FOR b IN bins] AS bins)"
+)
+
+
 def _of_cells(
-    connection: duckdb.DuckDBPyConnection, table: str, cells: list[str], schema: Schema
+    connection: duckdb.DuckDBPyConnection, table: str, cells: list[str], schema: Schema, changes: str = ""
 ) -> pl.DataFrame:
-    """Return the rows of these cells, with `cell`."""
-    sql = f"SELECT * FROM {table} WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
+    """Return the rows of these cells, with `cell`.
+
+    changes: to columns, in SQL
+    """
+    sql = f"SELECT *{changes} FROM {table} WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
     return _select(connection, sql, [cells], {**schema, **_OF_CELL})
 
 

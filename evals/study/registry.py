@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import TypeAdapter
 
+from evals.generating.binned import LlmBinned
 from evals.generating.contract import GENERATORS, AnyGenerator, Generator
 from evals.generating.extractive import Extractive
 from evals.generating.llm import Llm
@@ -93,6 +94,7 @@ QUERY_TRANSFORMS.add(
 GENERATORS.add(
     Extractive,
     Llm,
+    LlmBinned,
     NoContext,
     OracleContext,
 )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from orchestration.commands.conversations import conversation_of
 from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly
 from warehouse.errors import InputError
@@ -32,7 +34,7 @@ class Format(StrEnum):
 
 @app.command("ask")
 @plainly
-def ask(
+def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     study: StudyArgument,
     question: Annotated[str, typer.Argument(help="A question in words, or the id of one of the study's.")],
     cell: Annotated[
@@ -47,17 +49,25 @@ def ask(
     asked_at: Annotated[
         str | None, typer.Option(metavar="DATE", help="The day of asking, for words such as `yesterday`.")
     ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TURN", help="What was said before: question and answer by turns, repeated."),
+    ] = None,
+    conversation: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The same as a YAML or JSON list of texts.")
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="text or json.")] = Format.text,
 ) -> None:
     """Ask a question of a study that was run: what is found, where the evidence is, answer and sources."""
     from assets.engine.stage import Work
 
+    asked = _Asked(question, _day(asked_at), conversation_of(after or [], conversation))
     found = study_of(study)
     where = home_of(found)
     chosen = _cell(found, cell) if cell else _leader(found, where)
     work = Work(where)
     try:
-        results = _results(found, chosen, question, asked_at, work, all_retrievers=all_retrievers)
+        results = _results(found, chosen, asked, work, all_retrievers=all_retrievers)
     finally:
         work.close()
     if form is Format.json:
@@ -70,24 +80,37 @@ def ask(
         show_answers(results)
 
 
+class _Asked(NamedTuple):
+    """A question in words or by its id; the day and the turns before it, where they are said."""
+
+    text: str
+    day: str | None
+    conversation: list[str]
+
+    def of_study(self, known: dict[str, Any]) -> dict[str, Any]:
+        """Return a question of the study, asked on that day and after these turns."""
+        said = {"asked_at": self.day, "conversation": self.conversation}
+        return {**known, **{name: value for name, value in said.items() if value}}
+
+
 def _results(
-    study: Study, cell: Cell, text: str, asked_at: str | None, work: Work, *, all_retrievers: bool
+    study: Study, cell: Cell, asked: _Asked, work: Work, *, all_retrievers: bool
 ) -> list[PipelineResult]:
     """Ask the other retrievers of the cell's index, if that is wanted, and the cell last."""
     from evals.pipeline.pipeline import open_pipeline
     from evals.pipeline.study_questions import known_question
 
-    if not text.strip():
+    if not asked.text.strip():
         raise InputError('the question is empty; ask something, as in `assay ask demo "Who …?"`')
-    known = known_question(study, text, work)
-    day = _day(asked_at)
+    known = known_question(study, asked.text, work)
     results = []
     for one in [*(_other_retrievers(study, cell) if all_retrievers else []), cell]:
         with open_pipeline(study, one, work) as pipeline:
             if known is None:
-                results.append(pipeline.ask(text, asked_at=day))
+                found = pipeline.ask(asked.text, asked_at=asked.day, conversation=asked.conversation)
             else:
-                results.append(pipeline.ask_row({**known, "asked_at": day} if day else known))
+                found = pipeline.ask_row(asked.of_study(known))
+            results.append(found)
     return results
 
 

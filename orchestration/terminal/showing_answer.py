@@ -10,7 +10,9 @@ from rich.text import Text
 
 from evals.generating.contract import Answer, Passage
 from evals.pipeline.pipeline import PipelineResult
+from evals.reporting.answer_steps import steps_of_answer
 from evals.reporting.display import number, quantity, several, trimmed
+from orchestration.terminal.answer_steps import step_lines
 from orchestration.terminal.losses import fate_words
 from orchestration.terminal.speaking import console, text, width
 
@@ -76,8 +78,9 @@ def _answer(result: PipelineResult) -> Iterator[Text]:
     yield text(f"  {trimmed(answer.text, TEXT) if answer.text else ''}".rstrip())
     if answer.reason:
         yield text(f"  [{answer.status}] {answer.reason}", "yellow")
-    yield text(f"  {_cost(result)}", "dim")
+    yield text(f"  {_cost(result, answer)}", "dim")
     yield from _sources(result, answer)
+    yield from step_lines(steps_of_answer(answer))
 
 
 def _sources(result: PipelineResult, answer: Answer) -> Iterator[Text]:
@@ -104,13 +107,11 @@ def _source(passage: Passage) -> str:
     return ", ".join(filter(None, [passage.title, section, day, passage.url])) or passage.document
 
 
-def _cost(result: PipelineResult) -> str:
-    answer = result.answer
-    if answer is None:
-        return ""
+def _cost(result: PipelineResult, answer: Answer) -> str:
+    n_read = result.read if answer.passages is None else len(answer.passages)
     tokens = (answer.prompt_tokens, answer.completion_tokens)
     known = [
-        f"reads {several(result.read, 'passage')}",
+        f"reads {several(n_read, 'passage')}",
         f"{quantity(answer.seconds, 's')}" if answer.seconds is not None else None,
         f"{tokens[0]} + {tokens[1]} tokens" if None not in tokens else None,
         f"{answer.usd:.6f} US dollars" if answer.usd else None,

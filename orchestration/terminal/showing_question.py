@@ -7,8 +7,10 @@ from typing import Any
 
 from rich.text import Text
 
+from evals.reporting.answer_steps import steps_of
 from evals.reporting.display import number, several, trimmed
 from evals.reporting.question_rows import Answered, Found, Hit, QuestionRows
+from orchestration.terminal.answer_steps import step_lines
 from orchestration.terminal.losses import fate_words
 from orchestration.terminal.speaking import console, text, width
 
@@ -98,6 +100,7 @@ def _answered(one: Answered) -> Iterator[Text]:
         if answer["citations"]:
             cited = dict.fromkeys(map(_citation, answer["citations"]))
             yield text(f"  {name} cites: {'; '.join(cited)}")
+        yield from step_lines(steps_of(answer))
     scores = ", ".join(_score(row) for row in one.scores)
     yield text(f"  scores of {name}: {scores or 'it was not asked this question'}", "dim")
 

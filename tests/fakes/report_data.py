@@ -111,7 +111,7 @@ def report_data(
             hits += found
             if cell[2] == GENERATORS[0]:
                 losses += _losses(cell, row, found)
-            answers.append(_cited(_answer(key_of(cell), row, rng), found))
+            answers.append(_stepped(_cited(_answer(key_of(cell), row, rng), found)))
             scores += _scores(cell, row, found, answers[-1], rng)
     score_frame = frame(scores, {**SCORES, **OF_CELL})
     ids = [row["question_id"] for row in questions]
@@ -280,6 +280,28 @@ def _answer(key: str, row: dict[str, Any], rng: random.Random) -> dict[str, Any]
         "usd": None if failed or ".small" not in key else 0.00031,
         "cached": False,
     }
+
+
+def _stepped(answer: dict[str, Any]) -> dict[str, Any]:
+    """Let some cells answer in bins, and look for passages twice; all that is said is hostile."""
+    if ".articles" not in answer["cell"]:
+        return {**answer, "bins": [], "attempts": [], "turns_left_out": 0}
+    chunks = answer["chunk_ids"]
+    bins = [
+        {
+            "text": HOSTILE_TITLE,
+            "chunk_ids": chunks[:1],
+            "status": status,
+            "reason": HOSTILE_ANSWER if status != "ok" else None,
+            "answer": HOSTILE_ANSWER if status == "ok" else None,
+        }
+        for status in ["ok", "refused", "truncated"] * 5
+    ]
+    attempts = [
+        {"query": HOSTILE_TITLE, "chunk_ids": chunks, "sufficient": verdict, "reason": HOSTILE_ANSWER}
+        for verdict in (False, None)
+    ]
+    return {**answer, "bins": bins, "attempts": attempts, "turns_left_out": 3}
 
 
 def _cited(answer: dict[str, Any], hits: Sequence[dict[str, Any]]) -> dict[str, Any]:

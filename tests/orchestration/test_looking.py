@@ -132,3 +132,6 @@ def answers_a_question_as_the_grid_did(study: Study) -> None:
     assert "did you mean" in unknown.stderr
     assert assay("ask", "town", " ").exit_code == 2
     assert "is no date" in assay("ask", "town", "q1", "--asked-at", "soon").stderr
+    said = ("--after", "What does a mooring cost?", "--after", "Twelve pounds.")
+    assert assay("ask", "town", "And for how long?", *said).exit_code == 0
+    assert "not by both" in assay("ask", "town", "q1", *said, "--conversation", "said.yaml").stderr

@@ -240,17 +240,22 @@ def together(replies: Sequence[Reply]) -> Reply:
     return replace(
         replies[-1],
         raw=raws[-1] if raws else None,
-        prompt_tokens=_sum(reply.prompt_tokens for reply in replies),
-        completion_tokens=_sum(reply.completion_tokens for reply in replies),
+        prompt_tokens=sum_of_known(reply.prompt_tokens for reply in replies),
+        completion_tokens=sum_of_known(reply.completion_tokens for reply in replies),
         seconds=sum(reply.seconds for reply in replies),
-        usd=_sum(reply.usd for reply in replies),
+        usd=sum_of_known(reply.usd for reply in replies),
         cached=all(reply.cached for reply in replies),
         queued=sum(reply.queued for reply in replies),
         retries=sum(reply.retries for reply in replies),
     )
 
 
-def _sum(values: Iterable[Number | None]) -> Number | None:
+def sum_of_known(values: Iterable[Number | None]) -> Number | None:
+    """Add numbers; None where one of them is not known.
+
+    >>> sum_of_known([1, 2]), sum_of_known([1, None])
+    (3, None)
+    """
     known = list(values)
     return None if None in known else sum(value for value in known if value is not None)
 

@@ -52,17 +52,13 @@ def pieces(found: list[list[Passage]]) -> list[Passage]:
     return [piece for one in found for piece in one]
 
 
-def no_frame(_piece: Passage) -> int:
-    return 0
-
-
 @settings(max_examples=200, deadline=None)
 @given(contexts(), st.integers(1, 120), st.integers(0, 9))
 def test_bins_hold_the_context_once_and_in_order(
     context: tuple[dict[str, str], list[Passage]], limit: int, frame: int
 ) -> None:
     documents, passages = context
-    found = bins(passages, limit, characters, lambda _piece: frame)
+    found = bins(passages, limit, characters, [frame] * len(passages))
     covered = {
         name: {at for one in passages if one.document == name for at in range(one.start, one.end)}
         for name in documents
@@ -97,7 +93,7 @@ def test_the_joined_bins_are_the_context_whatever_their_limit(
     context: tuple[dict[str, str], list[Passage]], limit: int
 ) -> None:
     _, passages = context
-    joined = "".join(piece.text for piece in pieces(bins(passages, limit, characters, no_frame)))
+    joined = "".join(piece.text for piece in pieces(bins(passages, limit, characters, [0] * len(passages))))
     assert joined == "".join(sentence.text for sentence in context_sentences(passages))
 
 
@@ -125,7 +121,7 @@ def test_equal_sentences_make_bins_that_differ_by_one_sentence_at_most(n: int, p
 
 def test_a_sentence_is_split_only_where_it_is_longer_than_a_bin() -> None:
     text = "Short one. " + "word " * 30 + "end. Short two."
-    found = bins([Passage(text)], 60, characters, no_frame)
+    found = bins([Passage(text)], 60, characters, [0] * 4)
     texts = ["".join(piece.text for piece in one) for one in found]
     assert "".join(texts) == text
     assert all(len(one) <= 60 for one in texts)
@@ -134,7 +130,7 @@ def test_a_sentence_is_split_only_where_it_is_longer_than_a_bin() -> None:
 
 
 def test_a_word_longer_than_a_bin_is_cut_all_the_same() -> None:
-    found = bins([Passage("x" * 95)], 30, characters, no_frame)
+    found = bins([Passage("x" * 95)], 30, characters, [0] * 4)
     assert sorted(len(one[0].text) for one in found) == [5, 30, 30, 30]
 
 
@@ -143,7 +139,7 @@ def test_what_a_chunk_end_cut_is_whole_again_and_cited_by_the_passage_that_holds
     first = Passage(text[:41], "one", "d", start=0, end=41)
     second = Passage(text[42:], "two", "d", start=42, end=len(text))  # the blank belongs to neither
     assert (text[:41].rpartition(" ")[2], text[41]) == ("returns", " ")
-    found = bins([second, first], 1_000, characters, no_frame)
+    found = bins([second, first], 1_000, characters, [0] * 4)
     assert [(one.number, one.text) for one in found[0]] == [
         (2, "It leaves the harbour at noon. "),
         (1, "It returns before dusk every day."),
@@ -157,7 +153,7 @@ def test_passages_that_are_of_no_document_or_lie_about_their_place_stand_for_the
         Passage("Three.", "c3", "d", start=5, end=6),
         Passage("One.", "c1"),
     ]
-    found = pieces(bins(passages, 100, characters, no_frame))
+    found = pieces(bins(passages, 100, characters, [0] * 4))
     numbered = [replace(passage, number=number) for number, passage in enumerate(passages, start=1)]
     assert found == numbered
 
@@ -166,7 +162,7 @@ def test_passages_that_are_of_no_document_or_lie_about_their_place_stand_for_the
 def test_bins_keep_their_limit_by_a_real_tokenizer(weights: Callable[[str], Path]) -> None:
     tokenizer = load_tokenizer(weights("all-MiniLM-L6-v2"))
     text = " ".join(f"Sentence {n} says that ship {n * 37} left for Öland on day {n}." for n in range(200))
-    found = bins([Passage(text)], 300, tokenizer.count, no_frame)
+    found = bins([Passage(text)], 300, tokenizer.count, [0])
     texts = ["".join(piece.text for piece in one) for one in found]
     counts = tokenizer.count(texts)
     assert "".join(texts) == text

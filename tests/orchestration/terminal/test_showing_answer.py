@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evals.generating.contract import Answer, Citation, Passage
+from evals.generating.contract import Answer, Attempt, Bin, Citation, Passage
 from evals.pipeline.pipeline import PipelineResult
 from evals.retrieving.query import Trace
 from evals.retrieving.running import QueryResult
@@ -56,5 +56,42 @@ def test_hostile_sources_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
     evil = "[link=https://evil.example]\x1b[31mred"
     again = (Passage("x", "c9", "d9", evil, evil, start=0, end=1),)
     out = shown(capsys, Citation(1, 0, "c9", "d9", evil, (evil,), 0, 1), text=f"{evil} [1].", passages=again)
+    assert "\x1b" not in out
+    assert out.count("[link=https://evil.example]") == 3
+
+
+def test_how_an_answer_came_about_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    bins = [
+        Bin("Fees.", ("c1",), Status.OK, None, "Five\n\npounds [1]."),
+        *[Bin("x", ("c1", "c2"), Status.REFUSED, "it does not say", "The documents do not say.")] * 12,
+    ]
+    attempts = (
+        Attempt("How much?", ("c1",), False, "missing: the year"),
+        Attempt("How much? the year", ("c1", "c2"), True),
+    )
+    out = shown(capsys, bins=tuple(bins), attempts=attempts, turns_left_out=2, passages=PASSAGES)
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    whole = " ".join(lines)
+    assert "looked for “How much?”: 1 passage: does not suffice (missing: the year)" in whole
+    assert "looked for “How much? the year”: 2 passages: suffices" in whole
+    assert "bin 1 of 13, 1 passage [ok]: Five pounds [1]." in whole
+    assert "bin 2 of 13, 2 passages [refused]: The documents do not say." in whole
+    assert "1 further bin" in whole
+    assert "2 turns of the conversation left out: too long for history_tokens" in whole
+    assert "reads 2 passages" in whole
+
+
+def test_an_answer_of_one_call_has_no_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys)
+    assert not any(word in out for word in ("looked for", "bin ", "left out"))
+
+
+def test_hostile_bins_and_queries_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "[link=https://evil.example]\x1b[31mred"
+    out = shown(
+        capsys,
+        bins=(Bin(evil, (evil,), Status.OK, None, evil),),
+        attempts=(Attempt(evil, (), None, evil),),
+    )
     assert "\x1b" not in out
     assert out.count("[link=https://evil.example]") == 3
