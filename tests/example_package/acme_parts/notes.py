@@ -28,8 +28,12 @@ class Notes(Reader):
         if not files:
             raise InputError(f"path: {source.path} holds no {self.suffix}")
         for file in files:
-            title, _, body = file.read_text(encoding="utf-8").partition("\n")
             url = f"https://x.example/{file.stem}"
+            try:
+                title, _, body = file.read_text(encoding="utf-8").partition("\n")
+            except UnicodeDecodeError as error:
+                yield Page(url, url, reason=f"not UTF-8: {error.reason}")
+                continue
             yield Page(
                 url,
                 url,
