@@ -14,7 +14,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from warehouse.errors import InputError, NotSetError
+from warehouse.errors import InputError, Mistake, NotSetError
 from warehouse.files import read_bounded
 
 _VARIABLE = re.compile(r"\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -135,10 +135,13 @@ def escaped(text: str) -> str:
 
 
 def _text(path: Path) -> str:
+    data = read_bounded(path, MAX_BYTES).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
-        text = read_bounded(path, MAX_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        words = f"cannot be read as UTF-8 text (the byte 0x{data[error.start]:02x} is none); save it as UTF-8"
+        raise InputError(Mistake("not_utf8", path, line, words)) from error
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1

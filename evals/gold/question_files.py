@@ -278,6 +278,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises:
         InputError: it cannot be read to its end, or a line or their number is beyond all measure.
     """
+    number = 0
     try:
         with _opened(path) as file:
             for number, line in bounded_lines(file, MAX_LINE, b"\r\n"):
@@ -288,7 +289,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                     raise InputError(f"{path}:{number}: {'the file' if line else 'this line'} {what}")
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error})") from error
+        raise InputError(f"{path}:{number}: not UTF-8 text ({error})") from error
     except (OSError, EOFError, zlib.error) as error:
         message = "not a whole gzip file" if path.suffix == ".gz" else "cannot be read"
         raise InputError(f"{path}: {message} ({error})") from error

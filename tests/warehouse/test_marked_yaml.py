@@ -151,8 +151,8 @@ def test_a_tag_that_does_not_fit_its_value_is_refused(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.yaml: there is no such file"):
         load(tmp_path / "none.yaml")
-    (tmp_path / "latin.yaml").write_bytes("name: Köln".encode("latin-1"))
-    with pytest.raises(InputError, match=r"latin\.yaml: cannot be read as UTF-8 text"):
+    (tmp_path / "latin.yaml").write_bytes("a: 1\r\nb: 2\rname: Köln\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.yaml:3: cannot be read as UTF-8 text"):
         load(tmp_path / "latin.yaml")
 
 

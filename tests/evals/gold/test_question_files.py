@@ -237,8 +237,8 @@ def test_what_a_beir_folder_lacks(tmp_path: Path) -> None:
     (folder / "queries.jsonl.gz").write_bytes(b"\x1f\x8b torn")
     with pytest.raises(InputError, match=r"queries\.jsonl\.gz: not a whole gzip file"):
         read_beir(folder, "test", "small")
-    (folder / "queries.jsonl").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(InputError, match=r"queries\.jsonl: not UTF-8 text"):
+    (folder / "queries.jsonl").write_bytes(b'{"_id": "1", "text": "a"}\n\xff\xfe{}')
+    with pytest.raises(InputError, match=r"queries\.jsonl:2: not UTF-8 text"):
         read_beir(folder, "test", "small")
 
 

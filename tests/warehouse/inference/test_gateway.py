@@ -112,6 +112,29 @@ def test_a_call_keeps_what_it_was_paid_for_and_another_purpose_asks_nothing_agai
     assert paid_for == ["answers", "energy", "energy.a.b.c.d", "q1"]
 
 
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b'"caf\xe9 \xff\xfe"', Status.ERROR),
+        (b'["Paris."]', Status.ERROR),
+        (b"7", Status.ERROR),
+        (b"null", Status.PARSE_FAILED),
+        (b'""', Status.PARSE_FAILED),
+        (b'" \\n\\t"', Status.PARSE_FAILED),
+    ],
+)
+def test_what_is_no_text_is_a_typed_failure_with_a_reason(
+    content: bytes, status: Status, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    whole = answer("PLACE").body
+    server.add(Scripted(whole.replace(b'"PLACE"', content)))
+    with Gateway(Home(tmp_path), retries=0) as gateway:
+        found = ask(gateway, server)
+    assert (found.status, found.text) == (status, "")
+    assert found.reason
+    json.dumps([found.reason, found.raw], ensure_ascii=False).encode("utf-8")
+
+
 def test_a_reply_says_who_was_asked(gateway: Gateway, server: FakeOpenAI) -> None:
     server.add(answer("Paris."), failure(400, "no"))
     assert ask(gateway, server).model == "openai/any"
