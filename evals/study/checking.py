@@ -115,11 +115,7 @@ def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
     if not isinstance(part, dict):
         return
     api = part.get("api")
-    asks = (
-        place[-1:] in {("llm",), ("enrich",), ("date_by",), ("questions_by",)}
-        or part.get("by") == "llm"
-        or api is not None
-    )
+    asks = place[-1:] in {("llm",), ("enrich",), ("date_by",)} or part.get("by") == "llm" or api is not None
     model = part.get("model")
     if asks and isinstance(model, str) and model:
         base = api.get("base") if isinstance(api, dict) else part.get("api_base")

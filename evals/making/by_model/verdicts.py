@@ -105,7 +105,7 @@ class Verifier:
 
     def _agree(self, made: str, said: str) -> bool:
         """Return whether two answers say the same: the same verdict and numbers, and much the same words."""
-        if not said.strip() or verdict_of(made) != verdict_of(said):
+        if not said.strip() or verdict_of(made, alone=False) != verdict_of(said, alone=False):
             return False
         if not set(_NUMBER.findall(made)) <= set(_NUMBER.findall(said)):
             return False

@@ -112,21 +112,28 @@ def _language(draft: Draft, wanted: str | None) -> Dropped | None:
     return None
 
 
-def verdict_of(answer: str) -> str | None:
+def verdict_of(answer: str, *, alone: bool = True) -> str | None:
     """Return whether an answer begins with yes or no, in any language of the Union; None: with neither.
 
-    >>> verdict_of("Nein, erst ab neun."), verdict_of("Yes."), verdict_of("Noon.")
-    ('no', 'yes', None)
+    alone: only where a sign or the end follows: "no one" is no verdict
+
+    >>> verdict_of("Nein, erst ab neun."), verdict_of("Yes."), verdict_of("No one is."), verdict_of("Noon.")
+    ('no', 'yes', None, None)
+    >>> verdict_of("Yes it is", alone=False)
+    'yes'
     """
-    first = _WORD.match(answer.strip().casefold())
+    plain = answer.strip().casefold()
+    first = _WORD.match(plain)
     if first is None or first[0] not in YES | NO:
+        return None
+    if alone and _WORD.match(plain[first.end() :].lstrip()):
         return None
     return "yes" if first[0] in YES else "no"
 
 
 def _type(draft: Draft, task: Task) -> Dropped | None:
     """Return why a draft is not of the type that was asked for; English and German are looked at closely."""
-    verdict = verdict_of(draft.answer or "")
+    verdict = verdict_of(draft.answer or "", alone=task.kind != "yes_no")
     if task.kind == "yes_no":
         if verdict is None or _opens_with_question_word(draft.question, language_of(task)):
             said = f"{draft.question!r:.150} is answered by {draft.answer!r:.150}"

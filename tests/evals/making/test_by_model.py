@@ -321,6 +321,23 @@ def test_what_a_model_knows_anyway_tests_no_retriever(
     assert dropped(outcomes) == ({SUBJECT: Reason.KNOWN_WITHOUT_DOCUMENT} if is_dropped else {})
 
 
+@pytest.mark.parametrize(
+    ("kind", "reply", "is_dropped"),
+    [
+        ("normal", "No one but the crew.", False),
+        ("normal", "No.", True),
+        ("yes_no", "Yes it stays in port then", False),
+        ("yes_no", "Nobody knows.", True),
+    ],
+)
+def test_a_verdict_is_told_from_a_word_that_begins_like_one(
+    bench: Bench, kind: Kind, reply: str, is_dropped: bool
+) -> None:
+    with QuestionModel({("QuestionReply", SUBJECT): said(answer=reply)}) as server:
+        outcomes = bench.make(server, (kind,), documents((SUBJECT,)), n=1)
+    assert dropped(outcomes) == ({SUBJECT: Reason.WRONG_TYPE} if is_dropped else {})
+
+
 def test_numbers_tell_answers_apart(bench: Bench) -> None:
     wrong = {
         ("QuestionReply", SUBJECT): said(answer="It costs 12 pounds a night."),
