@@ -25,7 +25,7 @@ from assets.recipes.build_half import Chunking
 from assets.tokenizing.tokenizer import load_tokenizer
 from crawlers.reading.beir import Beir
 from evals.gold.evidence import gold_of
-from evals.gold.question_files import read_beir
+from evals.gold.reading.beir import read_beir
 from evals.measuring.contract import Gold, RetrievalMetric
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query

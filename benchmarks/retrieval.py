@@ -156,7 +156,7 @@ def run(
 
 def measure(data: Path, place: Path) -> None:
     """Rank, and print seconds by retriever and chunk size, memory, and latencies."""
-    from evals.gold.question_files import read_beir
+    from evals.gold.reading.beir import read_beir
     from evals.study.powersets import expanded
     from evals.study.registry import read_retriever_or_powerset
 

@@ -16,7 +16,7 @@ from assets.indexing import index_table
 from assets.indexing.index_facts import read_facts
 from assets.indexing.index_rows import HeldRows
 from crawlers.reading.beir import Beir
-from evals.gold.question_files import read_beir
+from evals.gold.reading.beir import read_beir
 from evals.measuring.contract import Gold
 from evals.measuring.ndcg import Ndcg
 from evals.retrieving.clock import Clock

@@ -11,6 +11,7 @@ from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.gold.evidence import in_first_copies
 from evals.gold.places import places_of
+from evals.gold.reading import files_of
 from evals.gold.resolving import Resolver
 from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
 from evals.study.grid import Grid
@@ -55,13 +56,12 @@ class Questions(Stage):
         """Return the digests of the question file, or the BEIR folder's files, and of the corpus."""
         question_set = self.grid.sets[key]
         corpus = self.grid.build.corpora[question_set.corpus].recipes()
+        meaning = question_set.meaning
         if question_set.beir is None:
-            return {f"questions.{key}": sha256_file(question_set.path), **corpus}
-        facts = [
-            question_set.beir.model_dump(exclude={"path"}),
-            fingerprint(question_set.path),
-            source_of_set(self.grid, key),
-        ]
+            files = [sha256_file(path) for path in files_of(question_set.source)]
+            is_plain = len(files) == 1 and not meaning
+            return {f"questions.{key}": files[0] if is_plain else digest([files, *meaning]), **corpus}
+        facts = [meaning[0], fingerprint(question_set.path), source_of_set(self.grid, key), *meaning[1:]]
         return {f"questions.{key}": digest(facts), **corpus}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:

@@ -1,21 +1,16 @@
-"""Reads question sets: YAML files and BEIR folders, typed, with a line for every mistake."""
+"""Reads question sets that are written by hand: YAML files, typed, with a line for every mistake."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import re
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from evals.gold.unanswered import UNANSWERED
 from warehouse.errors import InputError, Mistake
-from warehouse.files import bounded_lines, check_regular
 from warehouse.findings import Finding, in_words, lines_of
 from warehouse.marked_yaml import MarkedYaml, load
 from warehouse.recipe import Strict
@@ -23,20 +18,36 @@ from warehouse.recipe import Strict
 UNFILLED = "Replace this by "
 """How a question of the template of `assay init` begins: it is not asked until somebody has written one."""
 
-_WHOLE = re.compile(r"-?[0-9]{1,9}")
-MAX_LINE, MAX_LINES = 1_000_000, 20_000_000  # of a BEIR folder's queries and qrels: bytes, lines
-
 
 class Evidence(Strict):
-    """Where an answer stands: a quote on a page.
+    """Where an answer stands: a quote on a page, or in any document where no page is named.
 
     source: which source's page it is, where several have the same URL
+    start, end: offsets in the text of the page's document, if they are known
     """
 
-    url: Annotated[str, Field(min_length=1)]
+    url: Annotated[str | None, Field(min_length=1)] = None
     source: Annotated[str, Field(min_length=1)] | None = None
     quote: Annotated[str, Field(min_length=3)] | None = None
     grade: Annotated[int, Field(ge=1, le=10)] = 1
+    start: Annotated[int | None, Field(ge=0)] = None
+    end: Annotated[int | None, Field(ge=1)] = None
+
+    @model_validator(mode="after")
+    def _can_be_looked_for(self) -> Self:
+        if self.url is None and self.quote is None:
+            raise ValueError("say where the answer stands: a `url`, a `quote`, or both")
+        if (self.start is None) != (self.end is None):
+            raise ValueError("`start` and `end` come together")
+        if self.start is not None and self.end is not None and self.end <= self.start:
+            raise ValueError("`end` must be more than `start`")
+        if self.start is not None and self.url is None:
+            raise ValueError("`start` and `end` are of the text of a page; say its `url`")
+        return self
+
+    def item(self) -> dict[str, Any]:
+        """Return it as it is looked for; offsets only where there are any."""
+        return self.model_dump(exclude=set() if self.start is not None else {"start", "end"})
 
 
 class TimeFrame(Strict):
@@ -119,7 +130,8 @@ def read_yaml(path: Path) -> list[dict[str, Any]]:
 
 def rows_of(parsed: QuestionFile, questions: Iterable[WrittenQuestion]) -> list[dict[str, Any]]:
     """Return questions of a file as rows of `schemas.QUESTIONS` whose evidence is not resolved yet."""
-    return [_row(parsed, question) for question in questions]
+    asked_at = parsed.asked_at.isoformat() if parsed.asked_at else None
+    return [row_of(question, parsed.question_set, parsed.language, asked_at) for question in questions]
 
 
 def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
@@ -154,14 +166,19 @@ def _doubled(ids: list[str]) -> list[tuple[int, str]]:
     return [(number, name) for number, name in enumerate(ids) if first[name] != number]
 
 
-def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
+def row_of(
+    question: WrittenQuestion, question_set: str, language: str | None, asked_at: str | None
+) -> dict[str, Any]:
+    """Return a row of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+    language, asked_at: of the set, where the question does not say it
+    """
     frame = question.time_frame
-    asked_at = question.asked_at or parsed.asked_at
-    language = question.language or parsed.language
-    truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(language))
+    language = question.language or language
+    truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(language or "en"))
     return {
         "question_id": question.id,
-        "question_set": parsed.question_set,
+        "question_set": question_set,
         "type": question.type,
         "language": language,
         "question": question.question,
@@ -171,159 +188,14 @@ def _row(parsed: QuestionFile, question: WrittenQuestion) -> dict[str, Any]:
         "gold": _gold(question),
         "time_from": frame.from_.isoformat() if frame and frame.from_ else None,
         "time_to": frame.to.isoformat() if frame and frame.to else None,
-        "asked_at": asked_at.isoformat() if asked_at else None,
+        "asked_at": question.asked_at.isoformat() if question.asked_at else asked_at,
         "conversation": list(question.conversation),
-        "evidence": [evidence.model_dump() for evidence in question.evidence],
+        "evidence": [evidence.item() for evidence in question.evidence],
     }
 
 
 def _gold(question: WrittenQuestion) -> str:
     """Return what the gold of a question is: quotes, whole documents where nothing is quoted, or nothing."""
-    if any(evidence.quote for evidence in question.evidence):
+    if any(evidence.quote or evidence.start is not None for evidence in question.evidence):
         return "spans"
     return "documents" if question.evidence else "none"
-
-
-def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
-    """Read the queries of a BEIR folder that a split grades; grades of 0 are no evidence.
-
-    Raises:
-        InputError: a file is missing or not in BEIR's form.
-    """
-    qrels = folder / "qrels" / f"{split}.tsv"
-    if not qrels.is_file():
-        there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"
-        raise InputError(f"{qrels}: there is no such split; there are: {there}")
-    texts = _queries(folder)
-    evidence = _graded(qrels)
-    missing = [query for query in evidence if query not in texts]
-    if missing:
-        others = f" (and {len(missing) - 1} others)" if len(missing) > 1 else ""
-        raise InputError(f"{qrels}: the query {missing[0]}{others} is not in the folder's queries.jsonl")
-    if not evidence:
-        raise InputError(f"{qrels}: no document is graded above 0, so there is nothing to ask")
-    return [
-        {
-            "question_id": query,
-            "question_set": name,
-            "type": "normal",
-            "language": None,
-            "question": texts[query],
-            "ground_truth": None,
-            "answerable": True,
-            "needs": "all",
-            "gold": "documents",
-            "time_from": None,
-            "time_to": None,
-            "asked_at": None,
-            "conversation": [],
-            "evidence": found,
-        }
-        for query, found in evidence.items()
-    ]
-
-
-def _graded(qrels: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return query -> its evidence, from rows (query, document, grade) or (query, 0, document, grade)."""
-    evidence: dict[str, list[dict[str, Any]]] = {}
-    for number, line in _lines(qrels):
-        row = line.split("\t")
-        grade = _grade(row[-1])
-        if not line.strip() or (number == 1 and grade is None):
-            continue  # the header
-        if len(row) not in {3, 4} or grade is None:
-            raise InputError(f"{qrels}:{number}: expected query, document and grade, separated by tabs")
-        query, document = row[0], row[-2]
-        if grade > 0:
-            evidence.setdefault(query, []).append({"url": f"beir:{document}", "grade": grade})
-    return evidence
-
-
-def _grade(text: str) -> int | None:
-    """Return a whole number; None where it is none, or longer than any grade."""
-    return int(text) if _WHOLE.fullmatch(text.strip()) else None
-
-
-def _queries(folder: Path) -> dict[str, str]:
-    """Return query id -> text."""
-    path = next((p for p in (folder / "queries.jsonl", folder / "queries.jsonl.gz") if p.is_file()), None)
-    if path is None:
-        raise InputError(f"{folder}: there is no queries.jsonl (nor queries.jsonl.gz): not a BEIR folder?")
-    texts: dict[str, str] = {}
-    for number, line in _lines(path):
-        if not line.strip():
-            continue
-        try:
-            query, text = _query(line)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            expected = 'expected a JSON object with "_id" and "text"'
-            raise InputError(f"{path}:{number}: {expected} ({type(error).__name__}: {error})") from error
-        texts[query] = text
-    return texts
-
-
-def _query(line: str) -> tuple[str, str]:
-    """Return the id and the text of a query, a line of JSON."""
-    row = json.loads(line)
-    if not isinstance(row["text"], str):
-        raise TypeError(f"its text is of type {type(row['text']).__name__}")
-    return str(row["_id"]), row["text"]
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file, unpacked where its name ends in `.gz`, with their numbers from 1.
-
-    A line feed alone ends a line: a JSON string may hold U+2028 and its like, which do not.
-
-    Raises:
-        InputError: it cannot be read to its end, or a line or their number is beyond all measure.
-    """
-    number = 0
-    try:
-        with _opened(path) as file:
-            for number, line in bounded_lines(file, MAX_LINE, b"\r\n"):
-                if line is None or number > MAX_LINES:
-                    what = (
-                        f"has more than {MAX_LINES:,} lines" if line else f"is longer than {MAX_LINE:,} bytes"
-                    )
-                    raise InputError(f"{path}:{number}: {'the file' if line else 'this line'} {what}")
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}:{number}: not UTF-8 text ({error})") from error
-    except (OSError, EOFError, zlib.error) as error:
-        message = "not a whole gzip file" if path.suffix == ".gz" else "cannot be read"
-        raise InputError(f"{path}: {message} ({error})") from error
-
-
-def _opened(path: Path) -> IO[bytes]:
-    check_regular(path)
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-def read_sets(sets: Iterable[tuple[Path, str | None, str]]) -> list[dict[str, Any]]:
-    """Read several question sets that are asked together, each (path, BEIR split or None, name).
-
-    Raises:
-        InputError: all errors of all files; and a question id that two of the sets share, since results are
-            kept by it.
-    """
-    rows: list[dict[str, Any]] = []
-    findings: list[str] = []
-    home: dict[str, Path] = {}
-    for path, split, name in sets:
-        try:
-            found = read_beir(path, split, name) if split is not None else read_yaml(path)
-        except InputError as error:
-            findings += error.findings
-            continue
-        shared = [row["question_id"] for row in found if row["question_id"] in home]
-        if shared:
-            other = home[shared[0]]
-            findings.append(
-                f"{path}: the question id {shared[0]} stands in {other} too; give one of them another id"
-            )
-        home |= {row["question_id"]: path for row in found}
-        rows += found
-    if findings:
-        raise InputError(*findings)
-    return rows

@@ -127,7 +127,9 @@ def _question(row: Mapping[str, Any], language: str) -> Iterator[tuple[str, Any]
 
 
 def _evidence(item: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: item[key] for key in ("url", "source", "quote") if item.get(key) is not None}
+    """Return evidence as it is written; of what was resolved, the quote says the place."""
+    keys = ("url", "source", "quote") if "similarity" in item else ("url", "source", "quote", "start", "end")
+    found = {key: item[key] for key in keys if item.get(key) is not None}
     return found | ({"grade": item["grade"]} if item.get("grade", 1) != 1 else {})
 
 

@@ -32,6 +32,7 @@ class Resolver:
         for document in documents:
             self._by_url.setdefault(document["url"], []).append(document)
         self._worded = lru_cache(maxsize=8)(WordedText)
+        self._found = lru_cache(maxsize=1_000)(self._first_place)  # many questions are on one context
 
     def resolve(self, question: Mapping[str, Any]) -> Row:
         """Return a question (a row of `schemas.QUESTIONS`) with its evidence found.
@@ -107,7 +108,7 @@ class Resolver:
     def _anywhere(self, item: Mapping[str, Any]) -> Row:
         """Find evidence that names no page: by its context where it has one, else by its quote."""
         context = item.get("context")
-        found = self._lookup.quote(context or item["quote"])
+        found = self._found(context or item["quote"])
         what = "the context of the answer" if context else "the quote"
         if found is None:
             return _lost(item, f"{what} is in no document, nor anything that is similar ({SIMILAR} or more)")
@@ -124,6 +125,9 @@ class Resolver:
             }
         start, end = place.start + within.start, place.start + within.end
         return _placed(item, document, Place(start, end, place.similarity))
+
+    def _first_place(self, text: str) -> Found | None:
+        return self._lookup.quote(text)
 
     def _by_truth(self, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
         """Find the places that hold most of the ground truth's words; none where no place holds enough."""

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from assets.cleaning.corpus import corpus_documents
 from assets.engine.stage import Work
 from assets.recipes.paths import absolute
-from evals.gold.question_files import read_yaml
+from evals.gold.reading import WrittenSet, read_set
+from evals.gold.reading.contract import SetFile
 from evals.gold.resolving import Resolver
 from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
 from evals.study.grid import Grid, read_questions_of
@@ -88,7 +89,7 @@ def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
         try:
             where = absolute(file, path.resolve().parent) if isinstance(file, str) else None
             if where is not None and where.is_file():
-                read_yaml(where)
+                read_set(WrittenSet(SetFile(where, "questions"), item.get("format")))
         except InputError as error:
             found += error.findings
     return found

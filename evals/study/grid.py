@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from assets.recipes.merging import Build
-from evals.gold.question_files import read_sets
+from evals.gold.reading import WrittenSet, read_sets, suffix_of
+from evals.gold.reading.contract import SetFile
 from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.sections import BeirQuestions
+from evals.study.sections import BeirQuestions, QuestionSource
 from evals.study.set_names import set_name
 from evals.study.study import Study
 
@@ -18,21 +19,49 @@ from evals.study.study import Study
 class QuestionSet:
     """One set of questions, asked of one corpus.
 
-    path: the YAML file, or the BEIR folder
-    beir: what to read of a BEIR folder; None for a YAML file
-    use: test | train
+    path: the file, or the BEIR folder
+    said: what the study says of it
     """
 
     name: str
     corpus: str
     path: Path
-    beir: BeirQuestions | None = None
-    use: str = "test"
+    said: QuestionSource
 
     @property
     def key(self) -> str:
         """Its partition key."""
         return f"{self.corpus}.{self.name}"
+
+    @property
+    def use(self) -> str:
+        """Whether it is a test or a train set."""
+        return self.said.use
+
+    @property
+    def beir(self) -> BeirQuestions | None:
+        """What to read of a BEIR folder; None for a file."""
+        return self.said.beir
+
+    @property
+    def source(self) -> WrittenSet:
+        """What is read of it, and how."""
+        day = self.said.asked_at.isoformat() if self.said.asked_at else None
+        file = SetFile(self.path, self.name, self.said.language, day)
+        split = self.said.beir.split if self.said.beir else None
+        return WrittenSet(file, self.said.format, split, self.said.evidence)
+
+    @property
+    def meaning(self) -> list[Any]:
+        """What its name stands for, beside the contents of its file; what is not said is left out."""
+        if self.said.beir is not None:
+            beside = {} if self.said.evidence is None else {"evidence": self.said.evidence}
+            return [self.said.beir.model_dump(exclude={"path"}), *([beside] if beside else [])]
+        keys = {"format", "language", "asked_at", "evidence"}
+        said = self.said.model_dump(mode="json", include=keys, exclude_none=True)
+        if not self.said.is_yaml:
+            said["ending"] = suffix_of(self.path)
+        return [said] if said else []
 
 
 class Grid:
@@ -83,7 +112,7 @@ def read_train_questions_of(study: Study) -> list[dict[str, Any]]:
 
 
 def _read(sets: list[QuestionSet]) -> list[dict[str, Any]]:
-    return read_sets((one.path, one.beir.split if one.beir else None, one.name) for one in sets)
+    return read_sets(one.source for one in sets)
 
 
 def question_sets(study: Study) -> list[QuestionSet]:
@@ -94,6 +123,6 @@ def question_sets(study: Study) -> list[QuestionSet]:
             name, path = source.beir.name, study.resolve(source.beir.path)
         else:
             path = study.resolve(source.file or "")
-            name = set_name(path)
-        found.append(QuestionSet(name, study.corpus.name, path, source.beir, source.use))
+            name = source.name or set_name(path)
+        found.append(QuestionSet(name, study.corpus.name, path, source))
     return found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from assets.recipes.build_half import Name
+from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
 from warehouse.inference.budget import Caps
 from warehouse.recipe import Strict
 
@@ -23,21 +26,41 @@ class BeirQuestions(Strict):
 
 
 class QuestionSource(Strict):
-    """Where questions come from: one of our YAML files, or a BEIR folder.
+    """Where questions come from: a file, or a BEIR folder.
 
+    format: what the file holds, where its name does not tell
+    name: of the question set; that of the file unless said
+    language, asked_at: of the questions, where a file that is not YAML does not say it of one
+    evidence: `ground_truth`: of questions without evidence, what is most like their ground truth is evidence;
+        `none`: quotes and contexts that name no page are not looked for; both are unless said
     use: what they are for: `test` questions are asked and measured; on `train` questions, what a retriever
         says is `tuned` is chosen, and nothing is reported of them
     """
 
     file: str | None = None
     beir: BeirQuestions | None = None
+    format: Form | None = None
+    name: Name | None = None
+    language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
+    asked_at: date | None = None
+    evidence: Evidence | None = None
     use: Literal["test", "train"] = "test"
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
         if (self.file is None) == (self.beir is None):
             raise ValueError("give either `file` or `beir`")
+        if self.beir is not None and (self.format, self.name, self.language, self.asked_at) != (None,) * 4:
+            raise ValueError("`format`, `name`, `language` and `asked_at` are of a `file`, not of `beir`")
+        if self.is_yaml and (self.language or self.asked_at):
+            raise ValueError("a YAML file says `language` and `asked_at` itself")
         return self
+
+    @property
+    def is_yaml(self) -> bool:
+        """Whether the file is one of our own."""
+        suffix = suffix_of(Path(self.file or ""))
+        return self.format == "yaml" or (self.format is None and SUFFIXES.get(suffix, "yaml") == "yaml")
 
 
 class Restriction(Strict):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evals.gold.reading import suffix_of
+
 
 def set_name(path: Path) -> str:
     """Return the name of a file's question set: that of the file.
 
-    >>> set_name(Path("demo/Energy.questions.yaml"))
-    'energy'
+    >>> set_name(Path("demo/Energy.questions.yaml")), set_name(Path("xquad.en.json.gz"))
+    ('energy', 'xquad-en')
     """
-    return path.name.removesuffix(".yaml").removesuffix(".questions").lower().replace(".", "-")
+    name = path.name.lower()
+    return name.removesuffix(suffix_of(path)).removesuffix(".questions").replace(".", "-")

@@ -112,13 +112,16 @@ def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
         file, beir = _mapping(item).get("file"), _mapping(item).get("beir")
         if isinstance(file, str) and _not_there(file, (), base):
             continue  # which is told of elsewhere
-        if isinstance(file, str):
-            name, rename = set_name(absolute(file, base)), "rename the file"
+        given = _mapping(item).get("name")
+        if isinstance(file, str) and isinstance(given, str):
+            name, rename = given, "give it another `name`"
+        elif isinstance(file, str):
+            name, rename = set_name(absolute(file, base)), "rename the file, or give the set a `name`"
         elif isinstance(beir, dict) and isinstance(beir.get("name", "beir"), str):
             name, rename = beir.get("name", "beir"), "give it another `name`"
         else:
             continue
-        if isinstance(file, str) and not re.fullmatch(NAME_PATTERN, name):
+        if isinstance(file, str) and given is None and not re.fullmatch(NAME_PATTERN, name):
             text = f"the question set is named by its file, and `{name}` will not do: {NAME_RULE}"
             found.append(Finding(("questions", number), "bad_name", text))
         if name in seen:
@@ -184,7 +187,7 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
         (
             "questions",
             one.key,
-            canonical([str(one.path), one.beir.model_dump(exclude={"path"}) if one.beir else None]),
+            canonical([str(one.path), *(one.meaning or [None])]),
         )
         for one in question_sets(study)
     ]

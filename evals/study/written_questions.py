@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evals.gold.question_files import read_beir, read_yaml
+from evals.gold.reading import read_set
 from evals.study.grid import Grid
 
 
@@ -16,9 +16,9 @@ def written_questions(grid: Grid, key: str) -> list[dict[str, Any]]:
         InputError: all errors of its file.
     """
     one, source = grid.sets[key], source_of_set(grid, key)
+    rows = read_set(one.source)
     if one.beir is None:
-        return read_yaml(one.path)
-    rows = read_beir(one.path, one.beir.split, one.beir.name)
+        return rows
     return [{**row, "evidence": [{**item, "source": source} for item in row["evidence"]]} for row in rows]
 
 

@@ -23,6 +23,8 @@ class Form(StrEnum):
     """What other tools read."""
 
     RAGAS = "ragas"
+    BEIR = "beir"
+    SQUAD = "squad"
 
 
 @app.command("export")

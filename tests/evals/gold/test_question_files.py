@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from evals.gold.question_files import read_beir, read_sets, read_yaml
+from evals.gold.question_files import read_yaml
+from evals.gold.reading import WrittenSet, read_sets
+from evals.gold.reading.beir import read_beir
+from evals.gold.reading.contract import SetFile
 from evals.study.grid import read_questions_of
 from evals.study.study_file import read_study
 from tests.fakes.tiny import QUESTIONS, write_study
@@ -92,7 +95,11 @@ MISTAKES = [
     ("- {id: a, question: W, ground_truth: x}", 4, "string_too_short"),
     ("- {id: a, question: Was}", 4, "value_error"),
     ("- {id: a, question: Was, answerable: false, evidence: [{url: u}]}", 4, "value_error"),
-    ("- id: a\n  question: Was?\n  evidence:\n  - quote: abc\n", 7, "missing"),
+    ("- id: a\n  question: Was?\n  evidence:\n  - grade: 2\n", 7, "value_error"),
+    ("- id: a\n  question: Was?\n  evidence:\n  - {url: u, start: 3}\n", 7, "value_error"),
+    ("- id: a\n  question: Was?\n  evidence:\n  - {url: u, start: 3, end: 3}\n", 7, "value_error"),
+    ("- id: a\n  question: Was?\n  evidence:\n  - {quote: abc, start: 3, end: 9}\n", 7, "value_error"),
+    ("- id: a\n  question: Was?\n  evidence:\n  - {url: u, start: -3, end: 9}\n", 7, "greater_than_equal"),
     ("- id: a\n  question: Was?\n  evidence:\n  - url: u\n    grade: 0\n", 8, "greater_than_equal"),
     ("- id: a\n  question: Was?\n  evidence:\n  - url: u\n    qoute: abc\n", 8, "unknown_key"),
     ("- {id: a, question: Was, ground_truth: x, asked_at: gestern}", 4, "date_from_datetime_parsing"),
@@ -159,7 +166,11 @@ def test_the_mistakes_of_several_files_are_told_together(tmp_path: Path) -> None
         (tmp_path / f"{name}.yaml").write_text("question_set: s\nquestions: []\n")
     with pytest.raises(InputError) as caught:
         read_sets(
-            [(tmp_path / "a.yaml", None, "a"), (tmp_path / "b.yaml", None, "b"), (tmp_path, "test", "c")]
+            [
+                WrittenSet(SetFile(tmp_path / "a.yaml", "a")),
+                WrittenSet(SetFile(tmp_path / "b.yaml", "b")),
+                WrittenSet(SetFile(tmp_path, "c"), split="test"),
+            ]
         )
     assert len(caught.value.findings) == 3
 

@@ -9,11 +9,13 @@ import yaml
 from pydantic import ValidationError
 
 from assets.recipes.paths import absolute
-from evals.study.grid import Grid, question_sets
+from evals.questions import Questions
+from evals.study.grid import Grid, question_sets, read_questions_of
 from evals.study.set_names import set_name
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from tests.fakes.tiny import STUDY, partial_study, write_study
+from warehouse.identity import sha256_file
 
 MORE = {
     "  t16: {tokens: {size: 16, overlap: 4}}\n": "  t16: {tokens: {size: 16}}\n  t32: {tokens: {size: 32}}\n",
@@ -177,3 +179,38 @@ def test_a_study_that_is_made_in_python_is_refused_with_the_places_of_what_does_
     data = yaml.safe_load(STUDY) | {"metrics": ["ndcg@10", "ndcg@10"]}
     with pytest.raises(ValidationError, match=r"metrics item 2: the metric ndcg@10 is named twice"):
         Study.model_validate(data)
+
+
+def test_a_set_is_what_the_study_says_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "Exam.v2.txt").write_text("When does the ferry leave the harbour? = At noon = 12.\n")
+    (tmp_path / "more.csv").write_text("id,question,ground_truth\nm,Who is the captain?,Nobody\n")
+    entries = (
+        "- {file: Exam.v2.txt, language: de, asked_at: 2024-05-31, evidence: ground_truth}\n"
+        "  - {file: more.csv, name: other, use: train}"
+    )
+    path = write_study(tmp_path, {"- file: ferry.questions.yaml": entries})
+    study = read_study(path)
+    grid = Grid([study])
+    assert sorted(grid.sets) == ["ferries.exam-v2", "ferries.other"]
+    assert (grid.set_keys("tiny"), grid.train_keys("tiny")) == (["ferries.exam-v2"], ["ferries.other"])
+    (row,) = read_questions_of(study)
+    assert (row["language"], row["asked_at"], row["question_set"]) == ("de", "2024-05-31", "exam-v2")
+    assert row["evidence"][0]["by_truth"] is True
+
+
+def test_what_is_said_of_a_set_is_part_of_its_identity_and_what_is_not_said_is_not(tmp_path: Path) -> None:
+    (tmp_path / "exam.txt").write_text("When does the ferry leave? = At noon.\n")
+    recipes = []
+    for said in ("", ", language: de", ", evidence: ground_truth", ", asked_at: 2024-05-31"):
+        write_study(tmp_path, {"- file: ferry.questions.yaml": f"- {{file: exam.txt{said}}}"})
+        stage = Questions(Grid([read_study(tmp_path / "tiny.yaml")]))
+        recipes.append(stage.recipes("ferries.exam")["questions.ferries.exam"])
+    assert len(set(recipes)) == 4
+    (tmp_path / "exam.txt").rename(tmp_path / "exam.csv")
+    write_study(tmp_path, {"- file: ferry.questions.yaml": "- {file: exam.csv}"})
+    stage = Questions(Grid([read_study(tmp_path / "tiny.yaml")]))
+    assert stage.recipes("ferries.exam")["questions.ferries.exam"] not in recipes, "read in another way"
+    write_study(tmp_path)
+    stage = Questions(Grid([read_study(tmp_path / "tiny.yaml")]))
+    plain = sha256_file(tmp_path / "ferry.questions.yaml")
+    assert stage.recipes("ferries.ferry")["questions.ferries.ferry"] == plain, "as it always was"

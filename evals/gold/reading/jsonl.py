@@ -1,0 +1,71 @@
+"""Questions as lines of JSON, or as a list in a JSON document: one object a question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evals.gold.reading.bounded import lines_of_file
+from evals.gold.reading.contract import Record, Records, Row, SetFile
+from evals.gold.reading.naming import cells_of, naming_of
+from evals.gold.reading.records import rows_of
+from warehouse.errors import InputError
+
+
+def read_jsonl(file: SetFile, form: str | None = None) -> list[Row]:
+    """Read a JSON Lines file of questions; raise `InputError` with all of its mistakes.
+
+    form: ragas, or None where the keys say what it is
+    """
+    return rows_of(_records(_objects(file), file, form), file)
+
+
+def read_objects(data: list[Any], file: SetFile, form: str | None = None) -> list[Row]:
+    """Read questions that are a list in a JSON document."""
+    items = (
+        (f"item {number}", one if isinstance(one, dict) else f"expected an object, not {type(one).__name__}")
+        for number, one in enumerate(data, start=1)
+    )
+    return rows_of(_records(items, file, form), file)
+
+
+def _objects(file: SetFile) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Yield the line and object of each question, or what is wrong with its line."""
+    for number, line in lines_of_file(file.path):
+        if line.strip():
+            yield str(number), _object(line)
+
+
+def _object(line: str) -> dict[str, Any] | str:
+    try:
+        value = json.loads(line, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return f"expected a JSON object with a question ({what})"
+    return value if isinstance(value, dict) else f"expected a JSON object, not {type(value).__name__}"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in it")
+    return found
+
+
+def _records(items: Iterator[tuple[str, dict[str, Any] | str]], file: SetFile, form: str | None) -> Records:
+    for place, value in items:
+        if isinstance(value, str):
+            yield Record(place, {}, value)
+            continue
+        try:
+            yield Record(place, _cells(value, form))
+        except InputError as error:
+            yield Record(place, {}, "; ".join(error.findings))
+
+
+def _cells(value: Mapping[str, Any], form: str | None) -> dict[str, Any]:
+    try:
+        return cells_of(value, naming_of(list(value), form, ""))
+    except InputError as error:
+        raise InputError(*(finding.removeprefix(": ") for finding in error.findings)) from error

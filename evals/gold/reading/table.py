@@ -1,0 +1,93 @@
+"""Questions as rows of a table: CSV files, in text as it stands there, and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import polars as pl
+
+from crawlers.reading.table import delimiter
+from evals.gold.reading.bounded import MAX_ROWS, lines_of_file
+from evals.gold.reading.cells import MAX_CELL
+from evals.gold.reading.contract import Record, Records, Row, SetFile
+from evals.gold.reading.naming import cells_of, naming_of
+from evals.gold.reading.records import rows_of
+from warehouse.errors import InputError
+from warehouse.files import check_regular
+
+MAX_TABLE = 500_000_000  # bytes of a Parquet file's columns, unpacked
+
+
+def read_csv(file: SetFile, form: str | None = None) -> list[Row]:
+    """Read a CSV file whose first row names the columns; `,`, `;`, tab or `|` parts the cells.
+
+    Every cell is text: a formula of a spreadsheet stays what it is. Raises `InputError` with all mistakes.
+    """
+    return rows_of(_csv_records(file, form), file)
+
+
+def _csv_records(file: SetFile, form: str | None) -> Records:
+    csv.field_size_limit(MAX_CELL)
+    text = "".join(f"{line}\n" for _, line in lines_of_file(file.path))
+    rows = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter(file.path, text.partition("\n")[0]), strict=True
+    )
+    columns: list[str] = []
+    naming = None
+    while True:
+        line = rows.line_num + 1
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            yield Record(str(line), {}, f"not a row of a table ({error}); is a quotation mark left open?")
+            return  # nothing after it can be told apart
+        if cells is None:
+            return
+        if not any(cell.strip() for cell in cells):
+            continue
+        if naming is None:
+            columns = [name.strip() for name in cells]
+            naming = naming_of(columns, form, f"{file.path}:{line}")
+        elif any(cells[len(columns) :]):
+            yield Record(str(line), {}, f"{len(cells)} cells for {len(columns)} columns")
+        else:
+            yield Record(str(line), cells_of(dict(zip(columns, cells, strict=False)), naming))
+
+
+def read_parquet_questions(file: SetFile, form: str | None = None) -> list[Row]:
+    """Read a Parquet file of questions; raise `InputError` with all of its mistakes."""
+    table = parquet_rows(file.path)
+    naming = naming_of(table.columns, form, str(file.path))
+    records = (
+        Record(f"row {number}", cells_of(row, naming))
+        for number, row in enumerate(table.select(list(naming)).iter_rows(named=True), start=1)
+    )
+    return rows_of(records, file)
+
+
+def parquet_rows(path: Path, most: int = MAX_ROWS) -> pl.DataFrame:
+    """Return the rows of a Parquet file.
+
+    Raises:
+        InputError: it is none, or says that it has more than ``most`` rows or `MAX_TABLE` bytes unpacked.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    check_regular(path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            about = file.metadata
+            groups = [about.row_group(number) for number in range(about.num_row_groups)]
+            size = sum(max(0, group.total_byte_size) for group in groups)
+        if about.num_rows > most:
+            raise InputError(f"{path}: {about.num_rows:,} rows; {most:,} are the most; split it")
+        if size > MAX_TABLE:
+            what = f"{size // 1_000_000:,} MB unpacked; {MAX_TABLE // 1_000_000} MB are the most"
+            raise InputError(f"{path}: {what}; split it, or leave out what is no column of a question")
+        return pl.read_parquet(path)
+    except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise InputError(f"{path}: not a Parquet file that can be read ({first})") from error
