@@ -228,7 +228,7 @@ def _lost(
     findings = []
     for at, item in enumerate(question.evidence):
         place = ("questions", number, "evidence", at)
-        texts = texts_of(item.url, item.source)
+        texts = texts_of(item.url, item.source) if item.url else ()
         if not texts:
             findings.append(Finding((*place, "url"), "no_document", f"no document has the URL {item.url}"))
         elif item.quote and not any(find_quote(text, item.quote) for text in texts):
