@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,16 @@ def similar_evidence(rows: Sequence[Row]) -> list[str]:
         for item in row["evidence"]
         if (item.get("similarity") or 1.0) < 1.0
     ]
-    return [f"{similarity:.2f} {question}: {url}" for similarity, question, url in sorted(found)]
+    return [f"{in_words(similarity)} {question}: {url}" for similarity, question, url in sorted(found)]
+
+
+def in_words(similarity: float) -> str:
+    """Return a similarity with two digits, cut off and not rounded: what is not exact is never 1.00.
+
+    >>> in_words(0.999), in_words(0.9)
+    ('0.99', '0.90')
+    """
+    return f"{math.floor(similarity * 100 + 1e-9) / 100:.2f}"
 
 
 def without_place(written: Sequence[Row], resolved: Sequence[Row]) -> list[str]:

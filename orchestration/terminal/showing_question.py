@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from evals.gold.similar_evidence import in_words
 from evals.reporting.answer_steps import steps_of
 from evals.reporting.display import number, several, trimmed
 from evals.reporting.question_rows import Answered, Found, Hit, QuestionRows
@@ -47,7 +48,7 @@ def _head(question: dict[str, Any]) -> Iterator[Text]:
 
 def _likeness(piece: dict[str, Any]) -> str:
     similarity = piece.get("similarity")
-    return "" if similarity in (None, 1.0) else f" – not word for word, similarity {similarity:.2f}"
+    return "" if similarity in (None, 1.0) else f" – not word for word, similarity {in_words(similarity)}"
 
 
 def _found(found: Found) -> Iterator[Text]:
