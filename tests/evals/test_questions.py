@@ -123,7 +123,7 @@ def test_a_quote_that_is_nearly_there_counts_and_is_named_with_its_similarity(ma
     (outcome,) = bench.build("questions")["questions"]
     checks = {check.name: check for check in outcome.checks}
     assert checks["evidence_exact"].description == (
-        "1 of 3 pieces of evidence are not there word for word: similarity, first 0.99 noon: "
+        "1 of 3 pieces of evidence are not there word for word: similarity, first 0.98 noon: "
         "https://x.example/ferry"
     )
     assert outcome.artifact is not None
