@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from evals.reporting.data import ReportData
 from evals.reporting.page import render_html
+from evals.reporting.risk import risk_rows
 from warehouse.parquet import replacing
 from warehouse.paths import Home
 
@@ -42,9 +45,13 @@ COLUMNS = (
 )
 
 
-def json_rows(board: pl.DataFrame) -> str:
-    """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects."""
-    return json.dumps(board.select(COLUMNS).to_dicts(), indent=1)
+def json_rows(board: pl.DataFrame, risks: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects.
+
+    risks: rows of risk-coverage curves (`risk_rows`), which come last
+    """
+    last = [{name: row.get(name) for name in COLUMNS} for row in risks]
+    return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 
 
 def write_html(data: ReportData, path: Path) -> Path:
@@ -55,7 +62,7 @@ def write_html(data: ReportData, path: Path) -> Path:
 def write_report(data: ReportData, home: Home) -> list[Path]:
     """Write the report of a study and its leaderboard as JSON to their place in a home; return the paths."""
     page = write_html(data, home.report(data.study))
-    return [page, _written(json_rows(data.leaderboard) + "\n", home.report_rows(data.study))]
+    return [page, _written(json_rows(data.leaderboard, risk_rows(data)) + "\n", home.report_rows(data.study))]
 
 
 def _written(text: str, path: Path) -> Path:

@@ -19,6 +19,7 @@ from evals.reporting.headline import Part, headline_parts
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.replicates import replicates_sentence
+from evals.reporting.risk import Risks, risks
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.unseen import unseen
 
@@ -65,6 +66,7 @@ class View:
     matrices: tuple[Matrix, ...]
     cost_metrics: tuple[MetricInfo, ...]
     costs: Mapping[tuple[str, str], Cost]
+    risks: Risks | None
     usd: Mapping[str, float]
     groups: tuple[Groups, ...]
     matrices_wide: bool
@@ -99,6 +101,7 @@ def view(data: ReportData) -> View:
         matrices=matrices(data, main),
         cost_metrics=cost_metrics(data),
         costs=costs(data),
+        risks=risks(data, cells, labels),
         usd=usd_by_cell(data),
         groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,

@@ -123,6 +123,7 @@ def test_the_sections_come_in_the_readers_order(page: Page) -> None:
         "intervals",
         "matrix",
         "costs",
+        "risk",
         "groups",
         "hardest",
         "lost",
