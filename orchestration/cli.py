@@ -8,14 +8,15 @@ from __future__ import annotations
 import io
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands import asking, looking, models, parts, questions, reporting
+from orchestration.commands import asking, looking, models, parts, questions, reporting, trying
 from orchestration.commands.finding import home_of, prepared_home, study_of
-from orchestration.commands.walking import walk
+from orchestration.commands.walking import show, walk
 from orchestration.settings import Settings
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -23,13 +24,19 @@ from warehouse.paths import Home
 
 if TYPE_CHECKING:
     from evals.study.study import Study
-    from orchestration.run_report import RunReport
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Questions(StrEnum):
+    """What `assay init` puts into the question file."""
+
+    made = "made"
+    template = "template"
 
 
 def _version(wanted: bool) -> None:
@@ -60,20 +67,25 @@ def init(
         "study.yaml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-) -> None:
-    """Write a commented study file, and a question file to fill in, for a folder or a site."""
+    questions: Annotated[
+        Questions, typer.Option(help="Made from the documents, or a template to fill in.")
+    ] = Questions.made,
+) -> int:
+    """Write a commented study file for a folder or a site, and a question file that is made from it."""
+    from orchestration.commands.beginning import fill_in
     from orchestration.templates.study_files import write_study
 
     written = write_study(target, output, force=force)
     for path in written:
         print(path)
-    to_fill_in = len(written) > 1
-    lead = (
-        "Now write questions into the question file, then:"
-        if to_fill_in
-        else "It has questions of its own; now:"
-    )
-    say(f"{lead} assay check {output}")
+    if len(written) == 1:
+        say(f"It has questions of its own; now: assay check {output}")
+        return DONE
+    if questions is Questions.made and not fill_in(output, written[1]):
+        return FAILED
+    if questions is Questions.template:
+        say(f"Now write questions into the question file, then: assay check {output}")
+    return DONE
 
 
 @app.command()
@@ -107,7 +119,7 @@ def run(study: StudyArgument) -> int:
     report = walk(found, where)
     if not report.is_there("leaderboard"):
         return FAILED
-    _show(found, where, report)
+    show(found, where, report)
     return DONE if report.ok else FAILED
 
 
@@ -187,22 +199,11 @@ def _look_ahead(study: Study) -> None:
         say(f"warning: {reason}; what needs it will fail")
 
 
-def _show(study: Study, where: Home, result: RunReport) -> None:
-    from evals.reporting.rows import report_data
-    from orchestration.run_report import failure_notes
-    from orchestration.terminal.showing import show_leaderboard
-
-    if result.is_there("report"):
-        say(f"Report:     {where.report(study.study)}   (assay open {study.study})")
-    say("Dagster UI: make dev   (then open http://127.0.0.1:3000)\n")
-    # Last, for its last line is the answer.
-    show_leaderboard(report_data(study, where, failure_notes(result.stages), with_hits=False))
-
-
 app.add_typer(asking.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)
+app.add_typer(trying.app)
 app.add_typer(models.app, name="models")
 app.add_typer(questions.app, name="questions")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orchestration.terminal.speaking import say
+
 if TYPE_CHECKING:
     from evals.study.study import Study
     from orchestration.run_report import RunReport
@@ -27,3 +29,16 @@ def walk(
         result = Driver(study, where, bars.tell, bars).run(only, again=again, keys=keys)
     show_end(result)
     return result
+
+
+def show(study: Study, where: Home, result: RunReport) -> None:
+    """Say where the report lies, and print the leaderboard with its answer last."""
+    from evals.reporting.rows import report_data
+    from orchestration.run_report import failure_notes
+    from orchestration.terminal.showing import show_leaderboard
+
+    if result.is_there("report"):
+        say(f"Report:     {where.report(study.study)}   (assay open {study.study})")
+    say("Dagster UI: make dev   (then open http://127.0.0.1:3000)\n")
+    # Last, for its last line is the answer.
+    show_leaderboard(report_data(study, where, failure_notes(result.stages), with_hits=False))

@@ -6,6 +6,7 @@ import re
 from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from evals.gold.question_files import UNFILLED
@@ -17,7 +18,7 @@ STUDY = """\
 # A study for rag-assay. Check it with `assay check {file}`, see what it would do with `assay plan {file}`,
 # run it with `assay run {file}`.
 study: {name}
-description: Which chunking and retriever find the answers in {what}?
+description: {description}
 seed: 7
 
 sources:
@@ -92,7 +93,7 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
     Raises:
         InputError: the target is neither, or a file is there already.
     """
-    questions = output.with_name(output.name.removesuffix(".yaml") + ".questions.yaml")
+    questions = questions_beside(output)
     splits = None if "://" in target else beir_splits(Path(target).expanduser())
     files = [output] if splits else [output, questions]
     for path in files:
@@ -100,19 +101,19 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
             raise InputError(
                 f"{path} is there already; say --force to replace it, or choose another with --output"
             )
-    name, what, sources, url = _described(target)
+    name, what, sources, url = described(target)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(
         STUDY.format(
             name=name,
-            what=what,
+            description=quoted(f"Which chunking and retriever find the answers in {what}?"),
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
             file=output,
             questions_part=_graded(target, splits)
             if splits
             else QUESTIONS_PART.format(questions=questions.name),
-            **lines_for(_language_of(target)),
+            **lines_for(language_of_target(target)),
         )
     )
     if not splits:
@@ -120,9 +121,14 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
     return files
 
 
+def questions_beside(study: Path) -> Path:
+    """Return the question file that `write_study` writes beside a study file."""
+    return study.with_name(study.name.removesuffix(".yaml") + ".questions.yaml")
+
+
 def _graded(target: str, splits: list[str]) -> str:
     """Return the questions of a BEIR folder: the split that is tested on, and the one to tune on."""
-    path = _quoted(str(Path(target).expanduser().resolve()))
+    path = quoted(str(Path(target).expanduser().resolve()))
     split = next((name for name in ("test", "dev") if name in splits), splits[0])
     train = f"  # - {{beir: {{path: {path}, split: train, name: train}}, use: train}} # to choose weights\n"
     return GRADED.format(
@@ -130,37 +136,74 @@ def _graded(target: str, splits: list[str]) -> str:
     )
 
 
-def _language_of(target: str) -> str | None:
+def language_of_target(target: str) -> str | None:
+    """Return the language of a folder's texts; None of a site, and where none could be told."""
     folder = Path(target).expanduser()
     return language_of(folder) if folder.is_dir() else None
 
 
-def _described(target: str) -> tuple[str, str, dict[str, str], str]:
-    """Return a target's name, what it is called, its sources and a URL in one of them."""
+class Described(NamedTuple):
+    """What a study says of a folder or site.
+
+    name: for its study, corpus and sources
+    what: how it is called
+    sources: name -> what a study file says of it
+    url: of one of its documents, as an example
+    """
+
+    name: str
+    what: str
+    sources: dict[str, str]
+    url: str
+
+
+def described(target: str, *, name: str | None = None, pages: int = 500) -> Described:
+    """Return what a study says of a folder or URL.
+
+    Args:
+        target: the folder or URL.
+        name: what its sources are called after; by default the folder or the host.
+        pages: of a site, at most.
+
+    Raises:
+        InputError: it is neither, or nothing in it can be read.
+    """
     if target.startswith(("http://", "https://")):
         host = urlsplit(target).hostname
         if not host:
             raise InputError(f"{target!r} is no URL with a host")
         spider, why = _spider(target, host)
         private = ", allow_private: true" if _is_private(host) else ""
+        limits = f"delay: 1.0, limits: {{pages: {pages}}}"
         source = (
-            f"{{spider: {spider}, start: [{_quoted(target)}]{private}, delay: 1.0, limits: {{pages: 500}}}}"
+            f"{{spider: {spider}, start: [{quoted(target)}]{private}, {limits}}}"
             f"\n  # spider: eurlex | news | blog | site; {why}"
             "\n  # contact: you@example.org goes into the user agent"
         )
-        return _slug(host), target, {f"{_slug(host)}-pages": source}, target
+        name = name or _slug(host)
+        return Described(name, target, {f"{name}-pages": source}, target)
     folder = Path(target).expanduser()
     if not folder.is_dir():
         raise InputError(f"{target!r} is neither a folder nor a URL that begins with http:// or https://")
-    name = _slug(folder.resolve().name)
+    name = name or _slug(folder.resolve().name)
     sources, url = _sources(folder.resolve(), name)
-    return name, str(folder), sources, url
+    return Described(name, " ".join(str(folder).split()), sources, url)
+
+
+def short_name(target: str) -> str:
+    """Return what a study of a folder or URL may be called.
+
+    >>> short_name("https://blog.example.org/x/"), short_name("/data/My Notes (2)")
+    ('blog-example-org', 'my-notes-2')
+    """
+    host = urlsplit(target).hostname if "://" in target else None
+    return _slug(host or Path(target).expanduser().resolve().name)
 
 
 def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
     """Return the sources that read a folder, as a study file writes them, and a URL in one of them."""
     if beir_splits(folder) is not None:
-        return {f"{name}-pages": f"{{reader: beir, path: {_quoted(str(folder))}}}"}, "beir:1"
+        return {f"{name}-pages": f"{{reader: beir, path: {quoted(str(folder))}}}"}, "beir:1"
     found = sources_in(folder)
     if not found.sources:
         why = f" ({'; '.join(found.left_out[:5])})" if found.left_out else ""
@@ -168,9 +211,9 @@ def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
     sources: dict[str, str] = {}
     for reader, path, columns in found.sources:
         key = f"{name}-pages" if len(found.sources) == 1 else _free(f"{name}-{reader}", sources)
-        named = ", ".join(f"{column}: {_quoted(called)}" for column, called in columns.items())
+        named = ", ".join(f"{column}: {quoted(called)}" for column, called in columns.items())
         columns_field = f", columns: {{{named}}}" if named else ""
-        sources[key] = f"{{reader: {reader}, path: {_quoted(str(path))}{columns_field}}}"
+        sources[key] = f"{{reader: {reader}, path: {quoted(str(path))}{columns_field}}}"
     last = next(reversed(sources))
     sources[last] += "".join(f"\n  # left out: {' '.join(reason.split())}" for reason in found.left_out[:10])
     if len(found.left_out) > 10:
@@ -180,7 +223,7 @@ def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
 
 def url_of(text: str) -> str:
     """Return a URL as YAML may hold it: in quotes where a sign of it means something else there."""
-    return text if re.fullmatch(r"[\w./-]+", text) else _quoted(text)
+    return text if re.fullmatch(r"[\w./-]+", text) else quoted(text)
 
 
 def _free(key: str, taken: dict[str, str]) -> str:
@@ -205,7 +248,8 @@ def _is_private(host: str) -> bool:
         return host == "localhost" or host.endswith((".localhost", ".local"))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text in quotation marks, as YAML reads it back."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -141,6 +141,9 @@ def test_database_held_by_another_process(finished: Finished) -> None:
     assert f"process {os.getpid()}" in done.stderr
 
 
+TEMPLATE = ("--questions", "template")
+
+
 def write_questions(study: Path) -> None:
     """Fill in the questions that `assay init` has written beside a study."""
     path = study.with_name(f"{study.stem}.questions.yaml")
@@ -149,7 +152,7 @@ def write_questions(study: Path) -> None:
 
 def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study_path: Path) -> None:
     output = tmp_path / "mine.yaml"
-    done = assay("init", str(study_path.parent / "texts"), "-o", str(output))
+    done = assay("init", str(study_path.parent / "texts"), "-o", str(output), *TEMPLATE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(output), str(tmp_path / "mine.questions.yaml")]
     checked = assay("check", str(output))
@@ -159,12 +162,12 @@ def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study
     assert assay("check", str(output)).returncode == 0
     assert assay("init", str(tmp_path), "-o", str(output)).returncode == 2, "nothing is overwritten"
     site = tmp_path / "site.yaml"
-    assert assay("init", "https://blog.example.org/", "-o", str(site)).returncode == 0
+    assert assay("init", "https://blog.example.org/", "-o", str(site), *TEMPLATE).returncode == 0
     write_questions(site)
     assert assay("check", str(site)).returncode == 0
     assert "allow_private" not in site.read_text()
     own = tmp_path / "own.yaml"
-    assert assay("init", "http://127.0.0.1:8000/", "-o", str(own)).returncode == 0
+    assert assay("init", "http://127.0.0.1:8000/", "-o", str(own), *TEMPLATE).returncode == 0
     assert "allow_private: true" in own.read_text(), "else the crawl would refuse the address it was given"
     write_questions(own)
     assert assay("check", str(own)).returncode == 0

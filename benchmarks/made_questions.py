@@ -1,0 +1,114 @@
+"""Whether questions made without a model rank cells as questions do that people wrote, on the sample site.
+
+    python -m benchmarks.made_questions
+
+The demo's corpus, chunkings and retrievers, without generators; its 97 questions and those that `assay
+questions make` makes of the same documents. Printed for two metrics: Kendall's tau-b of the cells' means with
+a bootstrap interval over the questions of both sets, and beside it what two halves of the written questions
+agree to. Indexes are built once below ASSAY_HOME: some minutes of embedding.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import yaml
+
+from assets.engine.stage import Work
+from evals.making.choosing import by_kind
+from evals.making.kinds import KINDS
+from evals.making.making import DEFAULT, Made, Plan
+from evals.making.question_file import make_for, write_questions
+from evals.statistics.agreement import Values, agreement, halves
+from evals.study.study import Study
+from evals.study.study_file import read_study
+from evals.study.study_names import BUNDLED
+from orchestration.driver import Driver
+from warehouse.paths import Home, home
+
+METRICS = ("evidence_coverage@5", "ndcg@10")
+KEPT = ("seed", "sources", "corpus", "chunkings", "embedders", "retrievers")
+SEED = 7
+
+
+def study_in(folder: Path, *made: str) -> Study:
+    """Write the demo without generators, with made question sets beside those of people."""
+    demo: dict[str, Any] = yaml.safe_load((BUNDLED / "demo.yaml").read_text(encoding="utf-8"))
+    written = [{"file": str(BUNDLED / one["file"])} for one in demo["questions"]]
+    study = {
+        "study": "made-and-written",
+        **{key: demo[key] for key in KEPT},
+        "questions": [*written, *({"file": str(folder / name)} for name in made)],
+        "metrics": list(METRICS),
+    }
+    path = folder / "made-and-written.yaml"
+    path.write_text(yaml.safe_dump(study, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return read_study(path)
+
+
+def made_in(folder: Path, where: Home) -> Made:
+    """Make the questions of all kinds, and write them."""
+    study = study_in(folder)
+    Driver(study, where).run(("pages", "documents"))
+    work = Work(where)
+    try:
+        found = make_for(study, Plan(kinds=KINDS, n=150, seed=SEED), work)
+    finally:
+        work.close()
+    write_questions(found, study, folder / "made.questions.yaml")
+    return found
+
+
+def values_of(study: Study, metric: str, where: Home) -> tuple[list[str], Values]:
+    """Return the questions that a metric applies to, and its values, shape (questions, cells)."""
+    store = Work(where).store
+    frames = []
+    for cell in study.cells():
+        artifact = store.current("scores", cell.key)
+        if artifact is None:
+            raise SystemExit(f"{cell.key} has no scores; run again")
+        rows = pl.read_parquet(store.folder("scores", artifact.identity) / "scores.parquet")
+        rows = rows.filter((pl.col("metric") == metric) & pl.col("value").is_not_null())
+        frames.append(rows.select("question_id", pl.col("value").alias(cell.key)))
+    table = frames[0]
+    for other in frames[1:]:
+        table = table.join(other, on="question_id")
+    table = table.sort("question_id")
+    return table["question_id"].to_list(), table.drop("question_id").to_numpy().astype(np.float64)
+
+
+def main() -> None:
+    """Print the agreement, of all made questions and of each kind."""
+    where = home()
+    folder = where.root / "benchmarks" / "made-questions"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = made_in(folder, where)
+    print(f"{len(made.questions)} made questions: {dict(by_kind(made.questions))}", file=sys.stderr)
+    study = study_in(folder, "made.questions.yaml")
+    Driver(study, where).run()
+    kinds = {one.id: f"{one.kind}s" for one in made.questions}
+    print(f"{len(study.cells())} cells\n")
+    print("| metric | made from | questions | tau-b | 95 % |\n|---|---|---|---|---|")
+    for metric in METRICS:
+        ids, values = values_of(study, metric, where)
+        written = values[[one not in kinds for one in ids]]
+        print(
+            f"| {metric} | written by people, two halves | {len(written)} | {halves(written, SEED):.2f} | |"
+        )
+        for name, wanted in {"the default kinds": DEFAULT, **{one: (one,) for one in KINDS}}.items():
+            chosen = values[[kinds.get(one) in wanted for one in ids]]
+            if len(chosen) > 1:
+                found = agreement(written, chosen, SEED)
+                bounds = f"{found.low:.2f} to {found.high:.2f}"
+                print(f"| {metric} | {name} | {len(chosen)} | {found.tau:.2f} | {bounds} |", flush=True)
+
+
+if __name__ == "__main__":
+    from orchestration.settings import prepare
+
+    prepare()
+    main()

@@ -1,0 +1,34 @@
+"""What `assay init` does beyond writing the files: it reads the documents and makes questions from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestration.terminal.speaking import say
+
+
+def fill_in(study: Path, questions: Path) -> bool:
+    """Fill the question file of a new study in; where no question can be made, it stays a template.
+
+    Returns:
+        Whether the documents could be read.
+    """
+    from evals.making.making import Plan
+    from evals.study.study_file import read_study
+    from orchestration.commands.finding import home_of
+    from orchestration.commands.made_without_model import make_questions
+    from orchestration.commands.walking import walk
+    from warehouse.errors import InputError
+
+    found = read_study(study)
+    where = home_of(found)
+    if not walk(found, where, only=("pages", "documents")).is_there("documents"):
+        say(f"The documents could not be read; {questions} is a template to fill in.")
+        return False
+    try:
+        make_questions(found, where, Plan(), questions)
+    except InputError as error:
+        say(f"{error.findings[0]}. {questions} is a template to fill in; then: assay check {study}")
+        return True
+    say(f"Read them, mend them, add your own; then: assay check {study}")
+    return True

@@ -1,0 +1,125 @@
+"""The study that `assay try` runs: a small grid over a folder or site, on questions made from it."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from evals.gold.question_files import UNFILLED
+from orchestration.templates.languages import lines_for
+from orchestration.templates.sources import beir_splits
+from orchestration.templates.study_files import QUESTIONS, described, language_of_target, quoted, short_name
+from warehouse.paths import Home
+
+MANY = 800_000  # words of a corpus, from which on it is cut in one way alone so that a trial ends in minutes
+PAGES = 200  # of a site
+TARGET, STUDY, MADE = "target.txt", "study.yaml", "made.questions.yaml"
+
+TRIAL = """\
+# What `assay try` runs. It may be changed: the next `assay try` of the same folder or site runs it so.
+study: {study}
+description: {description}
+seed: 7
+
+sources:
+{sources}
+
+corpus: {{name: {study}, sources: [{source_names}]}}
+
+chunkings: # windows in tokens of the embedder
+  tokens-256: {{tokens: {{size: 256, overlap: 0}}}}
+{SECOND}
+embedders:
+  {embedder}
+
+retrievers:
+  bm25: {bm25}
+  dense: {{dense: {{k: 50}}}}
+  hybrid: {hybrid}
+{asked}"""
+SECOND = "  tokens-128: {tokens: {size: 128, overlap: 0}}\n"
+MADE_QUESTIONS = """
+generators:
+  extractive: {{extractive: {{passages: 3, max_tokens: 80}}}}
+
+questions:
+  - file: {file}
+
+metrics: [evidence_coverage@5, ndcg@10, mrr@10, hit_rate@5, rouge_l, retrieval_latency]
+"""
+GRADED = """
+questions: # the folder's own
+  - beir: {{path: {path}, split: {split}}}
+
+metrics: [ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency]
+"""
+
+
+class Trial(NamedTuple):
+    """Files of a trial.
+
+    questions: where made questions lie; None: the folder has its own
+    """
+
+    study: Path
+    questions: Path | None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether there are questions already."""
+        return self.questions is None or UNFILLED not in self.questions.read_text(encoding="utf-8")
+
+    def cut_once(self) -> bool:
+        """Leave the second chunking out, so that half as much is embedded; return whether it was there."""
+        text = self.study.read_text(encoding="utf-8")
+        self.study.write_text(text.replace(SECOND, "", 1), encoding="utf-8")
+        return SECOND in text
+
+
+def trial_of(target: str, where: Home) -> Trial:
+    """Return the trial of a folder or URL, written where there is none yet.
+
+    Raises:
+        InputError: the target is neither, or nothing in it can be read.
+    """
+    called = target if "://" in target else str(Path(target).expanduser().resolve())
+    splits = None if "://" in target else beir_splits(Path(called))
+    folder = _folder(where, short_name(target), called)
+    found = Trial(folder / STUDY, None if splits else folder / MADE)
+    if found.study.exists() and (found.questions is None or found.questions.exists()):
+        return found
+    name, what, sources, url = described(target, name=f"try-{folder.name}", pages=PAGES)
+    asked = MADE_QUESTIONS.format(file=MADE)
+    if splits:
+        split = next((one for one in ("test", "dev") if one in splits), splits[0])
+        asked = GRADED.format(path=quoted(called), split=split)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TARGET).write_text(called, encoding="utf-8")
+    if found.questions:
+        found.questions.write_text(
+            QUESTIONS.format(name=name, what=what, url=url, unfilled=UNFILLED), "utf-8"
+        )
+    found.study.write_text(
+        TRIAL.format(
+            study=name,
+            description=quoted(f"Which chunk size and retriever find what is asked of {what}?"),
+            sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
+            source_names=", ".join(sources),
+            SECOND=SECOND,
+            asked=asked,
+            **lines_for(language_of_target(target)),
+        ),
+        encoding="utf-8",
+    )
+    return found
+
+
+def _folder(where: Home, name: str, target: str) -> Path:
+    """Return the folder of a target's trial: the one that it has, or the first that is no other's."""
+    for number in count(1):
+        folder = where.root / "tries" / (name if number == 1 else f"{name}-{number}")
+        kept = folder / TARGET
+        if not kept.exists() or kept.read_text(encoding="utf-8") == target:
+            return folder
+    raise AssertionError("there are always further numbers")
