@@ -16,7 +16,7 @@ from evals.making.by_model.candidates import Document, Piece
 from evals.study.study import Study
 from warehouse.errors import InputError
 
-CUT = Structure(limit=320, merge_below=96)
+CUT = Structure(limit=256, merge_below=96)
 """How documents are cut: by their sections, whatever the study's chunkings are, for gold favours none."""
 TOKENIZER = "all-MiniLM-L6-v2"
 

@@ -13,7 +13,8 @@ from evals.making.by_model.candidates import Piece
 from evals.retrieving.bm25_scores import Bm25Scores, Parameters
 from evals.retrieving.question_words import content
 
-CANDIDATES = 30  # pieces with the most words in common that are looked at by their meaning
+CANDIDATES, PARTNERS = 30, 12
+"""Pieces with the most words in common whose meaning is looked at, for a question and for a piece."""
 COPY = 0.95  # cosine from which on two pieces say the same: they are no two hops
 _OKAPI = Parameters("lower_bounded", k1=1.2, b=0.75, epsilon=0.25, delta=1.0)
 
@@ -55,7 +56,7 @@ class Nearness:
             row
             for row in self._by_words(piece.text)
             if self._pieces[row].document.doc_id != piece.document.doc_id
-        ]
+        ][:PARTNERS]
         if not rows:
             return None
         cosines = self._cosines(piece.text, rows)
