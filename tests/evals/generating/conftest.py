@@ -16,7 +16,7 @@ from warehouse.paths import Home
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
     with FakeOpenAI() as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
         yield fake
