@@ -99,6 +99,12 @@ class Answers(Stage):
             f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
         }
 
+    def waits_for_servers(self, key: str) -> bool:
+        """Return whether the cell's generator asks a language model on a server."""
+        cell = self.grid.cells[key]
+        chat = self.grid.studies[cell.study].generators[cell.generator].chat
+        return chat is not None and not chat.is_local
+
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Answer the questions of one cell; those that an earlier run answered well are kept."""
         cell = self.grid.cells[key]

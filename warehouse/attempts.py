@@ -7,7 +7,6 @@ killed attempt has left is carried on by the next one where the stage can use it
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -17,7 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from warehouse.artifacts import BUILDING, RECORD, Artifact, file_damage, read_record
+from warehouse.by_turns import resting
+from warehouse.locks import try_lock
 from warehouse.parquet import TEMPORARY
+from warehouse.waiting import pause
 
 REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for those who still read them
 
@@ -35,25 +37,15 @@ def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
     handle = os.open(place, os.O_RDONLY)
     try:
         notified = False
-        while (locked := _locked(handle)) is False:
+        while (locked := try_lock(handle)) is False:
             if not notified:
                 waiting()
                 notified = True
-            time.sleep(0.1)
-        yield bool(locked)
+            with resting():  # who builds it may be a thread of this process
+                pause(0.1)
+        yield bool(locked)  # where there are no locks, the first to commit wins
     finally:
         os.close(handle)
-
-
-def _locked(handle: int) -> bool | None:
-    """Try to lock; return None where the file system knows no locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # the first to commit wins
-        return None
-    return True
 
 
 @contextmanager

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from warehouse.locks import try_lock
 from warehouse.parquet import replacing
 from warehouse.paths import Home
 from warehouse.schemas import CALLS
+from warehouse.waiting import pause
+
+GLANCE = 0.05  # seconds after which it is looked whether another process has made a call
 
 
 class CallCache:
     """Calls by their id, in `<home>/cache/calls/<first two digits>/<call_id>.json`.
 
-    A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more.
+    A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more. While a
+    call is made, a locked file `<call_id>.lock` stands beside the place of its record.
     """
 
     def __init__(self, home: Home) -> None:
@@ -37,6 +43,39 @@ class CallCache:
         with replacing(self._path(call_id)) as temporary:
             temporary.write_text(text, encoding="ascii")
 
+    @contextmanager
+    def turn(self, call_id: str) -> Iterator[None]:
+        """Wait until nobody else, in any process, makes the same call; a killed one gives its turn away.
+
+        Raises:
+            UnwantedError: nobody wants the call any more.
+        """
+        path = self._path(call_id).with_suffix(".lock")
+        handle = self._locked(path)
+        try:
+            yield
+        finally:
+            if handle is not None:
+                path.unlink(missing_ok=True)  # while it is locked: who waits for it sees that it is gone
+                os.close(handle)
+
+    def _locked(self, path: Path) -> int | None:
+        """Return the locked file, opened; None where the file system knows no locks."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                while (locked := try_lock(handle)) is False:
+                    pause(GLANCE)
+                if locked and _is_at(handle, path):
+                    handle, mine = -1, handle
+                    return mine
+            finally:
+                if handle >= 0:
+                    os.close(handle)
+            if locked is None:
+                return None
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids."""
         for path in sorted(self.folder.glob("??/*.json")):
@@ -47,6 +86,14 @@ class CallCache:
 
     def _path(self, call_id: str) -> Path:
         return self.folder / call_id[:2] / f"{call_id}.json"
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Return whether an open file is still the one of that path."""
+    try:
+        return path.stat().st_ino == os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from assets.engine.stage import Built, Check, Need, Outcome, Stage, Work, of_key
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.attempts import attempt, seed, turn
+from warehouse.by_turns import by_turns
 from warehouse.errors import AssayError
+from warehouse.inference.throttle import AT_ONCE
+
+ROOM = 2 * AT_ONCE  # calls that keys are waiting for, below which a further key begins
 
 log = logging.getLogger(__name__)
 
@@ -159,9 +163,13 @@ def checks_of(artifact: Artifact) -> tuple[Check, ...]:
         return ()
 
 
-def build_keys(stage: Stage, keys: Sequence[str], work: Work) -> Iterable[Outcome]:
-    """Bring keys up to date one by one, each committed before the next begins."""
-    for number, key in enumerate(keys):
+def build_keys(stage: Stage, keys: Sequence[str], work: Work) -> Generator[Outcome, None, None]:
+    """Bring keys up to date, each committed by itself; yield how each ended, as it ends.
+
+    While those that wait for servers do so, others are built: what computes still does so alone.
+    """
+    work.progress(stage.name, 0, len(keys))
+    outcomes = by_turns(lambda key: build_key(stage, key, work), keys, stage.waits_for_servers, ROOM)
+    for number, outcome in enumerate(outcomes, 1):
+        yield outcome
         work.progress(stage.name, number, len(keys))
-        yield build_key(stage, key, work)
-    work.progress(stage.name, len(keys), len(keys))

@@ -1,7 +1,8 @@
 """Stages as Dagster assets: partitioned, skippable, many keys a run, each recorded as it is committed."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,8 +112,9 @@ def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[R
         # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
         context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
     outcomes = []
-    with marked(work.home):
-        for outcome in _built([key for key in context.partition_keys if key in known], stage, work, options):
+    keys = [key for key in context.partition_keys if key in known]
+    with marked(work.home), closing(_built(keys, stage, work, options)) as built:
+        for outcome in built:
             outcomes.append(outcome)
             options.report(outcome)
             for event in () if stage.crawls else _events(stage, outcome, work, cursor):
@@ -128,7 +130,9 @@ def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[R
         yield from _results(stage, outcome, work, cursor)
 
 
-def _built(keys: Sequence[str], stage: Stage, work: Work, options: RunOptions) -> Iterable[Outcome]:
+def _built(
+    keys: Sequence[str], stage: Stage, work: Work, options: RunOptions
+) -> Generator[Outcome, None, None]:
     """Bring keys up to date; a crawl is told its own progress, and runs again when it is asked to."""
     if stage.crawls:
         return (build_key(stage, key, work, again=options.again) for key in keys)

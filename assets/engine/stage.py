@@ -171,6 +171,10 @@ class Stage(ABC):
         where the stage `resumes`, for what a killed build of it has left.
         """
 
+    def waits_for_servers(self, key: str) -> bool:
+        """Return whether building a key is mostly waiting for model servers: others are built meanwhile."""
+        return False
+
     def inputs(self, key: str, store: ArtifactStore) -> list[Artifact]:
         """Return the artifacts that a key needs, in the order of `needs`.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -171,6 +173,38 @@ def test_no_model_is_named_where_none_answered(llm_bench: Bench, server: FakeOpe
     before_answers(llm_bench)
     assert not outcome(llm_bench, KEY).ok
     assert {row["model"] for row in rows(llm_bench, KEY).values()} == {None}
+
+
+def test_cells_are_asked_side_by_side_and_each_is_kept_with_its_own_answers(
+    make_bench: MakeBench, server: FakeOpenAI
+) -> None:
+    models = ("one", "two", "three")
+    lines = "".join(
+        f"  {name}: {{llm: {{model: openai/{name}, api_base: '{server.api_base}'}}}}\n" for name in models
+    )
+    bench = make_bench({EXTRACTIVE: EXTRACTIVE + lines})
+    before_answers(bench)
+    lock, in_flight, most = threading.Lock(), [0], [0]
+
+    def respond(received: Received) -> Scripted:
+        with lock:
+            in_flight[0] += 1
+            most[0] = max(most[0], in_flight[0])
+        time.sleep(0.4)
+        with lock:
+            in_flight[0] -= 1
+        return answer(f"At noon, says {received.body['model']}.")
+
+    server.respond = respond
+    outcomes = bench.build("answers")["answers"]
+    assert all(one.ok for one in outcomes), outcomes
+    assert sorted(one.key for one in outcomes) == bench.stages["answers"].keys()
+    assert most[0] > 3, "more than one cell has questions"
+    for retriever in ("bm25", "dense"):
+        for name in models:
+            found = rows(bench, f"tiny.t16.minilm.{retriever}.{name}")
+            assert list(found) == ["noon", "tickets", "captain"]
+            assert {row["answer"] for row in found.values()} == {f"At noon, says {name}."}
 
 
 def test_a_model_that_says_it_does_not_know_refuses(llm_bench: Bench, server: FakeOpenAI) -> None:

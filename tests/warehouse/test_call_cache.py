@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ from warehouse.call_cache import CallCache
 from warehouse.parquet import frame
 from warehouse.paths import Home
 from warehouse.schemas import CALLS
+from warehouse.waiting import UnwantedError, wanted_until
 
 RECORD: dict[str, Any] = {
     "model": "openai/any",
@@ -73,3 +78,73 @@ def test_text_with_a_lone_surrogate_survives(cache: CallCache) -> None:
     found = cache.get("abcdef")
     assert found is not None
     assert found["text"] == "a\ud800b"
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from warehouse.call_cache import CallCache
+from warehouse.paths import Home
+with CallCache(Home(Path(sys.argv[1]))).turn("abcdef"):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+def test_one_process_at_a_time_has_the_turn(cache: CallCache, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, str(tmp_path), "1"], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        begin = time.monotonic()
+        with cache.turn("abcdee"):
+            pass  # another call's
+        with cache.turn("abcdef"):
+            assert time.monotonic() - begin > 0.5
+            assert other.wait(30) == 0
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_the_turn_of_a_killed_process_is_taken_over(cache: CallCache, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, str(tmp_path), "600"], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        other.kill()
+    assert len(list(tmp_path.rglob("*.lock"))) == 1
+    with cache.turn("abcdef"):
+        pass
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_many_threads_have_the_turn_one_by_one(cache: CallCache) -> None:
+    inside, most = [0], [0]
+
+    def go(_number: int) -> None:
+        with cache.turn("abcdef"):
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.005)
+            inside[0] -= 1
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(go, range(16)))
+    assert most[0] == 1
+
+
+def test_who_is_not_wanted_any_more_does_not_wait_for_the_turn(cache: CallCache) -> None:
+    with (
+        cache.turn("abcdef"),
+        wanted_until(lambda: True),
+        pytest.raises(UnwantedError),
+        cache.turn("abcdef"),
+    ):
+        raise AssertionError
+
+
+def test_without_locks_all_have_the_turn(cache: CallCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warehouse.call_cache.try_lock", lambda _handle: None)
+    with cache.turn("abcdef"), cache.turn("abcdef"):
+        pass

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from warehouse.inference import call_failures
 from warehouse.inference.throttle import LONGEST_WAIT, PATIENCE, Throttle, Ticket
-from warehouse.inference.waiting import pause
+from warehouse.waiting import pause
 
 Response = TypeVar("Response")
 

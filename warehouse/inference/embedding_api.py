@@ -23,8 +23,8 @@ from warehouse.inference.model_servers import litellm, placeholder_key, server_o
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import price
 from warehouse.inference.throttle import LeftAloneError, Pace, Ticket, throttle_of
-from warehouse.inference.waiting import UnwantedError
 from warehouse.schemas import Status
+from warehouse.waiting import UnwantedError
 
 Matrix = npt.NDArray[np.float32]
 PACE = Pace()

@@ -11,6 +11,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from warehouse.by_turns import resting
 from warehouse.call_cache import CallCache
 from warehouse.encodable import encodable
 from warehouse.errors import AssayError, InputError
@@ -38,9 +39,9 @@ from warehouse.inference.side_by_side import side_by_side
 from warehouse.inference.structured import Bounds, Shape, Structured, ask_structured, response_format_of
 from warehouse.inference.throttle import LeftAloneError, Pace
 from warehouse.inference.token_counts import estimated_tokens, local_tokens
-from warehouse.inference.waiting import UnwantedError
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
+from warehouse.waiting import LOOK, UnwantedError, is_unwanted
 
 Messages = list[dict[str, str]]
 """A chat as servers take it: `[{"role": "system", "content": …}, {"role": "user", "content": …}]`."""
@@ -160,8 +161,11 @@ class Gateway:
         found = from_record(self.cache.get(call_id))
         if found:
             return found
-        with self._turn(call_id):
-            return from_record(self.cache.get(call_id)) or self._pay(call, call_id, terms)
+        try:
+            with resting(lambda: 1), self._turn(call_id), self.cache.turn(call_id):
+                return from_record(self.cache.get(call_id)) or self._pay(call, call_id, terms)
+        except UnwantedError:
+            return failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped")
 
     def ask(
         self,
@@ -267,13 +271,18 @@ class Gateway:
 
     @contextmanager
     def _turn(self, call_id: str) -> Iterator[None]:
-        """Wait until no other thread asks the same."""
+        """Wait until no other thread asks the same; the cache's turn is for other processes."""
         with self._asking_lock:
             turn = self._asking.setdefault(call_id, _Turn())
             turn.wanted += 1
         try:
-            with turn.lock:
+            while not turn.lock.acquire(timeout=LOOK):
+                if is_unwanted():
+                    raise UnwantedError
+            try:
                 yield
+            finally:
+                turn.lock.release()
         finally:
             with self._asking_lock:
                 turn.wanted -= 1
@@ -356,8 +365,6 @@ class Gateway:
             ended = called(call, place, terms)
         except LeftAloneError as error:
             return failure(call, call_id, Status.RATE_LIMITED, f"not asked: {error}"), None
-        except UnwantedError:
-            return failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped"), None
         reply, response = self._read(call, call_id, terms, ended)
         return replace(reply, seconds=ended.seconds, queued=ended.queued, retries=ended.retries), response
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
-from warehouse.inference.waiting import LOOK, stop_sign, wanted_until
+from warehouse.by_turns import resting
+from warehouse.waiting import LOOK, UnwantedError, is_unwanted, stop_sign, wanted_until
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,7 +32,9 @@ def side_by_side(
     tasks = list(items)
     begun = 0
     if first_alone and tasks:
-        yield call(tasks[0])
+        with resting(lambda: len(tasks)):
+            first = call(tasks[0])
+        yield first
         begun = 1
     if at_once == 1 or len(tasks) - begun == 1:
         for task in tasks[begun:]:
@@ -59,7 +62,7 @@ class _Lanes(Generic[Item, Result]):
     def __init__(self, call: Callable[[Item], Result], tasks: Sequence[Item]) -> None:
         self._call = call
         self._tasks = tasks
-        self._next = 0
+        self._next = self._n_ended = 0
         self._is_stopped = False
         self._is_unwanted = stop_sign()  # as the work of the thread that wants the results is
         self._ended: dict[int, _Ended[Result]] = {}
@@ -73,11 +76,19 @@ class _Lanes(Generic[Item, Result]):
             thread.start()
 
     def result(self, place: int) -> Result:
-        """Wait for the result of a task; raise what its call raised."""
+        """Wait for the result of a task; raise what its call raised.
+
+        Raises:
+            UnwantedError: nobody wants it any more.
+        """
+        if place not in self._ended:
+            with resting(lambda: len(self._tasks) - self._n_ended), self._changed:
+                while place not in self._ended:
+                    if is_unwanted():
+                        raise UnwantedError
+                    # Again and again, for a signal that comes just before a wait without end does not end it.
+                    self._changed.wait(LOOK)
         with self._changed:
-            while place not in self._ended:
-                # Again and again, for a signal that comes just before a wait without end does not end it.
-                self._changed.wait(LOOK)
             ended = self._ended.pop(place)
         if ended.error is not None:
             raise ended.error
@@ -101,6 +112,7 @@ class _Lanes(Generic[Item, Result]):
                     ended = _Ended(None, error)
                 with self._changed:
                     self._ended[place] = ended
+                    self._n_ended += 1
                     self._changed.notify_all()
 
     def _take(self) -> int | None:

@@ -16,7 +16,7 @@ from itertools import count
 from math import inf
 from time import monotonic
 
-from warehouse.inference.waiting import LOOK, UnwantedError, is_unwanted
+from warehouse.waiting import LOOK, UnwantedError, is_unwanted
 
 AT_ONCE = 32  # calls in flight to one model, and to one server, unless a recipe says another number
 LONGEST_WAIT = 60.0  # seconds: a server that asks for more is left alone for now

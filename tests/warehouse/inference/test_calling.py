@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -236,6 +238,37 @@ def test_both_clients_come_to_the_same_outcome(
     assert bool(plain.reason) is bool(other.reason) is (status is not Status.OK)
     for one in (plain, other):
         assert "Traceback" not in str(one.reason)
+
+
+ASKS = """
+import sys
+from pathlib import Path
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.gateway import Gateway
+from warehouse.paths import Home
+chat = ChatModel(model="openai/any", api_base=sys.argv[2])
+sys.stdin.read(1)
+with Gateway(Home(Path(sys.argv[1]))) as gateway:
+    asked = gateway.map(lambda n: gateway.ask(chat, [{"role": "user", "content": f"{n}"}]), range(24), chat)
+    print(*(reply.text for reply in asked))
+"""
+
+
+def test_processes_that_ask_the_same_at_once_pay_once(server: FakeOpenAI, tmp_path: Path) -> None:
+    def respond(received: Received) -> Scripted:
+        return Scripted(answer(f"to {received.body['messages'][0]['content']}.").body, delay=0.1)
+
+    server.respond = respond
+    command = [sys.executable, "-c", ASKS, str(tmp_path), server.api_base]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("x")
+        process.stdin.flush()
+    told = {process.communicate(timeout=120)[0] for process in processes}
+    assert told == {" ".join(f"to {n}." for n in range(24)) + "\n"}
+    assert len(server.requests) == 24
 
 
 def test_bytes_that_are_no_text_are_a_typed_outcome(gateway: Gateway, server: FakeOpenAI) -> None:

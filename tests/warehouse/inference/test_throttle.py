@@ -12,7 +12,7 @@ import pytest
 
 from warehouse.inference import throttle as module
 from warehouse.inference.throttle import LeftAloneError, Pace, Throttle, Ticket, Window, throttle_of
-from warehouse.inference.waiting import UnwantedError, wanted_until
+from warehouse.waiting import UnwantedError, wanted_until
 
 
 class Line:

@@ -1,0 +1,226 @@
+"""What the gateway adds to a model's own time: 320 calls to a scripted server, faults, a second run, a kill.
+
+    python -m benchmarks.gateway
+
+The server is a process of its own on loopback that answers each request after 200 ms. 320 calls, 32 in
+flight, so take 2.0 s at best. Measured are the seconds of the clock and of the processor: the whole; again,
+from the cache; with every fifth request refused (429) and every twentieth dropped; in cells of 12 questions,
+which are built side by side; in a process that is killed when half of the answers are there, and in the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from assets.engine.building import build_keys
+from assets.engine.stage import Built, Need, Stage, Work
+from warehouse.identity import digest
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.gateway import Gateway
+from warehouse.inference.replies import Reply
+from warehouse.paths import Home
+from warehouse.schemas import Status
+
+CALLS, AT_ONCE, DELAY = 320, 32, 0.2
+IDEAL = CALLS / AT_ONCE * DELAY
+CELLS, QUESTIONS = 27, 12
+PASSAGES = "Some sentence of a passage that the model is to read before it answers. " * 60
+
+
+class Server:
+    """Answers `/KIND/v1/chat/completions` with the question; counts the requests of each kind."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, list[str]] = {}
+
+    async def serve(self) -> None:
+        """Print the port, and answer until the process is ended."""
+        server = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=256)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await server.serve_forever()
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._request(reader, writer):
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # a client that was killed
+        finally:
+            writer.close()
+
+    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; return whether the connection stays."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        kind = head[0].split(" ")[1].split("/")[1]
+        lengths = [int(line.partition(":")[2]) for line in head if line.lower().startswith("content-length:")]
+        body = await reader.readexactly(lengths[0]) if lengths else b""
+        if kind == "asked":
+            writer.write(_response(200, self.asked))
+            return True
+        text = json.loads(body)["messages"][0]["content"].rpartition(" ")[2]
+        asked = self.asked.setdefault(kind, [])
+        asked.append(text)
+        number = len(asked)
+        if kind == "faulty" and number % 20 == 7:
+            return False
+        if kind == "faulty" and number % 5 == 0:
+            writer.write(_response(429, {"error": {"message": "Rate limit reached", "code": "rate_limit"}}))
+            return True
+        await asyncio.sleep(DELAY)
+        message = {"role": "assistant", "content": f"answer to {text}"}
+        usage = {"prompt_tokens": 900, "completion_tokens": 5, "total_tokens": 905}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        writer.write(_response(200, {"model": "scripted", "choices": [choice], "usage": usage}))
+        return True
+
+
+def _response(status: int, body: object) -> bytes:
+    data = json.dumps(body).encode()
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Start the server; yield its address."""
+    command = [sys.executable, "-m", "benchmarks.gateway", "--serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None  # noqa: S101 -- a pipe
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.kill()
+
+
+def requests(server: str, kind: str) -> list[str]:
+    """Return the questions that came in, one a request."""
+    with urllib.request.urlopen(f"{server}/asked") as response:  # noqa: S310 -- our own server
+        found: dict[str, list[str]] = json.loads(response.read())
+    return found.get(kind, [])
+
+
+def chat_of(server: str, kind: str) -> ChatModel:
+    """Return the model that is asked; a kind's requests are counted by themselves."""
+    return ChatModel.model_validate({"model": "openai/scripted", "api_base": f"{server}/{kind}/v1"})
+
+
+def question(gateway: Gateway, chat: ChatModel, name: str) -> Reply:
+    """Ask one question with a prompt as long as that of an answer."""
+    return gateway.ask(chat, [{"role": "user", "content": f"{PASSAGES} {name}"}])
+
+
+def ask_all(home: Path, chat: ChatModel, names: list[str]) -> tuple[float, float, int]:
+    """Ask all questions; return the seconds of the clock and of the processor, and the right answers."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    with Gateway(Home(home)) as gateway:
+        replies = list(gateway.map(lambda name: question(gateway, chat, name), names, chat))
+    seconds = time.perf_counter() - begin, time.process_time() - cpu
+    right = [
+        reply.status is Status.OK and reply.text == f"answer to {name}"
+        for reply, name in zip(replies, names, strict=True)
+    ]
+    return *seconds, sum(right)
+
+
+class Cells(Stage):
+    """As many cells as the answers of a small grid, each of a few questions."""
+
+    name = "cells"
+    group = "bench"
+    description = "cells of a few questions"
+
+    def __init__(self, chat: ChatModel) -> None:
+        self.chat = chat
+        self.gateway: Gateway | None = None
+
+    def keys(self) -> list[str]:
+        """Return the cells."""
+        return [f"cell-{number:02}" for number in range(CELLS)]
+
+    def needs(self, key: str) -> list[Need]:
+        """Return nothing."""
+        return []
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the cell itself."""
+        return {"cell": digest(key)}
+
+    def waits_for_servers(self, key: str) -> bool:
+        """Return that all do."""
+        return True
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Ask the questions of a cell."""
+        names = [f"{key}-{number}" for number in range(QUESTIONS)]
+        gateway = self.gateway = self.gateway or Gateway(work.home)  # one a run, as that of a study
+        replies = list(gateway.map(lambda name: question(gateway, self.chat, name), names, self.chat))
+        (folder / "answers.json").write_text(json.dumps([reply.text for reply in replies]))
+        return Built(digest([reply.text for reply in replies]))
+
+
+def _told(name: str, seconds: float, cpu: float, more: str, ideal: float = IDEAL) -> None:
+    times = f"{seconds:6.2f} s, {seconds / ideal:5.2f} x ideal, {cpu:5.2f} s of the processor"
+    print(f"{name:<26}{times}; {more}", flush=True)
+
+
+def kill_midway(server: str, scratch: Path, names: list[str]) -> None:
+    """Kill a process at half of its calls, and let another one go on."""
+    command = [sys.executable, "-m", "benchmarks.gateway", "--client", server, "killed", str(scratch)]
+    with subprocess.Popen(command) as process:
+        while len(requests(server, "killed")) < CALLS // 2:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    first = len(requests(server, "killed"))
+    kept = len(list((scratch / "cache" / "calls").glob("??/*.json")))
+    *_, right = ask_all(scratch, chat_of(server, "killed"), names)
+    second = requests(server, "killed")[first:]
+    print(
+        f"killed midway             {first} requests, {kept} answers kept; then {len(second)} requests "
+        f"for the {CALLS - kept} others, {right} of {CALLS} right"
+    )
+
+
+def main() -> None:
+    """Print a line a measurement."""
+    names = [f"question-{number}" for number in range(CALLS)]
+    with tempfile.TemporaryDirectory() as name, served() as server:
+        scratch = Path(name)
+        plain, faulty = chat_of(server, "plain"), chat_of(server, "faulty")
+        seconds, cpu, right = ask_all(scratch / "plain", plain, names)
+        n_requests = len(requests(server, "plain"))
+        _told(f"{CALLS} calls, {AT_ONCE} at once", seconds, cpu, f"{n_requests} requests, {right} right")
+        seconds, cpu, right = ask_all(scratch / "plain", plain, names)
+        again = len(requests(server, "plain")) - n_requests
+        _told("again, from the cache", seconds, cpu, f"{again} requests, {right} right")
+        seconds, cpu, right = ask_all(scratch / "faulty", faulty, names)
+        found = requests(server, "faulty")
+        share = f"{len(found)} requests ({len(found) / CALLS:.3f} x), {right} right"
+        most = max(Counter(found).values())
+        _told("20 % 429, 5 % dropped", seconds, cpu, f"{share}, at most {most} for one")
+        begin, used = time.perf_counter(), time.process_time()
+        outcomes = list(build_keys(Cells(chat_of(server, "cells")), Cells(plain).keys(), Work(Home(scratch))))
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - used
+        built = f"{len(requests(server, 'cells'))} requests, {sum(one.ok for one in outcomes)} cells built"
+        ideal = CELLS * QUESTIONS / AT_ONCE * DELAY
+        _told(f"{CELLS} cells of {QUESTIONS} questions", seconds, cpu, built, ideal)
+        kill_midway(server, scratch / "killed", names)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--serve"]:
+        asyncio.run(Server().serve())
+    elif sys.argv[1:2] == ["--client"]:
+        ask_all(Path(sys.argv[4]), chat_of(*sys.argv[2:4]), [f"question-{number}" for number in range(CALLS)])
+    else:
+        main()
