@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from evals.study.costing import Estimate, added
+from evals.study.estimate import Estimate, added
 from evals.study.sections import StudyBudget
 from warehouse.inference.budget import Amount, Caps
 from warehouse.inference.model_servers import LOCAL

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 from pydantic import BaseModel
@@ -17,19 +16,16 @@ from assets.engine.stage import Stage, Work
 from evals.judging.contract import Judge
 from evals.measuring import get_metric
 from evals.measuring.contract import Metric
+from evals.study.estimate import Cached, Estimate, Span, bounded_calls, estimate, of_chat
 from evals.study.grid import read_questions_of, read_train_questions_of
 from evals.study.planning import PROMPT_TOKENS, Plan, window_of
 from evals.study.study import Study
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.multi_query import MultiQuery
-from warehouse.call_cache import CallCache
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.chat_part import CallsEach
-from warehouse.inference.prices import Price, price_of
+from warehouse.inference.prices import price_of
 from warehouse.inference.structured import MOST_ASKED
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import Status
 
 JSON_TOKENS = 600  # that a model may write at most to say what it understood
 DATE_READ, DATE_WRITTEN = 1_600, 60  # tokens of a page's beginning, and of a date as JSON
@@ -38,43 +34,13 @@ CASE_TOKENS = 8_000  # of a question, its passages, its ground truth and its ans
 DENSEST, SPARSEST = 2.5, 6.0  # characters of a token: German compounds and code, plain English
 
 
-class Span(NamedTuple):
-    """From so much to so much; `most` is None where nothing bounds it yet."""
-
-    least: float
-    most: float | None
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What one part of a run asks of one model.
-
-    what: what it is asked for
-    calls, read, written: calls, and tokens that it reads and writes; those in the cache cost nothing
-    usd: US dollars; None where the model's price is not known
-    why: what bounds are missing, and what gives them; empty where nothing is missing
-    of_study: whether the study's budget pays for it
-    limit_usd: the most that it may cost by itself; None: no such bound
-    """
-
-    what: str
-    model: str
-    calls: Span
-    read: Span
-    written: Span
-    usd: Span | None
-    why: str = ""
-    of_study: bool = False
-    limit_usd: float | None = None
-
-
 def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -> list[Estimate]:
     """Return what each part of a run that asks a model would ask of it, by a plan of the study."""
-    cached = _Cached(home)
+    cached = Cached(home)
     corpus = _Corpus(study, home)
     rows = [
         *_answers(study, found, cached),
-        *_understanding(study, stages["rankings"], cached, home),
+        *_understanding(study, stages, cached, home),
         *_measuring(study, stages["scores"], cached, home),
         *_enriching(study, found, cached, corpus),
         *_dating(study, found, cached),
@@ -86,136 +52,80 @@ def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -
 
 def judging(name: str, judge: Judge, cases: int, home: Home) -> Estimate | None:
     """Return what a judge would ask its model about so many cases; None where it asks none."""
-    return _of_cases(f"judging by {name}", judge, cases, _Cached(home))
+    return _of_cases(f"judging by {name}", judge, cases, Cached(home))
 
 
-def total(rows: Iterable[Estimate]) -> Span:
-    """Add the US dollars whose price is known."""
-    return added(row.usd for row in rows if row.usd is not None)
-
-
-def added(spans: Iterable[Span]) -> Span:
-    """Add spans; where nothing bounds one of them, nothing bounds the sum."""
-    known = list(spans)
-    most = [span.most for span in known]
-    bounded = None if None in most else sum(value for value in most if value is not None)
-    return Span(sum(span.least for span in known), bounded)
-
-
-class _Cached:
-    """How many good calls of a model the cache holds: so many of a plan's may cost nothing."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-
-    @cached_property
-    def _counts(self) -> Counter[str]:
-        rows = CallCache(self._home).rows()
-        return Counter(str(row["model"]) for row in rows if row["status"] == Status.OK)
-
-    def of(self, chat: ChatModel) -> int:
-        return sum(self._counts[model] for model in {one.model for one in chat.ranked()})
-
-
-def _of_chat(what: str, chat: ChatModel, calls: Span, per_call: tuple[Span, Span], why: str = "") -> Estimate:
-    """Put the estimate of calls of a chat model together, see `_estimate`.
-
-    What one call writes is bounded by the recipe where it says so. With further models to fall back on, the
-    least is what the cheapest of them would cost, and the most what the dearest would.
-    """
-    read, written = per_call
-    ranked = [
-        _estimate(
-            what,
-            chat.model,
-            one.token_price(),
-            calls,
-            (read, Span(written.least, one.max_tokens or written.most)),
-            why,
-        )
-        for one in chat.ranked()
-    ]
-    spans = [row.usd for row in ranked]
-    known = [span for span in spans if span is not None]
-    if len(known) < len(spans):
-        return replace(ranked[0], usd=None)
-    most = [span.most for span in known if span.most is not None]
-    bounds = Span(min(span.least for span in known), max(most) if len(most) == len(known) else None)
-    return replace(ranked[0], usd=bounds)
-
-
-def _estimate(
-    what: str, model: str, price: Price | None, calls: Span, per_call: tuple[Span, Span], why: str
-) -> Estimate:
-    """Put an estimate together: ``per_call`` are the tokens that one call reads and writes."""
-    read, written = (_times(calls, tokens) for tokens in per_call)
-    usd = None
-    if price is not None:
-        most = (
-            None
-            if read.most is None or written.most is None
-            else read.most * price.read + written.most * price.written
-        )
-        usd = Span(read.least * price.read + written.least * price.written, most)
-        if price == (0.0, 0.0):
-            usd = Span(0.0, 0.0)
-    return Estimate(what, model, calls, read, written, usd, why)
-
-
-def _times(calls: Span, tokens: Span) -> Span:
-    most = None if calls.most is None or tokens.most is None else calls.most * tokens.most
-    return Span(calls.least * tokens.least, most)
-
-
-def _calls(n: int, each: CallsEach, chat: ChatModel, cached: _Cached) -> Span:
-    """Bound the calls for so many questions: any that the cache holds of the models may be one of them."""
-    return Span(max(0, n * each.least - cached.of(chat)), n * each.most)
-
-
-def _answers(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
+def _answers(study: Study, found: Plan, cached: Cached) -> Iterator[Estimate]:
     for plan in found.calls:
         chat = study.generators[plan.generator].chat
         if chat is None:
             continue
         generator = study.generators[plan.generator]
-        calls = _calls(plan.calls, generator.calls_per_question(), chat, cached)
+        each = generator.calls_per_question()
+        if generator.gate is not None:  # it may refuse them all
+            each = each._replace(least=0)
+        calls = bounded_calls(plan.calls, each, chat, cached)
         n = max(plan.calls, 1)
         tokens = plan.prompt_tokens / n
         written = plan.completion_tokens / n
         # A passage may end short of its window, and an answer of its bound.
         per_call = (Span(PROMPT_TOKENS, tokens), Span(1, written))
-        row = _of_chat(f"answers by {plan.generator}", chat, calls, per_call)
+        row = of_chat(f"answers by {plan.generator}", chat, calls, per_call)
         yield replace(row, of_study=True, limit_usd=generator.budget_limit)
 
 
-def _understanding(study: Study, rankings: Stage, cached: _Cached, home: Home) -> Iterator[Estimate]:
-    """Estimate the steps `by: llm`: a call a question and step, in each ranking unless the cache has it.
+def _understanding(study: Study, stages: dict[str, Stage], cached: Cached, home: Home) -> Iterator[Estimate]:
+    """Estimate the steps `by: llm`: a call a question and step, wherever a retriever is asked it.
 
-    Train questions are asked where something is tuned on them; those that the study asks, too, or that no
-    metric can be asked of, are left out of it.
+    Of train questions, those that the study asks, too, or that no metric can be asked of are left out of it.
     """
-    store = Work(home).store
-    waiting = [
-        cell for cell in study.cells() if cell.reads_ranking and rankings.fresh(cell.ranking, store) is None
-    ]
-    names = {cell.ranking: cell.retriever for cell in waiting}
-    for retriever in dict.fromkeys(names.values()):
-        n_rankings = sum(name == retriever for name in names.values())
-        recipe = study.retrievers[retriever]
-        asked = read_questions_of(study)
-        train = read_train_questions_of(study) if recipe.needs_tuning else []
+    searches = _searches(study, stages, home)
+    ranked = set(_waiting_rankings(study, stages, home).values())
+    asked, train = read_questions_of(study), read_train_questions_of(study)
+    for retriever, (n_asked, n_train) in searches.items():
         wordings = 1  # of a question, that the steps before have made of it
-        for step in parts(recipe, ByModel):
+        for step in parts(study.retrievers[retriever], ByModel):
             if step.chat is not None:
-                certain = {row["question"] for row in asked if step.concerns(row)}
-                possible = sum(map(step.concerns, [*asked, *train]))
+                certain = {row["question"] for row in asked if retriever in ranked and step.concerns(row)}
                 # The same question in another index is the same call, unless a step before has changed it.
-                most = possible * n_rankings * wordings * MOST_ASKED
-                calls = Span(max(0, len(certain) - cached.of(step.chat)), most)
+                most = n_asked * sum(map(step.concerns, asked)) + n_train * sum(map(step.concerns, train))
+                least = max(0, len(certain) - cached.of(step.chat))
                 tokens = _understood([*asked, *train], len(step.prompt.system))
-                row = _of_chat(f"{step.kind} of {retriever}", step.chat, calls, tokens)
+                calls = Span(least, most * wordings * MOST_ASKED)
+                row = of_chat(f"{step.kind} of {retriever}", step.chat, calls, tokens)
                 yield replace(row, of_study=True)
             wordings *= step.n if isinstance(step, MultiQuery) else 1
+
+
+def _waiting_rankings(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, str]:
+    """Return the retriever of each ranking that is to be made."""
+    store, rankings = Work(home).store, stages["rankings"]
+    return {
+        cell.ranking: cell.retriever
+        for cell in study.cells()
+        if cell.reads_ranking and rankings.fresh(cell.ranking, store) is None
+    }
+
+
+def _searches(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, tuple[int, int]]:
+    """Return how often each retriever is asked all test questions, and all train questions, at most.
+
+    Rankings ask the test questions, and the train questions where something is tuned; a generator that may
+    search again asks the test questions, and one whose gate is fitted the train questions.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for retriever in _waiting_rankings(study, stages, home).values():
+        found[retriever, "test"] += 1
+        found[retriever, "train"] += study.retrievers[retriever].needs_tuning
+    store = Work(home).store
+    for cell in study.runs():
+        generator = study.generators.get(cell.generator)
+        if generator is None or not cell.reads_ranking or not (generator.retrieves or generator.tunes):
+            continue
+        if stages["answers"].fresh(cell.key, store) is None:
+            found[cell.retriever, "test"] += generator.retrieves
+            found[cell.retriever, "train"] += generator.tunes
+    return {name: (found[name, "test"], found[name, "train"]) for name in study.retrievers}
 
 
 def _understood(questions: list[dict[str, Any]], prompt: int) -> tuple[Span, Span]:
@@ -225,7 +135,7 @@ def _understood(questions: list[dict[str, Any]], prompt: int) -> tuple[Span, Spa
     return read, Span(1, JSON_TOKENS)
 
 
-def _measuring(study: Study, scores: Stage, cached: _Cached, home: Home) -> Iterator[Estimate]:
+def _measuring(study: Study, scores: Stage, cached: Cached, home: Home) -> Iterator[Estimate]:
     """Estimate the metrics that ask a model: of every question of every cell that is to be measured."""
     metrics = [metric for name in study.metrics if (metric := get_metric(name)).chat is not None]
     if not metrics:
@@ -243,17 +153,17 @@ def _measuring(study: Study, scores: Stage, cached: _Cached, home: Home) -> Iter
         yield from [row] if row else []
 
 
-def _of_cases(what: str, part: Judge | Metric, cases: int, cached: _Cached) -> Estimate | None:
+def _of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> Estimate | None:
     """Estimate what is asked about answers: question, passages, ground truth and answer are read."""
     chat = part.chat
     if chat is None:
         return None
-    calls = _calls(cases, part.calls_per_case(), chat, cached)
+    calls = bounded_calls(cases, part.calls_per_case(), chat, cached)
     per_call = (Span(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), Span(1, JSON_TOKENS))
-    return replace(_of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
+    return replace(of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
 
 
-def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> Iterator[Estimate]:
+def _enriching(study: Study, found: Plan, cached: Cached, corpus: _Corpus) -> Iterator[Estimate]:
     for plan in found.enriching:
         name = plan.key.partition(".")[2]
         if plan.key.startswith("dates of ") or name not in study.chunkings:
@@ -272,11 +182,11 @@ def _enriching(study: Study, found: Plan, cached: _Cached, corpus: _Corpus) -> I
         least = max(0.0, calls.least - cached.of(recipe))
         often = MOST_ASKED if recipe.questions else 1
         calls = Span(least, None if calls.most is None else calls.most * often)
-        row = _of_chat(f"enriching {plan.key}", recipe, calls, per_call, why)
+        row = of_chat(f"enriching {plan.key}", recipe, calls, per_call, why)
         yield replace(row, limit_usd=recipe.budget_usd)
 
 
-def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
+def _dating(study: Study, found: Plan, cached: Cached) -> Iterator[Estimate]:
     for plan in found.enriching:
         source = study.sources.get(plan.key.removeprefix("dates of "))
         if not plan.key.startswith("dates of ") or source is None or source.date_by is None:
@@ -291,7 +201,7 @@ def _dating(study: Study, found: Plan, cached: _Cached) -> Iterator[Estimate]:
                 "" if most else f"its pages are counted by `assay crawl {plan.key.removeprefix('dates of ')}`"
             )
         calls = Span(0, None if most is None else most * MOST_ASKED)
-        row = _of_chat(plan.key, source.date_by, calls, per_call, why)
+        row = of_chat(plan.key, source.date_by, calls, per_call, why)
         yield replace(row, limit_usd=source.date_by.budget_usd)
 
 
@@ -334,7 +244,7 @@ def _embedded(what: str, recipe: EmbedderRecipe, texts: Span, each: Span, why: s
         return None
     requests = Span(math.ceil(texts.least / recipe.batch_size), texts.most)
     price = price_of(recipe.model, embeds=True)
-    row = _estimate(what, recipe.model, price, texts, (each, Span(0, 0)), why)
+    row = estimate(what, recipe.model, price, texts, (each, Span(0, 0)), why)
     return replace(row, calls=requests, limit_usd=recipe.api.budget_usd)
 
 

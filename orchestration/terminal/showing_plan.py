@@ -8,7 +8,7 @@ from rich.table import Table
 
 from evals.reporting.display import several
 from evals.study.caps import passed_caps
-from evals.study.costing import Estimate, Span, added, total
+from evals.study.estimate import Estimate, Span, added, total
 from evals.study.planning import Plan
 from evals.study.sections import StudyBudget
 from orchestration.terminal.speaking import console, text, width

@@ -13,7 +13,8 @@ from evals.measuring import get_metric
 from evals.measuring.abstention import Abstention
 from evals.study import costing
 from evals.study.caps import passed_caps
-from evals.study.costing import Estimate, Span, estimates, judging, parts, total
+from evals.study.costing import estimates, judging, parts
+from evals.study.estimate import Estimate, Span, total
 from evals.study.planning import plan
 from evals.study.registry import read_retriever_or_powerset
 from evals.study.sections import StudyBudget
@@ -158,6 +159,26 @@ def test_the_models_to_fall_back_on_bound_the_price(make_bench: MakeBench, serve
     assert both.least == plain.least
     assert (both.most or 0) > 5 * (plain.most or 0)
     assert usd(", fallback: [openai/nobody-knows-its-price]") is None
+
+
+def test_a_gate_may_refuse_before_anything_is_asked(make_bench: MakeBench, server: FakeOpenAI) -> None:
+    changes = generators(server, f"{MINI}, gate: {{threshold: 0.5}}")
+    assert asked(make_bench(changes))["answers by llm"].calls == (0, 3)
+
+
+def test_a_generator_that_searches_again_has_its_questions_understood_again(
+    make_bench: MakeBench, server: FakeOpenAI
+) -> None:
+    step = f"{{hyde: {{by: llm, model: {MINI}}}}}"
+    again = f"  llm: {{llm: {{model: {MINI}, api_base: '{server.api_base}', sufficiency: {{}}}}}}\n"
+    bench = make_bench(
+        {
+            "  bm25: {bm25: {k: 5}}": f"  bm25: [{step}, {{bm25: {{k: 5}}}}]",
+            "generators:\n": f"generators:\n{again}",
+        }
+    )
+    assert asked(bench)["hyde of bm25"].calls == (3, 2 * 3 * 2)
+    assert asked(bench)["answers by llm"].calls == (2 * 3 * 2, 2 * 3 * 5), "in two cells"
 
 
 def test_a_part_without_a_model_makes_no_call() -> None:

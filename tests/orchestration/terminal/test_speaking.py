@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from evals.reporting.question_rows import QuestionRows
-from evals.study.costing import Estimate, Span
+from evals.study.estimate import Estimate, Span
 from evals.study.known_studies import KnownStudy
 from evals.study.planning import CallPlan, Plan, StagePlan
 from evals.study.sections import StudyBudget
