@@ -45,7 +45,7 @@ def respond(received: Received) -> Scripted:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "retry_wait", lambda _error, _attempt: None)
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
     with FakeOpenAI(respond=respond) as fake:
         yield fake
 
