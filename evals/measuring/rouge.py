@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import regex
@@ -28,7 +28,13 @@ def rouge_tokens(text: str) -> list[str]:
     (['die', 'fähren', 'fuhren', 'mittag'], ['паром'], ['正', '午', 'に'])
     """
     words = _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
-    return [token for word in words for token in (_ascii().tokenize(word) if word.isascii() else [word])]
+    return [token for word in words for token in (_stemmed(word) if word.isascii() else (word,))]
+
+
+@lru_cache(maxsize=50_000)
+def _stemmed(word: str) -> tuple[str, ...]:
+    """Return the tokens of a word in ASCII; the answers of a grid are made of the same few thousand."""
+    return tuple(_ascii().tokenize(word))
 
 
 @cache

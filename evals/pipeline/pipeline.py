@@ -23,12 +23,14 @@ from evals.pipeline.gating import FitInputs, with_fitted_gate
 from evals.pipeline.generation import generation_context
 from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
+from evals.pipeline.run_resources import RunResources
 from evals.retrieving.running import QueryResult
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import InputError
+from warehouse.inference.local_llm import free_cores
 from warehouse.schemas import Status
 
 Row = dict[str, Any]
@@ -148,6 +150,7 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
             f"{cell.generator} ({what}) reads no ranking, and answers the study's questions only; "
             "`assay show` shows what it said. Name another cell with --cell."
         )
+    work.resource(RunResources).local_threads = free_cores()  # somebody waits for one answer
     grid = Grid([study])
     inputs = _inputs(grid, cell, work)
     retrieval = open_retrieval(study, cell, inputs, work)

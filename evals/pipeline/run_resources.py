@@ -26,12 +26,14 @@ class RunResources(Resource):
 
     clock: counts what is taken from memory as if it were computed now
     models: local models that searchers have loaded
+    local_threads: of the server of a local language model; None: several servers, for many questions
     """
 
     def __init__(self, work: Work) -> None:
         super().__init__(work)
         self.clock = Clock()
         self.models = LoadedModels()
+        self.local_threads: int | None = None
         self._indexes: dict[str, OpenIndex] = {}
         self._tokenizers: dict[str, Tokenizer] = {}
         self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
@@ -73,7 +75,7 @@ class RunResources(Resource):
     def gateway(self, budget: Budget) -> Gateway:
         """Return what asks language models, and pays from a budget."""
         if budget not in self._gateways:
-            self._gateways[budget] = Gateway(self.work.home, budget=budget)
+            self._gateways[budget] = Gateway(self.work.home, budget=budget, local_threads=self.local_threads)
         return self._gateways[budget]
 
     def tokenizer(self, name: str) -> Tokenizer:

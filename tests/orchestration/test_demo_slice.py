@@ -29,7 +29,7 @@ def slice_of_demo() -> Study:
     return demo.model_copy(
         update={
             "corpus": demo.corpus.model_copy(update={"sources": ("posts",)}),
-            "chunkings": {"tokens-256-85": demo.chunkings["tokens-256-85"]},
+            "chunkings": {"articles": demo.chunkings["articles"]},
             "retrievers": {name: demo.retrievers[name] for name in ("bm25", "hybrid")},
             "generators": {"extractive": demo.generators["extractive"]},
             "restrict": {},
@@ -53,7 +53,7 @@ def test_slice_from_crawl_to_report(assay_home: Home) -> None:
         "all evidence is found in the crawled documents"
     )
     page = render_html(data)
-    assert "tokens-256-85" in page
+    assert "articles" in page
     assert data.corpus[0].documents == 12, "the post of a single word is dropped, the image is a failed page"
     assert any("too short" in reason for reason in data.corpus[0].dropped)
 

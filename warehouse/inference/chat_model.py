@@ -16,6 +16,7 @@ from pydantic import (
 
 from warehouse.identity import digest
 from warehouse.inference import models
+from warehouse.inference.local_servers import servers_at_once
 from warehouse.inference.model_servers import LOCAL, server_of
 from warehouse.inference.prices import Price, price_of
 from warehouse.inference.throttle import AT_ONCE, Pace
@@ -54,7 +55,7 @@ class CallLimits(Strict):
 
     timeout: seconds that it may stay silent
     retries: further attempts after a passing failure; rate limits are waited out beside them, unless it is 0
-    at_once: calls in flight; a model of this process is asked one by one whatever is said
+    at_once: calls in flight; of a model of this process no more than there are cores
     requests_per_minute, tokens_per_minute: of prompts and answers, in any minute; None: no limit but the
         server's own
 
@@ -190,9 +191,8 @@ class ChatModel(ChatOptions):
     @property
     def at_once(self) -> int:
         """Calls in flight at most."""
-        if self.is_local:
-            return 1
-        return (self.limits and self.limits.at_once) or AT_ONCE
+        most = (self.limits and self.limits.at_once) or AT_ONCE
+        return min(most, servers_at_once()) if self.is_local else most
 
     @property
     def pace(self) -> Pace:

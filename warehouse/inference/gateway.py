@@ -22,6 +22,7 @@ from warehouse.inference.budget import Budget
 from warehouse.inference.calling import Place, Terms, called
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.fallback import first_answer
+from warehouse.inference.local_servers import LocalServers
 from warehouse.inference.model_servers import LOCAL, server_of
 from warehouse.inference.obstacles import Asked, Obstacles
 from warehouse.inference.prices import Price
@@ -73,10 +74,11 @@ class Gateway:
         unless it is 0
     budget: what calls to other servers are paid from, together with whoever else holds it; models without a
         known price do not count. None means no limit
-    local_threads, local_context: of the local server; None threads means every free core
+    local_threads, local_context: of the local servers; None threads: several small servers share the cores,
+        which answers many calls soonest; else one has so many (`LocalServers`)
 
-    Safe to use from many threads: what several ask at once is asked and paid once, and calls to one local
-    model are made one after another.
+    Safe to use from many threads: what several ask at once is asked and paid once, and a local server answers
+    one call after another.
     """
 
     def __init__(
@@ -92,15 +94,13 @@ class Gateway:
         self.home = home
         self.timeout = timeout
         self.retries = retries
-        self.local_threads = local_threads
         self.local_context = local_context
         self.cache = CallCache(home)
         self._budget = budget or Budget(None)
         self._asking: dict[str, _Turn] = {}
         self._asking_lock = threading.Lock()
         self._obstacles = Obstacles()
-        self._servers: dict[str, local_llm.LocalServer] = {}
-        self._local_lock = threading.Lock()
+        self._local = LocalServers(lambda name: models.fetch(name, home), local_threads, local_context)
 
     @property
     def spent_usd(self) -> float:
@@ -254,8 +254,7 @@ class Gateway:
         texts = [one["content"] for one in messages]
         if not chat.is_local:
             return estimated_tokens(chat.model, texts)
-        with self._local_lock:
-            server = self._server(chat.model.removeprefix(LOCAL))
+        with self._local.server(chat.model.removeprefix(LOCAL)) as server:
             return local_tokens(server.api_base, server.api_key, texts)
 
     def map(self, ask: Callable[[Item], Result], items: Iterable[Item], chat: ChatModel) -> Iterator[Result]:
@@ -317,9 +316,7 @@ class Gateway:
 
     def close(self) -> None:
         """Stop the local servers; a later local call starts them again."""
-        with self._local_lock:
-            while self._servers:
-                self._servers.popitem()[1].stop()
+        self._local.close()
 
     def __enter__(self) -> Self:
         return self
@@ -342,22 +339,14 @@ class Gateway:
         """Make the call; return the reply and the response as JSON (None when there is none)."""
         if not call.is_local:
             return self._attempts(call, call_id, terms, Place(call.model, call.api_base, None))
-        with self._local_lock:  # one slot: waiting for it is not the model's time
-            try:
-                server = self._server(call.model.removeprefix(LOCAL))
-            except AssayError as error:
-                self._obstacles.meet(Asked(call.model, call.api_base), str(error))
-                return failure(call, call_id, Status.ERROR, str(error)), None
-            place = Place(f"openai/{server.model_name}", server.api_base, server.api_key)
-            return self._attempts(call, call_id, terms, place)
-
-    def _server(self, name: str) -> local_llm.LocalServer:
-        if name not in self._servers:
-            folder = models.fetch(name, self.home)
-            self._servers[name] = local_llm.LocalServer(
-                name, folder, threads=self.local_threads, context=self.local_context
-            )
-        return self._servers[name]
+        try:
+            with self._local.server(call.model.removeprefix(LOCAL)) as server:
+                place = Place(f"openai/{server.model_name}", server.api_base, server.api_key)
+                # Waiting for a free server is not the model's time.
+                return self._attempts(call, call_id, terms, place)
+        except AssayError as error:
+            self._obstacles.meet(Asked(call.model, call.api_base), str(error))
+            return failure(call, call_id, Status.ERROR, str(error)), None
 
     def _attempts(self, call: Call, call_id: str, terms: Terms, place: Place) -> tuple[Reply, str | None]:
         """Send a call until it is answered, or fails for good."""

@@ -41,11 +41,13 @@ def sample(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
     weights("all-MiniLM-L6-v2")
     folder = tmp_path_factory.mktemp("sample")
     demo = read_study(BUNDLED / "demo.yaml")
+    windows = demo.chunkings["tokens-128-42"]
+    wider = windows.chunker.model_copy(update={"size": 256, "overlap": 85})
     study = demo.model_copy(
         update={
             "sources": {name: demo.sources[name] for name in SOURCES},
             "corpus": demo.corpus.model_copy(update={"sources": SOURCES}),
-            "chunkings": {CHUNKING: demo.chunkings[CHUNKING]},
+            "chunkings": {CHUNKING: windows.model_copy(update={"chunker": wider})},
             "questions": tuple(one for one in demo.questions if "blog" not in (one.file or "")),
         }
     )

@@ -4,11 +4,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fakes.generating import answer_messages
 from warehouse.errors import AssayError
+from warehouse.inference import local_servers
+from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.local_llm import LocalServer
 from warehouse.paths import Home
@@ -72,6 +75,31 @@ def test_a_prompt_longer_than_the_context_is_a_typed_status(gateway: Gateway) ->
     assert "1024" in reply.reason
     short = gateway.complete(MODEL, [{"role": "user", "content": "Say hello."}], max_tokens=8)
     assert short.status in {Status.OK, Status.TRUNCATED}  # the server lives on
+
+
+@pytest.mark.models
+def test_many_calls_are_answered_by_several_servers_as_by_one(
+    gateway: Gateway, weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights("smollm2-135m-instruct")
+    monkeypatch.setattr(local_servers, "free_cores", lambda: 2)
+    started: list[LocalServer] = []
+    start = local_servers.LocalServer
+
+    def counted(*args: Any, **options: Any) -> LocalServer:
+        started.append(start(*args, **options))
+        return started[-1]
+
+    monkeypatch.setattr(local_servers, "LocalServer", counted)
+    asked = [answer_messages(f"How many {what}?", PASSAGES, "en") for what in ("people", "cars", "lamps")]
+    chat = ChatModel(model=MODEL, max_tokens=12)
+    with Gateway(Home(tmp_path), timeout=240, local_context=1024) as several:
+        replies = list(several.map(lambda messages: several.ask(chat, messages), asked, chat))
+        assert (len(started), {server.threads for server in started}) == (2, {1})
+        again = several.ask(chat, asked[0], replicate=1)
+        assert (again.raw, len(started)) == (replies[0].raw, 2), "a free server is used again"
+    alone = [gateway.complete(MODEL, messages, max_tokens=12) for messages in asked]
+    assert [reply.raw for reply in replies] == [reply.raw for reply in alone]
 
 
 @pytest.mark.models
