@@ -3,9 +3,10 @@
     python -m benchmarks.gateway
 
 The server is a process of its own on loopback that answers each request after 200 ms. 320 calls, 32 in
-flight, so take 2.0 s at best. Measured are the seconds of the clock and of the processor: the whole; again,
-from the cache; with every fifth request refused (429) and every twentieth dropped; in cells of 12 questions,
-which are built side by side; in a process that is killed when half of the answers are there, and in the next.
+flight, so take 2.0 s at best. Measured are the seconds of the clock and of the processor: of a bare client,
+which says how busy the machine is; of the gateway; again, from the cache; with every fifth request refused
+(429) and every twentieth dropped; in cells of 12 questions, which are built side by side; in a process that
+is killed when half of the answers are there, and in the next one.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from assets.engine.building import build_keys
 from assets.engine.stage import Built, Need, Stage, Work
@@ -120,6 +124,32 @@ def question(gateway: Gateway, chat: ChatModel, name: str) -> Reply:
     return gateway.ask(chat, [{"role": "user", "content": f"{PASSAGES} {name}"}])
 
 
+def bare(server: str, names: list[str]) -> tuple[float, float]:
+    """Send the same requests from as many threads without any gateway: what the machine gives just now."""
+    address = urlsplit(server)
+    waiting = iter(names)
+    lock = threading.Lock()
+
+    def lane() -> None:
+        connection = HTTPConnection(address.hostname or "", address.port)
+        while True:
+            with lock:
+                name = next(waiting, None)
+            if name is None:
+                return
+            body = {"model": "scripted", "messages": [{"role": "user", "content": f"{PASSAGES} {name}"}]}
+            connection.request("POST", "/bare/v1/chat/completions", json.dumps(body))
+            json.loads(connection.getresponse().read())
+
+    begin, cpu = time.perf_counter(), time.process_time()
+    lanes = [threading.Thread(target=lane) for _ in range(AT_ONCE)]
+    for one in lanes:
+        one.start()
+    for one in lanes:
+        one.join()
+    return time.perf_counter() - begin, time.process_time() - cpu
+
+
 def ask_all(home: Path, chat: ChatModel, names: list[str]) -> tuple[float, float, int]:
     """Ask all questions; return the seconds of the clock and of the processor, and the right answers."""
     begin, cpu = time.perf_counter(), time.process_time()
@@ -197,6 +227,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, served() as server:
         scratch = Path(name)
         plain, faulty = chat_of(server, "plain"), chat_of(server, "faulty")
+        _told("a bare client", *bare(server, names), f"{len(requests(server, 'bare'))} requests")
         seconds, cpu, right = ask_all(scratch / "plain", plain, names)
         n_requests = len(requests(server, "plain"))
         _told(f"{CALLS} calls, {AT_ONCE} at once", seconds, cpu, f"{n_requests} requests, {right} right")

@@ -14,10 +14,8 @@ from warehouse.encodable import all_encodable
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
 from warehouse.inference.embedding_api import EmbeddingApi
-from warehouse.inference.side_by_side import side_by_side
 from warehouse.vectors import VectorCache
 
-AT_ONCE = 4  # requests in flight
 PROBE = "The ferry leaves at noon."  # a text whose vector tells a server's model from another one
 SAME = 0.99  # least cosine of two vectors of one text by one model: servers do not always sum alike
 
@@ -69,11 +67,8 @@ class ApiEmbedder:
 
     def _send(self, texts: Sequence[str]) -> Matrix:
         size = self.recipe.batch_size
-        batches = [texts[at : at + size] for at in range(0, len(texts), size)]
-        if len(batches) == 1:
-            vectors = self.server.embed(batches[0])
-        else:
-            vectors = np.concatenate(list(side_by_side(self.server.embed, batches, AT_ONCE)))
+        parts = [self.server.embed(texts[at : at + size]) for at in range(0, len(texts), size)]
+        vectors = np.concatenate(parts)
         self._dimensions = int(vectors.shape[1])
         return unit(vectors) if self.recipe.normalise else vectors
 

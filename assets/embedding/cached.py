@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from assets.embedding.api import AT_ONCE, ApiEmbedder, refuse_another_model
+from assets.embedding.api import ApiEmbedder, refuse_another_model
 from assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
 from assets.embedding.local import LocalEmbedder
 from assets.embedding.other import OtherEmbedder
@@ -22,6 +23,8 @@ from warehouse.encodable import all_encodable
 from warehouse.errors import AssayError
 from warehouse.identity import sha256_text
 from warehouse.inference.models import Progress
+from warehouse.inference.side_by_side import side_by_side
+from warehouse.inference.throttle import AT_ONCE
 from warehouse.paths import Home
 from warehouse.segments import UNKNOWN
 from warehouse.vectors import VectorCache
@@ -174,6 +177,42 @@ class CachedEmbedder:
         rows = np.flatnonzero(~there.known)
         if not len(rows):
             return there.vectors, 0
+        compute = self._keep_computing if self.recipe.api is None else self._keep_asking
+        new = compute(batch[rows], keys, texts, counts, lambda done: tell(len(batch) - len(rows) + done))
+        result = there.vectors if there.known.any() else np.zeros((len(batch), new.shape[1]), np.float32)
+        result[rows] = new
+        return result, len(rows)
+
+    def _keep_asking(
+        self, rows: Ints, keys: list[str], texts: list[str], counts: Ints | None, tell: Callable[[int], None]
+    ) -> Matrix:
+        """Let a server compute the vectors of some rows, by several requests at once.
+
+        What a request gave is kept as soon as it is there, whatever becomes of the others: it was paid for.
+        """
+        size = self.recipe.batch_size
+        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+        lock = threading.Lock()
+        tell(0)
+        self.embedder  # noqa: B018 -- asked which model it is before the others begin
+
+        def ask(part: Ints) -> Matrix:
+            vectors = self._vectors([texts[at] for at in part.tolist()], len(keys))
+            tokens = None if counts is None else counts[part].astype(np.int32)
+            with lock:
+                self.cache.put([keys[at] for at in part.tolist()], vectors, tokens)
+            return vectors
+
+        found: list[Matrix] = []
+        for vectors in side_by_side(ask, parts, AT_ONCE):
+            found.append(vectors)
+            tell(sum(map(len, found)))
+        return np.concatenate(found)
+
+    def _keep_computing(
+        self, rows: Ints, keys: list[str], texts: list[str], counts: Ints | None, tell: Callable[[int], None]
+    ) -> Matrix:
+        """Compute the vectors of some rows, and keep now and then what is finished."""
         parts: list[Matrix] = []
         done = kept = 0
 
@@ -181,26 +220,23 @@ class CachedEmbedder:
             nonlocal kept
             if done > kept:
                 part, kept_before, kept = rows[kept:done], kept, done
-                tokens = None if counts is None else counts[batch[part]].astype(np.int32)
+                tokens = None if counts is None else counts[part].astype(np.int32)
                 vectors = np.concatenate(parts)[kept_before:]
-                self.cache.put([hashes[row] for row in part.tolist()], vectors, tokens)
+                self.cache.put([keys[at] for at in part.tolist()], vectors, tokens)
 
         begin = time.monotonic()
         try:
             while done < len(rows):
-                tell(int(len(batch) - len(rows) + done))
-                step = batch[rows[done : done + self._step]].tolist()
+                tell(done)
+                step = rows[done : done + self._step].tolist()
                 parts.append(self._timed([texts[at] for at in step], len(keys)))
                 done += len(step)
                 if time.monotonic() - begin >= FLUSH_SECONDS:
                     keep()
                     begin = time.monotonic()
-        finally:  # what came before a failure is kept too: a server was paid for it
+        finally:  # what came before a failure is kept too
             keep()
-        new = np.concatenate(parts)
-        result = there.vectors if there.known.any() else np.zeros((len(batch), new.shape[1]), np.float32)
-        result[rows] = new
-        return result, len(rows)
+        return np.concatenate(parts)
 
     @property
     def _together(self) -> int:

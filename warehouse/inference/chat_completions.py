@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from http.client import responses
 from typing import Any
 
@@ -27,8 +30,8 @@ _PARTICULAR = re.compile(
 )
 _LITELLM_ALONE = ("SSL_VERIFY", "SSL_CERTIFICATE", "SSL_SECURITY_LEVEL", "SSL_ECDH_CURVE")
 
-_client: httpx.Client | None = None
-_client_lock = threading.Lock()
+_idle: list[httpx.Client] = []
+_idle_lock = threading.Lock()
 
 
 class ServerError(Exception):
@@ -82,7 +85,8 @@ def complete(
     if not key:
         raise MissingKeyError
     url = f"{api_base or OPENAI}/chat/completions"
-    response = _shared_client().post(url, json=request, headers=_headers(key), timeout=timeout)
+    with _client() as client:
+        response = client.post(url, json=request, headers=_headers(key), timeout=timeout)
     if not response.is_success:
         raise _error_of(response)
     try:
@@ -106,18 +110,31 @@ def _headers(api_key: str) -> dict[str, str]:
     return headers
 
 
-def _shared_client() -> httpx.Client:
-    global _client  # noqa: PLW0603 -- its connections are the process's
-    with _client_lock:
-        if _client is None:
-            _client = httpx.Client(
-                follow_redirects=True,
-                headers={"Accept-Encoding": "gzip, deflate"},
-                event_hooks={"response": [limit]},
-                # What is in flight is limited before; here nobody waits.
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
-            )
-        return _client
+@contextmanager
+def _client() -> Iterator[httpx.Client]:
+    """Lend a client to one call at a time, the last one that was given back first: its connection is open.
+
+    One for all calls would look through all of its connections several times for each.
+    """
+    with _idle_lock:
+        client = _idle.pop() if _idle else None
+    if client is None:
+        client = httpx.Client(
+            verify=_tls(),
+            follow_redirects=True,
+            headers={"Accept-Encoding": "gzip, deflate"},
+            event_hooks={"response": [limit]},
+        )
+    try:
+        yield client
+    finally:
+        with _idle_lock:
+            _idle.append(client)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
 
 
 def _error_of(response: httpx.Response) -> ServerError:

@@ -266,7 +266,10 @@ class Gateway:
         ask: calls `ask` or `structured` of this gateway for its item
         """
         asked = Asked(chat.model, server_of(chat.model, chat.api_base))
-        return side_by_side(ask, items, chat.at_once, first_alone=not self._obstacles.has_answered(asked))
+        # Twice as many threads as calls in flight, which the throttle counts: while some keep what came, or
+        # make ready what is next, the others' calls are in flight.
+        threads = 1 if chat.at_once == 1 else 2 * chat.at_once
+        return side_by_side(ask, items, threads, first_alone=not self._obstacles.has_answered(asked))
 
     @contextmanager
     def _turn(self, call_id: str) -> Iterator[None]:

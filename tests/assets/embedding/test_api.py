@@ -138,6 +138,26 @@ def test_a_failure_keeps_what_was_finished_and_says_why(
     assert "not counted" in fit.description, "said, not passed over"
 
 
+def test_what_its_neighbours_have_finished_is_kept_though_a_request_fails(tmp_path: Path) -> None:
+    def respond(received: Received) -> Scripted:
+        if "text 2" in received.body["input"]:
+            return Scripted(failure(400, "no such text").body, 400, delay=0.5)
+        return embeddings(received)
+
+    texts = [f"text {n}" for n in range(12)]
+    with FakeOpenAI(respond=respond) as server:
+        embedder = CachedEmbedder(recipe(api={"base": server.api_base}, batch_size=2), Home(tmp_path))
+        with pytest.raises(AssayError, match="no such text"):
+            embedder.passages(texts)
+        server.respond = embeddings
+        server.requests.clear()
+        again = CachedEmbedder(recipe(api={"base": server.api_base}, batch_size=2), Home(tmp_path))
+        assert again.passages(texts).computed == 2
+    asked = [text for request in server.requests for text in request.body["input"]]
+    assert len(asked) == 3
+    assert {PROBE, "text 2"} <= set(asked)
+
+
 @pytest.mark.models
 def test_tokens_are_counted_by_the_tokenizer_that_is_named(
     tmp_path: Path, weights: Callable[[str], Path]
