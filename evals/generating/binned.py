@@ -15,14 +15,12 @@ from evals.generating.fitting import Window
 from evals.generating.llm import Llm
 from evals.generating.parts import PartialAnswers
 from evals.generating.quoting import quoted_answer
+from evals.generating.sizes import Count, bounded
 from warehouse.errors import AssayError
 from warehouse.inference.chat_part import CallsEach
 
 LEAST_ROOM = 16  # tokens of text that a bin must have room for
 TRIES = 8  # limits that are tried until the bins, as the model counts them, fit
-BYTES_PER_TOKEN = 8  # of a text at most: a tokenizer may see a long string that it does not know as one
-
-Count = Callable[[Sequence[str]], list[int]]
 
 
 class LlmBinned(Llm):
@@ -125,11 +123,7 @@ def binned(
     room: tokens of the passages of a prompt, with their frame, by ``count``; None: any number
     fullness: how full the prompt of a request is, by the model's own tokenizer; above 1 it does not fit
     """
-
-    def sizes(texts: Sequence[str]) -> list[int]:
-        found = zip(count(texts), texts, strict=True)
-        return [max(tokens, len(text.encode(errors="replace")) // BYTES_PER_TOKEN) for tokens, text in found]
-
+    sizes = bounded(count)
     [size] = sizes([framed(request.passages)])
     whole = fullness(request)
     if (room is None or size <= room) and whole <= 1:

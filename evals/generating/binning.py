@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from assets.chunking.sentence_splitter import sentence_places
 from evals.generating.contract import Passage
+from evals.generating.sizes import Count
 
 _WORDS = re.compile(r".*\s", re.DOTALL)  # up to the last white space
-
-Count = Callable[[Sequence[str]], list[int]]
-"""Texts -> the tokens of each."""
 
 
 class Sentence(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from evals.generating.contract import Request
+from evals.generating.sizes import Count, bounded
 
 HISTORY_TOKENS = 512  # of a conversation, unless a generator says another number
 
@@ -22,7 +23,7 @@ class History(NamedTuple):
     left_out: int
 
 
-def recent(conversation: Sequence[str], limit: int, count: Callable[[Sequence[str]], list[int]]) -> History:
+def recent(conversation: Sequence[str], limit: int, count: Count) -> History:
     """Return the newest turns of a conversation that have at most ``limit`` tokens together.
 
     A question goes with its answer. Of the oldest question that is kept the answer may be missing, where it
@@ -52,11 +53,9 @@ def recent(conversation: Sequence[str], limit: int, count: Callable[[Sequence[st
     return History(tuple(kept), len(texts) - len([turn for turn in kept if turn.strip()]))
 
 
-def with_recent(
-    request: Request, limit: int, count: Callable[[Sequence[str]], list[int]]
-) -> tuple[Request, int]:
+def with_recent(request: Request, limit: int, count: Count) -> tuple[Request, int]:
     """Return a request whose conversation fits, and how many of its turns were left out."""
     if not request.conversation:
         return request, 0
-    history = recent(request.conversation, limit, count)
+    history = recent(request.conversation, limit, bounded(count))
     return replace(request, conversation=history.turns), history.left_out

@@ -62,6 +62,14 @@ def test_an_answer_that_alone_is_too_long_leaves_its_question(server: FakeOpenAI
     assert "User: Who says so?\n\nQuestion: And when?" in prompt(server)
 
 
+def test_a_turn_that_the_tokenizer_takes_for_one_word_is_long_all_the_same(
+    server: FakeOpenAI, gateway: Gateway
+) -> None:
+    found = ask(gateway, request("And when?", PASSAGES, conversation=("Who says so?", "x" * 100_000)))
+    assert found.turns_left_out == 1
+    assert "xxx" not in prompt(server)
+
+
 def test_no_room_at_all_asks_as_if_nothing_was_said(server: FakeOpenAI, gateway: Gateway) -> None:
     plain = ask(gateway, request("And when?", PASSAGES))
     found = ask(gateway, request("And when?", PASSAGES, conversation=SAID), history_tokens=0)
