@@ -11,7 +11,7 @@ SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-defaults bench-made-questions bench-gateway clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-defaults bench-made-questions bench-gateway bench-evidence clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -84,8 +84,12 @@ bench-defaults: $(READY) ## measure the defaults of bm25 and hybrid over several
 
 bench-made-questions: $(READY) ## compare the order of cells on made questions with that on questions that people wrote, on the sample site
 	@$(BIN)/python -m benchmarks.made_questions
+
 bench-gateway: $(READY) ## measure what the gateway adds to a model's own time: 320 calls, faults, a second run, a kill
 	@$(BIN)/python -m benchmarks.gateway
+
+bench-evidence: $(READY) ## measure how evidence is found by likeness (DATA=folder with scifact, xquad, blog-18f, beir-small)
+	@$(BIN)/python -m benchmarks.evidence $(DATA)
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi

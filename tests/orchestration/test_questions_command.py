@@ -55,3 +55,23 @@ def test_a_question_file_that_was_edited_is_not_exported_as_if_it_were_the_old(f
         path.write_text(text)
     assert found.exit_code == 2
     assert "run `assay run" in found.stderr
+
+
+def test_beir_and_squad_say_what_they_leave_out_and_write_to_the_home_unless_told(finished: Finished) -> None:
+    found = assay("export", str(finished.path), "--format", "beir")
+    assert found.exit_code == 0, found.output
+    paths = [Path(line) for line in found.stdout.splitlines()]
+    folder = finished.home.reports / "town-beir"
+    assert paths == [folder / "corpus.jsonl", folder / "qrels" / "test.tsv", folder / "queries.jsonl"]
+    assert "3 documents, 2 test questions." in found.stderr
+    assert "1 questions are unanswerable and left out: q3" in found.stderr
+    assert "2 questions have quotes for evidence, which become whole documents: q1, q2" in found.stderr
+    found = assay("export", str(finished.path), "--format", "squad")
+    (path,) = map(Path, found.stdout.split())
+    articles = json.loads(path.read_text(encoding="utf-8"))["data"]
+    answers = [qa["answers"] for article in articles for qa in article["paragraphs"][0]["qas"]]
+    assert [[one["text"] for one in some] for some in answers] == [
+        ["A mooring costs twelve pounds a night"],
+        ["carries nineteen cars"],
+        [],
+    ]

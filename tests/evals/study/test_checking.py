@@ -176,3 +176,28 @@ def test_evidence_that_is_not_in_the_documents_is_named(make_bench: MakeBench) -
 def test_evidence_is_not_looked_for_where_there_are_no_documents(path: Path, tmp_path: Path) -> None:
     edit(path.with_name("town.questions.yaml"), ("twelve", "thirteen"))
     assert check_study(path, Home(tmp_path / "var")).warnings == []
+
+
+def test_evidence_that_is_not_there_word_for_word_is_named_with_its_similarity(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    path = bench.study.path
+    questions = path.with_name("ferry.questions.yaml")
+    questions.write_text(
+        questions.read_text().replace("leaves the harbour at noon", "leaves the harbor at noon")
+    )
+    warnings = lost_evidence(read_study(path), bench.home)
+    assert any(
+        "1 of 3 pieces of evidence are not there word for word; the most similar place counts, with its "
+        "similarity: 0.98 noon: https://x.example/ferry" in one
+        for one in warnings
+    ), warnings
+    (path.parent / "exam.txt").write_text(
+        "When does the ferry leave?=The ferry leaves the harbour at noon\nWho is it?=The mayor of the town\n"
+    )
+    text = path.read_text().replace(
+        "file: ferry.questions.yaml", "file: exam.txt\n    evidence: ground_truth"
+    )
+    path.write_text(text)
+    (similar, placeless) = lost_evidence(read_study(path), bench.home)
+    assert "1 of 1 pieces of evidence are not there word for word" in similar
+    assert "1 ground truths stand nowhere, so that their questions have no evidence: q-" in placeless
