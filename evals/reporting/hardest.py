@@ -11,6 +11,7 @@ import polars as pl
 from evals.reporting import limits
 from evals.reporting.answer_steps import AnswerSteps, steps_of
 from evals.reporting.cited import CitedAnswer, cited_answer
+from evals.reporting.cuts import cut_words
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import trimmed
 from evals.reporting.evidence import Segment, evidence_spans, segments
@@ -36,6 +37,7 @@ class Answer:
     """One cell's answer to the question; `score` is of the first answer metric, None when it has none.
 
     cited: its text with its citations; both are empty where there is none
+    cut: which passages its model was not given as a whole; empty where there are none
     """
 
     cell: str
@@ -45,6 +47,7 @@ class Answer:
     cited: CitedAnswer
     score: float | None
     steps: AnswerSteps
+    cut: str = ""
 
 
 @dataclass(frozen=True)
@@ -202,4 +205,5 @@ def _answer(
         cited,
         scores.get((answer["cell"], answer["replicate"], answer["question_id"])),
         steps_of(answer),
+        cut_words([one["kept"] for one in answer["cuts"] or ()]),
     )

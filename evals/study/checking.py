@@ -15,11 +15,13 @@ from evals.gold.reading.contract import SetFile
 from evals.gold.resolving import Resolver
 from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
 from evals.study.grid import Grid, read_questions_of
+from evals.study.registry import GENERATORS
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from evals.study.written_questions import written_questions
 from warehouse.errors import InputError, Mistake
 from warehouse.findings import Finding, lines_of
+from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.model_servers import unreachable
 from warehouse.marked_yaml import MarkedYaml, Place, load
 from warehouse.paths import Home
@@ -116,7 +118,12 @@ def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
     if not isinstance(part, dict):
         return
     api = part.get("api")
-    asks = place[-1:] in {("llm",), ("enrich",), ("date_by",)} or part.get("by") == "llm" or api is not None
+    asks = (
+        place[-1:] in {("enrich",), ("date_by",), ("questions_by",)}
+        or (len(place) == 3 and place[0] == "generators" and _asks(place[2]))
+        or part.get("by") == "llm"
+        or api is not None
+    )
     model = part.get("model")
     if asks and isinstance(model, str) and model:
         base = api.get("base") if isinstance(api, dict) else part.get("api_base")
@@ -134,6 +141,11 @@ def _further_models(listed: Any, place: Place) -> Iterator[tuple[Place, str, str
         where: Place = (*place, number, *(["model"] if isinstance(one, dict) else []))
         if isinstance(model, str) and model:
             yield where, model, base if isinstance(base, str) else None
+
+
+def _asks(kind: str | int) -> bool:
+    """Return whether a kind of generator asks a language model."""
+    return kind in GENERATORS and issubclass(GENERATORS[str(kind)], ChatModel)
 
 
 # Sources ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from evals.measuring import get_metric
 from evals.study.cells import NO_GENERATOR
 from evals.study.powersets import expanded
-from evals.study.registry import read_retriever_or_powerset
+from evals.study.registry import GENERATORS, read_retriever_or_powerset
 from warehouse.errors import InputError
 from warehouse.findings import Finding
 from warehouse.marked_yaml import Place
@@ -42,7 +42,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
     for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
         found += _unknown("generator", name, generators, ("restrict", name))
         if isinstance(restriction, dict):
-            found += _restricted(name, restriction, known)
+            found += _restricted(name, restriction, known) or _without_ranking(data, name, restriction)
     found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
     return found + _unfit_metrics(_strings(data.get("metrics")), generators)
 
@@ -58,6 +58,18 @@ def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[st
         for number, value in enumerate(_strings(values)):
             found += _unknown(axis[:-1], value, known[axis], (*place, number))
     return found
+
+
+def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, Any]) -> list[Finding]:
+    """Return what restricts a generator that reads no ranking to some chunkings, embedders or retrievers."""
+    generators = data.get("generators")
+    written = generators.get(name) if isinstance(generators, dict) else None
+    kind = next((one for one in written if one in GENERATORS), None) if isinstance(written, dict) else None
+    if kind is None or GENERATORS[kind].reads == "ranking":
+        return []
+    text = f"`{kind}` reads no ranking and is one cell of the study; only `sample` restricts it"
+    axes = (axis for axis in ("chunkings", "embedders", "retrievers") if restriction.get(axis) is not None)
+    return [Finding(("restrict", name, axis), "reads_no_ranking", text) for axis in axes]
 
 
 def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Finding]:

@@ -11,6 +11,7 @@ from rich.text import Text
 from evals.generating.contract import Answer, Passage
 from evals.pipeline.pipeline import PipelineResult
 from evals.reporting.answer_steps import steps_of_answer
+from evals.reporting.cuts import cut_words
 from evals.reporting.display import number, quantity, several, trimmed
 from orchestration.terminal.answer_steps import step_lines
 from orchestration.terminal.losses import fate_words
@@ -79,6 +80,8 @@ def _answer(result: PipelineResult) -> Iterator[Text]:
     if answer.reason:
         yield text(f"  [{answer.status}] {answer.reason}", "yellow")
     yield text(f"  {_cost(result, answer)}", "dim")
+    if cut := cut_words([one.kept for one in answer.cuts]):
+        yield text(f"  {cut}", "yellow")
     yield from _sources(result, answer)
     yield from step_lines(steps_of_answer(answer))
 

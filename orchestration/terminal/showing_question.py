@@ -9,6 +9,7 @@ from rich.text import Text
 
 from evals.gold.similar_evidence import in_words
 from evals.reporting.answer_steps import steps_of
+from evals.reporting.cuts import cut_words
 from evals.reporting.display import number, several, trimmed
 from evals.reporting.question_rows import Answered, Found, Hit, QuestionRows
 from orchestration.terminal.answer_steps import step_lines
@@ -98,6 +99,8 @@ def _answered(one: Answered) -> Iterator[Text]:
         answer_text = trimmed(answer["answer"], TEXT) if answer["answer"] else ""
         why = "" if answer["status"] == "ok" else f"[{answer['status']}] {answer['reason'] or ''} "
         yield text(f"  {name} answers: {why}{answer_text}".rstrip())
+        if cut := cut_words([one["kept"] for one in answer["cuts"] or ()]):
+            yield text(f"  {cut}", "yellow")
         if answer["citations"]:
             cited = dict.fromkeys(map(_citation, answer["citations"]))
             yield text(f"  {name} cites: {'; '.join(cited)}")

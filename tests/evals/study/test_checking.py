@@ -91,6 +91,8 @@ def test_mistakes_of_study_questions_and_models_come_together(path: Path, tmp_pa
     ("change", "line"),
     [
         (("  quote: {extractive: {}}", "  a: {llm: {model: openai/gpt-4o-mini}}"), 12),
+        (("  quote: {extractive: {}}", "  a: {no_context: {model: openai/gpt-4o-mini}}"), 12),
+        (("  quote: {extractive: {}}", "  a: {oracle_context: {model: openai/gpt-4o-mini}}"), 12),
         (("overlap: 4}}", "overlap: 4}, enrich: {model: mistral/mistral-small, summary: true}}"), 6),
         (("path: texts}", "path: texts, date_by: {model: openai/gpt-4o-mini}}"), 3),
         (
@@ -102,7 +104,7 @@ def test_mistakes_of_study_questions_and_models_come_together(path: Path, tmp_pa
         ),
         (("{model: all-MiniLM-L6-v2}", "{model: openai/text-embedding-3-small, api: {}}"), 8),
     ],
-    ids=["generator", "enrichment", "dating", "understanding", "embedder"],
+    ids=["generator", "closed book", "gold evidence", "enrichment", "dating", "understanding", "embedder"],
 )
 def test_a_key_that_is_not_set_is_named_with_its_line(
     path: Path, tmp_path: Path, change: tuple[str, str], line: int

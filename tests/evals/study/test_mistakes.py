@@ -196,9 +196,17 @@ MODELS = [
     ("openai/x", "openai/x, prompt: {file: gone.j2}", 16, "no_file"),
     ("openai/x", "openai/x, prompt: {file: docs}", 16, "no_file"),
     ("openai/x", "openai/x, prompt: {language: fr}", 16, "literal_error"),
+    ("openai/x", "openai/x, window: 12", 16, "greater_than_equal"),
     ("openai/x", "openai/x, prompt: {domian: ferries}", 16, "unknown_key"),
 ]
 
+CLOSED = "closed: {no_context: {model: openai/x}}\nrestrict: {closed: {sample: 2}}\n"
+REFERENCES = [
+    ("sample: 2", "retrievers: [bm25]", 16, "reads_no_ranking"),
+    ("sample: 2", "chunkings: [t16]", 16, "reads_no_ranking"),
+    ("sample: 2", "embedders: [mini]", 16, "unknown_embedder"),
+    ("model: openai/x", "model: openai/x, passages: 5", 15, "less_than_equal"),
+]
 BM25 = "bm25: {bm25: {k: 5}}\n"
 QUOTES = "extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
 
@@ -213,6 +221,7 @@ OF_STUDIES = [
     *wrong(CHAINS, {BM25: CHAIN}),
     *wrong(POWERSETS, {BM25: ALL}),
     *wrong(MODELS, {QUOTES: LLM}),
+    *wrong(REFERENCES, {QUOTES: CLOSED}),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evals.generating.contract import Answer, Attempt, Bin, Citation, Passage
+from evals.generating.contract import Answer, Attempt, Bin, Citation, Cut, Passage
 from evals.pipeline.pipeline import PipelineResult
 from evals.retrieving.query import Trace
 from evals.retrieving.running import QueryResult
@@ -95,3 +95,9 @@ def test_hostile_bins_and_queries_stay_text(capsys: pytest.CaptureFixture[str]) 
     )
     assert "\x1b" not in out
     assert out.count("[link=https://evil.example]") == 3
+
+
+def test_what_the_model_was_not_given_whole_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, cuts=(Cut("c1", 5), Cut("c2", 0)))
+    assert "1 passage shortened and 1 passage left out to fit the model" in " ".join(out.split())
+    assert "to fit the model" not in shown(capsys)
