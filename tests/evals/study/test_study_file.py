@@ -226,6 +226,9 @@ def test_the_bundled_studies_are_good(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     monkeypatch.setenv("ASSAY_BEIR", str(tmp_path))
+    (tmp_path / "exam.txt").write_text("When does it apply?=From 2021 on.\n")
+    monkeypatch.setenv("ASSAY_EURLEX", str(tmp_path))
+    monkeypatch.setenv("ASSAY_QUESTIONS", str(tmp_path / "exam.txt"))
     monkeypatch.delenv("ASSAY_STUDIES", raising=False)
     there = {path.stem for path in BUNDLED.glob("*.yaml") if not path.name.endswith(".questions.yaml")}
     assert there == set(read_book().studies) >= {"demo", "beir"}
