@@ -127,10 +127,8 @@ def test_two_question_files_of_one_name_clash(tmp_path: Path) -> None:
     (tmp_path / "more" / "ferry.questions.yaml").write_text(QUESTIONS)
     second = "- file: ferry.questions.yaml\n  - file: more/ferry.questions.yaml"
     (found,) = findings(tmp_path, {"- file: ferry.questions.yaml": second})
-    assert (
-        found
-        == "tiny.yaml:18: a second question set with the name `ferry` (item 1); rename the file, or give the set a `name`"
-    )
+    told = "tiny.yaml:18: a second question set with the name `ferry` (item 1); "
+    assert found == told + "rename the file, or give the set a `name`"
 
 
 def test_a_question_file_whose_name_cannot_be_a_key(tmp_path: Path) -> None:
