@@ -11,7 +11,7 @@ SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-defaults bench-made-questions bench-gateway bench-evidence clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-evidence clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -78,6 +78,9 @@ bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 
 
 bench-scifact: $(READY) ## make the table of docs/retrieval-results.md anew (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.scifact $(DATA)/scifact
+
+bench-abstention: $(READY) ## measure gates: AUROC of each feature of retrieval scores, and thresholds on other questions (DATA=folder with xquad, …)
+	@$(BIN)/python -m benchmarks.abstention $(DATA)
 
 bench-defaults: $(READY) ## measure the defaults of bm25 and hybrid over several collections (DATA=folder with beir-small, scifact, xquad, …)
 	@$(BIN)/python -m benchmarks.defaults $(DATA)

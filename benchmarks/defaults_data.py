@@ -91,8 +91,11 @@ class Queries:
         ]
 
 
-def collections(data: Path, home: Home) -> Iterator[Collection]:
-    """Yield every collection; those whose folder is not there are left out."""
+def collections(data: Path, home: Home, *, with_sites: bool = True) -> Iterator[Collection]:
+    """Yield every collection; those whose folder is not there are left out.
+
+    with_sites: also the demo's sites, which are crawled
+    """
     makers: dict[str, Callable[[Path], Collection]] = {
         "beir-small/cranfield": lambda folder: _beir(folder, "cranfield", "test", home),
         "beir-small/cisi": lambda folder: _beir(folder, "cisi", "test", home),
@@ -105,7 +108,8 @@ def collections(data: Path, home: Home) -> Iterator[Collection]:
     for name, make in makers.items():
         if (data / name).is_dir():
             yield make(data / name)
-    yield from _sample_sites(home)
+    if with_sites:
+        yield from _sample_sites(home)
 
 
 def opened(collection: Collection, embedder: CachedEmbedder, home: Home) -> Queries:

@@ -8,7 +8,7 @@ Kamath, Jia and Liang, ACL 2020.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -16,16 +16,14 @@ import numpy as np
 from warehouse.errors import InputError
 from warehouse.recipe import Recipe
 
-Feature = Literal["top", "margin", "mean", "lead"]
+Feature = Literal["top", "margin"]
 DEFAULT: Feature = "top"
-FEW = 5  # scores that `mean` reads
 
 
 class Gate(Recipe):
     """Refuses a question whose ranking scores below a threshold; no model is asked then.
 
-    feature: top (the best score) | margin (the best less the second) | mean (of the first five) | lead (the
-        best less the mean of the others, in their standard deviations); in the retriever's own scale
+    feature: top (the best score) | margin (the best less the second); in the retriever's own scale
     threshold: a number; `tuned`: fitted on the train questions of the study, for each cell
     """
 
@@ -66,33 +64,15 @@ def feature_of(scores: Sequence[float], feature: Feature) -> float | None:
 
     The scores may be in any order, for steps of a chain may set one for reading.
 
-    >>> scores = [3.0, 9.0, 5.0]
-    >>> [feature_of(scores, name) for name in ("top", "margin", "mean", "lead")]
-    [9.0, 4.0, 5.666666666666667, 5.0]
-    >>> feature_of([9.0], "margin"), feature_of([9.0], "lead"), feature_of([], "top")
-    (9.0, 0.0, None)
+    >>> feature_of([3.0, 9.0, 5.0], "top"), feature_of([3.0, 9.0, 5.0], "margin")
+    (9.0, 4.0)
+    >>> feature_of([9.0], "margin"), feature_of([], "top")
+    (9.0, None)
     """
     if not len(scores):
         return None
-    return _FEATURES[feature](np.sort(np.asarray(scores, np.float64))[::-1])
-
-
-def _margin(falling: np.ndarray) -> float:
-    return float(falling[0] - falling[1]) if len(falling) > 1 else float(falling[0])
-
-
-def _lead(falling: np.ndarray) -> float:
-    others = falling[1:]
-    spread = float(others.std()) if len(others) else 0.0
-    return float((falling[0] - others.mean()) / spread) if spread > 0 else 0.0
-
-
-_FEATURES: dict[Feature, Callable[[np.ndarray], float]] = {
-    "top": lambda falling: float(falling[0]),
-    "margin": _margin,
-    "mean": lambda falling: float(falling[:FEW].mean()),
-    "lead": _lead,
-}
+    best, *others = sorted(map(float, scores), reverse=True)
+    return best - others[0] if feature == "margin" and others else best
 
 
 def _shown(value: float) -> str:
