@@ -21,7 +21,7 @@ from warehouse.connection import DamagedDatabaseError, connect
 from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, LOSSES, QUESTIONS, RANKED, SCORES
+from warehouse.schemas import ANSWERS, EVIDENCE, HITS, LOSSES, QUESTIONS, RANKED, SCORES
 from warehouse.tables import load, rebuild, set_aside, sync, using, write_llm_calls
 
 ROOT = Path(__file__).parents[2]
@@ -411,3 +411,30 @@ def test_damaged_artifacts_are_set_aside_and_the_others_are_loaded(store: Artifa
     scored(store, "b", "bb", {"q1": 1.0})
     assert synced(store, "a", "b") == 1
     assert query(store, CURRENT) == [("a", "q1", 0.5), ("b", "q1", 1.0)]
+
+
+def test_evidence_with_and_without_a_similarity_is_loaded_together(store: ArtifactStore) -> None:
+    item = {"doc_id": "d", "url": "u", "quote": "q", "start": 1, "end": 2, "grade": 1, "reason": None}
+    new = frame([{"question_id": "q1", "evidence": [{**item, "similarity": 0.95}]}], QUESTIONS)
+    fields = pl.Struct([field for field in EVIDENCE.fields if field.name in item])
+    old = new.drop("evidence").with_columns(pl.Series("evidence", [[item]], pl.List(fields)))
+    for identity, rows in {"aa": old, "bb": new}.items():
+        write_parquet(rows, store.folder("questions", identity) / "questions.parquet")
+        store.commit(Artifact("questions", identity, identity, data_version="v"))
+    assert rebuild(store.home)["questions"] == 2
+    found = query(
+        store, "SELECT evidence[1].similarity, evidence[1].quote FROM questions ORDER BY artifact_id"
+    )
+    assert found == [(None, "q"), (0.95, "q")]
+
+
+def test_evidence_of_an_older_database_stays_with_a_similarity_that_is_not_known(
+    store: ArtifactStore,
+) -> None:
+    older_database(store.home.database, "m006_replicates.sql")
+    with duckdb.connect(str(store.home.database)) as connection:
+        evidence = (
+            "{'doc_id': 'd', 'url': 'u', 'quote': 'q', 'start': 1, 'end': 2, 'grade': 1, 'reason': NULL}"
+        )
+        connection.execute(f"UPDATE questions SET evidence = [{evidence}]")  # noqa: S608
+    assert query(store, "SELECT evidence[1].quote, evidence[1].similarity FROM questions") == [("q", None)]
