@@ -45,7 +45,7 @@ class Evidence(Strict):
             raise ValueError("`start` and `end` are of the text of a page; say its `url`")
         return self
 
-    def item(self) -> dict[str, Any]:
+    def item(self) -> dict[str, object]:
         """Return it as it is looked for; offsets only where there are any."""
         return self.model_dump(exclude=set() if self.start is not None else {"start", "end"})
 

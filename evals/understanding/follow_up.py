@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import OpenTransform
@@ -42,7 +42,7 @@ class FollowUp(ByModel):
     kind: ClassVar[str] = "follow_up"
     prompt: ClassVar[Prompt] = PROMPT
 
-    def concerns(self, question: Mapping[str, Any]) -> bool:
+    def concerns(self, question: Mapping[str, object]) -> bool:
         """Return whether something was said before it."""
         return super().concerns(question) and bool(question["conversation"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -56,9 +56,9 @@ class ByModel(ChatOptions, QueryTransform):
         options = {name: getattr(self, name) for name in ChatOptions.model_fields}
         return ChatModel(model=self.model, **options)
 
-    def concerns(self, question: Mapping[str, Any]) -> bool:
+    def concerns(self, question: Mapping[str, object]) -> bool:
         """Return whether the model may be asked about a question, a row of `schemas.QUESTIONS`."""
-        return bool(question["question"].strip())
+        return bool(str(question["question"]).strip())
 
     def versions(self) -> list[str]:
         """Return the code version; with a model, also the digests of its prompt and of who answers."""
