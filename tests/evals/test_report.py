@@ -12,6 +12,7 @@ import pytest
 from assets.engine.definition import sync_all
 from assets.engine.stage import Work
 from evals.reporting.headline import headline
+from evals.reporting.risk import risk_rows
 from evals.reporting.rows import report_data
 from orchestration.definitions import definitions_of
 from tests.fakes.tiny import TEXTS, Bench
@@ -39,7 +40,11 @@ def test_a_report_is_a_page_and_the_rows_of_its_leaderboard(bench: Bench) -> Non
     assert outcome.artifact.meta["headline"] == headline(data)
     assert "Which retriever finds the ferry?" in page.read_text()
     shown = {(row["cell"], row["metric"]): row["value"] for row in json.loads(rows.read_text())}
-    assert shown == {
+    risks = {(row["cell"], row["metric"]): row["value"] for row in risk_rows(data)}
+    assert {metric for _, metric in risks} == {"risk_coverage:abstention"}, (
+        "the study's only metric of answers"
+    )
+    assert shown == risks | {
         (row["cell"], row["metric"]): row["value"] for row in data.leaderboard.iter_rows(named=True)
     }
 
