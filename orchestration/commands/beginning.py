@@ -20,6 +20,10 @@ def fill_in(study: Path, questions: Path) -> bool:
     from orchestration.commands.walking import walk
     from warehouse.errors import InputError
 
+    say(
+        "Reading the documents, to make questions from them. Where that is stopped, this goes on: "
+        f"assay questions make {study} -o {questions} --force"
+    )
     found = read_study(study)
     where = home_of(found)
     if not walk(found, where, only=("pages", "documents")).is_there("documents"):
