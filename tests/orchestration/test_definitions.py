@@ -23,7 +23,7 @@ ARROWS = {
     "indexes": {"chunks", "embeddings", "recipes"},
     "questions": {"documents", "recipes"},
     "rankings": {"indexes", "questions", "recipes"},
-    "answers": {"rankings", "indexes", "questions", "recipes"},
+    "answers": {"rankings", "indexes", "chunks", "documents", "questions", "recipes"},
     "scores": {"rankings", "answers", "questions", "recipes"},
     "leaderboard": {"answers", "questions", "recipes", "scores"},
     "report": {"leaderboard", "recipes"},
