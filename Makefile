@@ -11,7 +11,7 @@ SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-evidence clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ bench-made-questions: $(READY) ## compare the order of cells on made questions w
 
 bench-gateway: $(READY) ## measure what the gateway adds to a model's own time: 320 calls, faults, a second run, a kill
 	@$(BIN)/python -m benchmarks.gateway
+
+bench-answers: $(READY) ## measure extractive answers to 1,000 questions over given rankings (DATA=folder with xquad)
+	@$(BIN)/python -m benchmarks.answers $(DATA)
 
 bench-evidence: $(READY) ## measure how evidence is found by likeness (DATA=folder with scifact, xquad, blog-18f, beir-small)
 	@$(BIN)/python -m benchmarks.evidence $(DATA)
