@@ -25,6 +25,7 @@ from tests.contracts import (
 )
 from tests.fakes.indexing import build_index
 from tests.fakes.openai_server import FakeOpenAI
+from warehouse import registry
 from warehouse.source import Source
 
 PACKAGE = Path(__file__).parents[1] / "example_package"
@@ -39,8 +40,10 @@ def part() -> Iterator[Callable[..., Any]]:
         return getattr(import_module(f"acme_parts.{module}"), kind)(**parameters)
 
     sys.path.insert(0, str(PACKAGE))
+    registry._entries.cache_clear()  # a test before may have looked for parts already
     yield made
     sys.path.remove(str(PACKAGE))
+    registry._entries.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -115,5 +115,7 @@ def test_reasons_of_another_day_are_not_kept(town: Town, server: FakeOpenAI) -> 
 
 def test_only_the_cell_that_asked_has_asked(town: Town, server: FakeOpenAI) -> None:
     data = town.run(asking(server, retrievers=ALIKE["retrievers"]), "home")
-    asked = {cell: set(rows["cached"].to_list()) for (cell,), rows in data.answers.group_by("cell")}
-    assert asked == {"tiny.t16.minilm.one.asked": {False}, "tiny.t16.minilm.other.asked": {True}}
+    # Cells are built side by side: either may be the one that asks a question.
+    asked = data.answers.group_by("question_id").agg(pl.col("cached").sort(), pl.col("cell").n_unique())
+    assert asked["cached"].to_list() == [[False, True]] * len(asked)
+    assert asked["cell"].to_list() == [2] * len(asked)

@@ -1,8 +1,10 @@
 """How many calls are in flight to a server and to each of its models, and how fast new ones begin.
 
 What all threads of the process send to one server passes one `Throttle`. It begins with as many calls as the
-recipes allow; a server that says "too many requests" is sent half as many, and one more each time that as
-many as are allowed were answered (additive increase, multiplicative decrease: Chiu and Jain, 1989).
+recipes allow; a server that says "too many requests" is sent fewer, and one more each time that as many as
+are allowed were answered (additive increase, multiplicative decrease: Chiu and Jain, 1989). How much fewer is
+told by the share of refusals among the last answers: half as many where it refuses all, hardly fewer where it
+refuses one now and then (as DCTCP does by marked packets: Alizadeh et al., SIGCOMM 2010).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ AT_ONCE = 32  # calls in flight to one model, and to one server, unless a recipe
 LONGEST_WAIT = 60.0  # seconds: a server that asks for more is left alone for now
 PATIENCE = 120.0  # seconds that a server may answer nothing but that its limit is reached
 MINUTE = 60.0  # seconds
+LATEST = 1 / 16  # weight of the last answer in the share of refusals
 
 
 class LeftAloneError(Exception):
@@ -141,6 +144,7 @@ class Throttle:
         self._models: dict[str, _Flow] = {}
         self._waiting: dict[str, list[Ticket]] = {}
         self._allowed = inf  # in flight, as the server's answers have it
+        self._refused = 1.0  # share of refusals among the last answers; the first one of all halves
         self._slowed_at = -inf
         self._held_until = -inf
         self._limited: tuple[float, float] | None = None  # first and last refusal since it last answered
@@ -234,6 +238,7 @@ class Throttle:
         """
         with self._lock:
             self._limited = None
+            self._refused -= LATEST * self._refused
             if self._allowed < inf:
                 self._allowed += 1 / self._allowed
                 if self._allowed >= self._server.at_once:
@@ -256,9 +261,11 @@ class Throttle:
         with self._lock:
             now = monotonic()
             self._correct(ticket, 0)
+            self._refused += LATEST * (1 - self._refused)
             if ticket.begun_at >= self._slowed_at:
                 self._slowed_at = now
-                self._allowed = max(1.0, min(self._allowed, self._server.at_once) / 2)
+                most = min(self._allowed, self._server.at_once)
+                self._allowed = max(1.0, most * (1 - self._refused / 2))
             if self._limited is None or now - self._limited[1] > PATIENCE:
                 self._limited = (now, now)
             self._limited = (self._limited[0], now)

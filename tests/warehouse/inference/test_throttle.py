@@ -124,6 +124,23 @@ def test_a_refusal_halves_what_is_in_flight_once_for_all_that_were_together() ->
     assert throttle.allowed == 4
 
 
+def test_a_server_that_refuses_one_in_five_is_still_sent_several_at_once() -> None:
+    throttle, seen = Throttle(), []
+    for number in range(400):
+        ticket = Ticket("a", Pace())
+        with throttle.passed(ticket):
+            if number % 5 == 4:
+                throttle.limited(ticket, None)
+            else:
+                throttle.answered(ticket, None)
+        seen.append(throttle.allowed)
+    assert min(seen[100:]) > 3, "halved each time it would be one or two"
+    for _ in range(80):
+        with throttle.passed(ticket):
+            throttle.limited(ticket, None)
+    assert throttle.allowed < 1.5, "one that refuses all is sent next to nothing"
+
+
 def test_answers_raise_it_by_one_a_round_up_to_the_limit_and_it_never_falls_below_one() -> None:
     throttle = Throttle()
     for _ in range(9):
