@@ -10,6 +10,7 @@ import pytest
 
 from evals.gold.question_files import UNFILLED, read_yaml
 from evals.study.study_file import read_study
+from orchestration.templates import trials
 from orchestration.templates.trials import MADE, trial_of
 from tests.fakes.commands import assay
 from tests.orchestration.test_making_questions import PILOTS
@@ -66,12 +67,12 @@ def test_two_folders_of_one_name_are_two_trials(assay_home: Home, folder: Path, 
     other = tmp_path / "elsewhere" / folder.name
     other.mkdir(parents=True)
     (other / "a.md").write_text(PILOTS)
-    trials = [trial_of(str(one), assay_home) for one in (folder, other, folder)]
-    assert [one.study.parent.name for one in trials] == ["my-notes-2", "my-notes-2-2", "my-notes-2"]
-    assert not trials[0].is_asked
-    assert trials[0].cut_once()
-    assert not trials[0].cut_once()
-    assert list(read_study(trials[0].study).chunkings) == ["tokens-256"]
+    found = [trial_of(str(one), assay_home) for one in (folder, other, folder)]
+    assert [one.study.parent.name for one in found] == ["my-notes-2", "my-notes-2-2", "my-notes-2"]
+    assert not found[0].is_asked
+    assert found[0].cut_once()
+    assert not found[0].cut_once()
+    assert list(read_study(found[0].study).chunkings) == ["tokens-256"]
 
 
 def test_a_beir_folder_has_questions_of_its_own(assay_home: Home, tmp_path: Path) -> None:
@@ -159,3 +160,12 @@ def test_init_leaves_the_template_where_nothing_can_be_made(assay_home: Home, tm
     assert done.returncode == 0, done.stderr
     assert "is a template to fill in" in done.stderr
     assert UNFILLED in (tmp_path / "s.questions.yaml").read_text()
+
+
+@pytest.mark.parametrize(("able", "dtype"), [(True, "bf16"), (False, "fp32")])
+def test_a_trial_computes_in_bf16_where_the_processor_does(
+    able: bool, dtype: str, assay_home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "has_bf16", lambda: able)
+    study = read_study(trial_of(str(folder), assay_home).study)
+    assert [one.dtype for one in study.embedders.values()] == [dtype]
