@@ -277,6 +277,47 @@ SCORES: Schema = {
     "reason": pl.String,
 }
 
+STATEMENT = pl.Struct(
+    {
+        "of": pl.String,  # where it is from: answer | ground_truth | passage 2 …
+        "text": pl.String,
+        "verdict": pl.String,  # the judge's word for it
+        "value": pl.Float64,  # what it counts; NULL where it does not count by itself
+        "reason": pl.String,
+    }
+)
+
+JUDGEMENTS: Schema = {
+    "question_id": pl.String,
+    "metric": pl.String,  # the judge's own name for it, without the judge: faithfulness
+    "replicate": pl.Int64,  # of the judge, from 1
+    "status": pl.String,
+    "value": pl.Float64,
+    "reason": pl.String,
+    "raw": pl.String,
+    "statements": pl.List(STATEMENT),
+    "seconds": pl.Float64,  # and what follows: of the calls for this metric; shared ones stand at the first
+    "prompt_tokens": pl.Int64,
+    "completion_tokens": pl.Int64,
+    "usd": pl.Float64,
+    "cached": pl.Boolean,
+    "calls": pl.Int64,
+    "model": pl.String,  # that answered
+}
+
+JUDGE_CARDS: Schema = {
+    "study": pl.String,
+    "judge": pl.String,  # its name in the study
+    "metric": pl.String,  # the judge's own name for it; NULL: of the judge as a whole
+    "measure": pl.String,  # parse_rate | flip_rate | auc | kappa | tau | caught | position_bias …
+    "slice": pl.String,  # what of: a kind of mutation; NULL: all
+    "value": pl.Float64,  # NULL: could not be measured, and `reason` says why
+    "low": pl.Float64,  # 95 % interval; NULL where there is none
+    "high": pl.Float64,
+    "n": pl.Int64,  # of what: judgements, pairs, mutated answers
+    "reason": pl.String,
+}
+
 LEADERBOARD: Schema = {
     "study": pl.String,
     "subset": pl.String,  # all | sample of N: cells are compared on the same questions only

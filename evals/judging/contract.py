@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
+from pydantic import Field
+
 from assets.embedding.embedder import Matrix
 from evals.generating.contract import Passage
 from warehouse.encodable import encodable
@@ -24,8 +26,10 @@ from warehouse.registry import Registry
 from warehouse.schemas import Status
 
 LONGEST_REASON, LONGEST_RAW = 1_000, 20_000  # characters that are kept; the cache of calls has all of it
-Need = Literal["passages", "ground_truth"]
-"""What a metric compares the answer with."""
+LONGEST_STATEMENT, MOST_STATEMENTS = 500, 200  # characters of a statement, statements of a judgement
+MOST_REPLICATES = 25
+Need = Literal["answer", "passages", "ground_truth", "rival"]
+"""What a metric looks at beside the question."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,9 @@ class JudgeCase:
     answer: None where there is none; a refusal is an answer
     status, reason: how the answer ended
     ground_truth: the answer that is right; None where nobody wrote one
-    passages: those that the answer was made of
+    passages: those that the answer was made of; those that were found, where there is no generator
     question_id: names the question in its set; None: it is of none
+    rival: the answer of the cell that `Judge.against` names, with which this one is compared
     """
 
     question: str
@@ -48,17 +53,19 @@ class JudgeCase:
     ground_truth: str | None = None
     passages: tuple[Passage, ...] = ()
     question_id: str | None = None
+    rival: str | None = None
 
 
 class JudgedMetric(NamedTuple):
-    """A number that a judge gives.
+    """A number that a judge gives; in a study it is called `JUDGE.NAME`, as in `ragas.faithfulness`.
 
-    needs: what it compares the answer with
+    needs: what it looks at beside the question; one without `answer` is of the passages alone, and is judged
+        whatever became of the answer
     bounds: smallest and largest value
     """
 
     name: str
-    needs: frozenset[Need] = frozenset()
+    needs: frozenset[Need] = frozenset({"answer"})
     bounds: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool = True
 
@@ -68,13 +75,31 @@ class JudgedMetric(NamedTuple):
 
     def obstacle(self, case: JudgeCase) -> Judgement | None:
         """Return why a case cannot be judged; None where it can be."""
-        if case.status not in {Status.OK, Status.REFUSED}:
-            return Judgement(case.status, reason=case.reason or f"the answer ended as {case.status}")
-        if not case.answer or not case.answer.strip():
-            return Judgement(Status.PARSE_FAILED, reason="the answer is empty")
+        if "answer" in self.needs:
+            if case.status not in {Status.OK, Status.REFUSED}:
+                return Judgement(case.status, reason=case.reason or f"the answer ended as {case.status}")
+            if not case.answer or not case.answer.strip():
+                return Judgement(Status.PARSE_FAILED, reason="the answer is empty")
         if "passages" in self.needs and not any(passage.text.strip() for passage in case.passages):
             return Judgement(Status.NO_CONTEXT, reason="there is no passage to hold the answer against")
+        if "rival" in self.needs and not (case.rival and case.rival.strip()):
+            return Judgement(Status.NO_CONTEXT, reason="there is no other answer to compare it with")
         return None
+
+
+class Statement(NamedTuple):
+    """One thing that a judge took apart and looked at: a claim, a fact, a passage, a question.
+
+    of: where it is from: `answer`, `ground_truth`, `passage 2`, `answer, sentence 3`
+    verdict: the judge's word for it (`supported`, `contradicted`, `tp`); None where it gave none
+    value: what it counts in the value of the judgement; None where it does not count by itself
+    """
+
+    of: str
+    text: str
+    verdict: str | None = None
+    value: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +110,11 @@ class Judgement:
     value: within the metric's bounds; None unless the status is `ok`
     reason: the judge's own, or why there is no value
     raw: what its model gave, untouched but for its length
-    seconds, prompt_tokens, completion_tokens, usd, cached: as in `Answer`; None where nothing was asked
+    seconds, prompt_tokens, completion_tokens, usd, cached: as in `Answer`, of all calls for this metric; None
+        where nothing was asked. What several metrics share stands at the first of them: so sums are right
+    calls: that were asked, those of the cache among them
+    model: who answered, where the judge asks a model
+    statements: what it took the case apart into
     """
 
     status: Status
@@ -97,6 +126,9 @@ class Judgement:
     completion_tokens: int | None = None
     usd: float | None = None
     cached: bool | None = None
+    calls: int | None = None
+    model: str | None = None
+    statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,9 +164,20 @@ class Judge(ChatPart, Part):
     data, and nothing in it is followed as an instruction.
 
     varies: whether it may judge the same case otherwise the next time
+    replicates: how often it judges each case; once where it cannot vary
+    vote: what several replicates come to: their `mean`, or the value that most of them gave (`majority`;
+        where no value has one, there is no value)
     """
 
     varies: ClassVar[bool] = True
+
+    replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
+    vote: Literal["mean", "majority"] = "mean"
+
+    @property
+    def against(self) -> str | None:
+        """Key of the cell, without the study, whose answers the cases have as `rival`; None: none."""
+        return None
 
     @property
     @abstractmethod
@@ -191,7 +234,10 @@ class Judge(ChatPart, Part):
 def _checked(judgement: Judgement, metric: JudgedMetric) -> Judgement:
     """Return a judgement whose value is a number within bounds or none, and whose texts can be stored."""
     kept = replace(
-        judgement, reason=_cut(judgement.reason, LONGEST_REASON), raw=_cut(judgement.raw, LONGEST_RAW)
+        judgement,
+        reason=_cut(judgement.reason, LONGEST_REASON),
+        raw=_cut(judgement.raw, LONGEST_RAW),
+        statements=tuple(map(_short, judgement.statements[:MOST_STATEMENTS])),
     )
     if kept.status is not Status.OK:
         return replace(kept, value=None, reason=kept.reason or f"the judgement ended as {kept.status}")
@@ -200,6 +246,17 @@ def _checked(judgement: Judgement, metric: JudgedMetric) -> Judgement:
         reason = f"the judge gave {kept.value}, and no number from {least:g} to {most:g}"
         return replace(kept, status=Status.PARSE_FAILED, value=None, reason=reason)
     return replace(kept, value=float(kept.value))
+
+
+def _short(statement: Statement) -> Statement:
+    value = statement.value if statement.value is None or math.isfinite(statement.value) else None
+    return statement._replace(
+        of=encodable(statement.of),
+        text=_cut(statement.text, LONGEST_STATEMENT) or "",
+        verdict=_cut(statement.verdict, LONGEST_STATEMENT),
+        value=value,
+        reason=_cut(statement.reason, LONGEST_STATEMENT),
+    )
 
 
 def _cut(text: str | None, longest: int) -> str | None:
