@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+
+from warehouse.errors import InputError
 
 LIKE = 0.7  # how alike two names must be (0 to 1) for one to be offered in place of the other
 
@@ -36,3 +38,21 @@ def unknown(what: str, name: str, known: Iterable[str], where: str) -> str:
     "corpus.sources: unknown source 'blg'; did you mean `blog`?"
     """
     return f"{where}: unknown {what} {name!r}; {instead(name, sorted(known))}"
+
+
+def named_in(written: str, what: str, known: Collection[str], option: str) -> tuple[str, ...]:
+    """Return the names that are written with commas between them, each once, in their order.
+
+    Raises:
+        InputError: one of them is not known, or there is none.
+
+    >>> named_in("titles, dates,titles", "kind", ["titles", "dates"], "--kinds")
+    ('titles', 'dates')
+    """
+    found = tuple(dict.fromkeys(part.strip() for part in written.split(",") if part.strip()))
+    for one in found:
+        if one not in known:
+            raise InputError(unknown(what, one, known, option))
+    if not found:
+        raise InputError(f"{option}: name at least one of {', '.join(known)}")
+    return found

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from evals.making.candidate import Candidate, Language
-from evals.making.sentences import answered_by, sentences_of
+from evals.making.sentences import turned_around
 from evals.making.texts import SourceText
-from evals.making.wording import content_words, flaw
+from evals.making.wording import content_words
 from evals.retrieving.question_words import stop_words
 from evals.understanding.rules.named_dates import Dated, find_dates
 from evals.word_lists import alternation, entries, groups
@@ -21,15 +21,8 @@ SUBJECT, REST = 8, 12  # words at most
 
 
 def dates_of(text: SourceText) -> Iterator[Candidate]:
-    """Yield a question for each sentence that says of one thing when it happened."""
-    if text.language is None:
-        return
-    for quote, plain in sentences_of(text):
-        if not _YEAR.search(plain):
-            continue
-        question = question_of(plain, text.language)
-        if question and not flaw(question):
-            yield answered_by("date", question, text, quote, plain)
+    """Return a question for each sentence that says of one thing when it happened."""
+    return turned_around(text, "date", question_of)
 
 
 def question_of(sentence: str, language: Language) -> str | None:
@@ -46,6 +39,8 @@ def question_of(sentence: str, language: Language) -> str | None:
     >>> question_of("It was founded in 2019 and closed in 2021.", "en") is None
     True
     """
+    if not _YEAR.search(sentence):  # as most, which is seen at once
+        return None
     found = [one for one in find_dates(sentence) if one.kind in _EXACT and one.first]
     if len(found) != 1 or not _YEAR.search(found[0].text):
         return None

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from assets.chunking.sentence_splitter import word_set
 from evals.making.candidate import Candidate, Language
-from evals.making.sentences import answered_by, sentences_of
+from evals.making.sentences import turned_around
 from evals.making.texts import SourceText
-from evals.making.wording import LISTS, content_words, flaw
+from evals.making.wording import LISTS, content_words
 from evals.retrieving.question_words import stop_words
 from evals.word_lists import entries, groups
 
@@ -52,13 +52,8 @@ def _light(language: Language) -> frozenset[str]:
 
 
 def definitions_of(text: SourceText) -> Iterator[Candidate]:
-    """Yield a question for each sentence that begins with a term and says what it is or means."""
-    if text.language is None:
-        return
-    for quote, plain in sentences_of(text):
-        question = question_of(plain, text.language)
-        if question and not flaw(question):
-            yield answered_by("definition", question, text, quote, plain)
+    """Return a question for each sentence that begins with a term and says what it is or means."""
+    return turned_around(text, "definition", question_of)
 
 
 def question_of(sentence: str, language: Language) -> str | None:

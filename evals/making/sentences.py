@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from assets.chunking.sentence_splitter import sentence_places
-from evals.making.candidate import Candidate, Quote
+from evals.making.candidate import Candidate, Language, Quote
 from evals.making.texts import SourceText
-from evals.making.wording import LEAST
+from evals.making.wording import LEAST, flaw
 
 SHORTEST, LONGEST = 5, 60  # words
 _HEADING_LINES = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n)+\s*|\A\s*[-*+•] ")
@@ -40,8 +40,19 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
             yield quote, plain
 
 
-def answered_by(kind: str, question: str, text: SourceText, quote: str, plain: str) -> Candidate:
-    """Return a question that one sentence answers, which is its ground truth, too."""
-    assert text.language is not None  # noqa: S101 -- of others no sentence is understood
-    evidence = (Quote(text.doc_id, text.source, text.url, quote),)
-    return Candidate(kind, question, text.language, evidence, ground_truth=plain)
+def turned_around(
+    text: SourceText, kind: str, question_of: Callable[[str, Language], str | None]
+) -> Iterator[Candidate]:
+    """Yield the question that each sentence of a text answers, where it answers one that can be asked.
+
+    The sentence is its ground truth, too.
+
+    question_of: a sentence and its language -> the question, None where it answers none
+    """
+    if text.language is None:
+        return
+    for quote, plain in sentences_of(text):
+        question = question_of(plain, text.language)
+        if question and not flaw(question):
+            evidence = (Quote(text.doc_id, text.source, text.url, quote),)
+            yield Candidate(kind, question, text.language, evidence, ground_truth=plain)

@@ -23,11 +23,14 @@ def make_without_model(
     Raises:
         InputError: a kind is unknown, the file is there already, or no question could be made.
     """
+    from evals.making.kinds import KINDS
     from evals.making.making import DEFAULT, Plan
     from orchestration.commands.walking import walk
+    from warehouse.near_names import named_in
 
     path = free_path(output or beside(study.path), force=force)
-    plan = Plan(DEFAULT if kinds is None else kinds_of(kinds), n, seed)
+    wanted = DEFAULT if kinds is None else named_in(kinds, "kind", KINDS, "--kinds")
+    plan = Plan(wanted, n, seed)
     where = home_of(study)
     if not walk(study, where, only=("pages", "documents")).is_there("documents"):
         return FAILED
@@ -45,27 +48,6 @@ def beside(study: Path) -> Path:
     'a/study-made.questions.yaml'
     """
     return study.with_name(f"{study.name.removesuffix('.yaml')}-made.questions.yaml")
-
-
-def kinds_of(written: str) -> tuple[str, ...]:
-    """Return the kinds that are written with commas between them.
-
-    Raises:
-        InputError: there is no such kind, or none is named.
-
-    >>> kinds_of("titles, dates")
-    ('titles', 'dates')
-    """
-    from evals.making.kinds import KINDS
-    from warehouse.near_names import unknown
-
-    found = tuple(dict.fromkeys(part.strip() for part in written.split(",") if part.strip()))
-    for one in found:
-        if one not in KINDS:
-            raise InputError(unknown("kind", one, KINDS, "--kinds"))
-    if not found:
-        raise InputError(f"--kinds names none; there are: {', '.join(KINDS)}")
-    return found
 
 
 def free_path(path: Path, *, force: bool) -> Path:

@@ -144,14 +144,9 @@ def _chat(study: Study, flags: dict[str, Any], at_once: int | None) -> ChatModel
 
 def _kinds(types: str) -> tuple[Kind, ...]:
     from evals.making.by_model.candidates import KINDS
-    from warehouse.near_names import unknown
+    from warehouse.near_names import named_in
 
-    wanted = list(dict.fromkeys(one.strip() for one in types.split(",") if one.strip()))
-    for one in wanted:
-        if one not in KINDS:
-            raise InputError(unknown("type", one, KINDS, "--types"))
-    if not wanted:
-        raise InputError(f"--types: name at least one of {', '.join(KINDS)}")
+    wanted = named_in(types, "type", KINDS, "--types")
     return tuple(kind for one in wanted for kind in KINDS if kind == one)
 
 

@@ -62,7 +62,7 @@ def test_questions_are_made_of_the_documents_as_they_are_now_and_asked(
     ("option", "value", "error"),
     [
         ("--kinds", "title", "unknown kind 'title'; did you mean `titles`?"),
-        ("--kinds", " , ", "--kinds names none"),
+        ("--kinds", " , ", "--kinds: name at least one of"),
         ("--kinds", "links", "no question could be made of the 3 documents"),
     ],
 )

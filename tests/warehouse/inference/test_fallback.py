@@ -32,12 +32,6 @@ MESSAGES = [{"role": "user", "content": "Who?"}]
 NOBODY = "http://127.0.0.1:9/v1"
 
 
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
 def first() -> Iterator[FakeOpenAI]:
     with FakeOpenAI() as fake:

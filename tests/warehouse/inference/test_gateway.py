@@ -8,7 +8,6 @@ import threading
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from pathlib import Path
@@ -46,22 +45,8 @@ KEY = "sk-live-0123456789abcdefghij"
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _key(_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as fake:
-        yield fake
-
-
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    with Gateway(Home(tmp_path), timeout=60.0) as made:
-        yield made
 
 
 def ask(gateway: Gateway, server: FakeOpenAI, model: str = "openai/any", **changes: Any) -> Reply:

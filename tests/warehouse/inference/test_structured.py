@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -112,12 +111,6 @@ class Tree(BaseModel):
 def test_what_small_models_would_fill_without_end_is_no_shape(shape: type[BaseModel], told: str) -> None:
     with pytest.raises(TypeError, match=told):
         response_format_of(shape, "x")
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as fake:
-        yield fake
 
 
 def structured(
