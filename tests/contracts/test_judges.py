@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from evals.judging.contract import (
 )
 from evals.study.registry import JUDGES
 from tests.fakes.indexing import vector_of
-from tests.fakes.judges import AGREEMENT, SUPPORT, AskingJudge, CountingJudge
+from tests.fakes.judges import AGREEMENT, REPLIES, SUPPORT, AskingJudge, CountingJudge
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from warehouse.inference import call_failures
 from warehouse.inference.gateway import Gateway
@@ -65,8 +66,8 @@ def respond(received: Received) -> Scripted:
     user = received.body["messages"][-1]["content"]
     if "Break down" in user:
         return failure(500, "overloaded")
-    value = 0.9 if "At noon" in user else 0.2
-    return answer(json.dumps({"support": value, "agreement": value / 2, "reason": "So it says."}))
+    shape = received.body["response_format"]["json_schema"]["name"]
+    return answer(json.dumps(REPLIES[shape](user, received.body)))
 
 
 class Bench:
@@ -129,11 +130,17 @@ def check_values_are_numbers_within_bounds_or_there_is_a_reason(bench: Bench) ->
 
 
 def check_what_cannot_be_judged_has_no_number_and_costs_nothing(bench: Bench) -> None:
+    of_answers = {metric.name for metric in bench.judge.judged_metrics if "answer" in metric.needs}
     before = len(bench.server.requests)
-    failed, empty = bench.ask(FAILED, EMPTY)
+    failed, empty = (
+        {name: one for name, one in of_case.items() if name in of_answers}
+        for of_case in bench.ask(FAILED, EMPTY)
+    )
     assert {(one.status, one.reason) for one in failed.values()} == {(Status.TIMEOUT, "silence")}
     assert {one.status for one in empty.values()} == {Status.PARSE_FAILED}
-    assert len(bench.server.requests) == before, "no model is asked about no answer"
+    assert {one.calls for one in (*failed.values(), *empty.values())} == {None}
+    if len(of_answers) == len(bench.judge.judged_metrics):
+        assert len(bench.server.requests) == before, "no model is asked about no answer"
     needing = {metric.name for metric in bench.judge.judged_metrics if "passages" in metric.needs}
     for of_case in bench.ask(NO_PASSAGES, BLANK_PASSAGES):
         assert {of_case[name].status for name in needing} <= {Status.NO_CONTEXT}
@@ -161,7 +168,10 @@ def check_any_text_passes_and_stays_data(bench: Bench) -> None:
     assert len(found) == len(cases)
     for received in bench.server.requests:
         user = received.body["messages"][-1]["content"]
-        assert user.count("</answer>") == user.count("</passages>") == 1, "no text can close its frame"
+        for tag in ("answer", "passages"):
+            closed = user.count(f"</{tag}>")
+            assert closed <= 1, "no text can close its frame"
+            assert closed == len(re.findall(rf"<{tag}(?: [^<>]*)?>", user)), "nor open one"
     for of_case in found:
         for one in of_case.values():
             assert len(one.reason or "") <= LONGEST_REASON

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -29,6 +29,16 @@ class Verdict(Strict):
     support: float
     agreement: float
     reason: Annotated[str, Field(max_length=300)]
+
+
+def _verdict(user: str, _body: dict[str, Any]) -> dict[str, object]:
+    value = 0.9 if "At noon" in user else 0.2
+    return {"support": value, "agreement": value / 2, "reason": "So it says."}
+
+
+REPLIES: Mapping[str, Callable[[str, dict[str, Any]], object]] = {"verdict": _verdict}
+"""Name of the schema that a judge asks by -> what a scripted model replies, by the last message and the whole
+body: by what was asked, so that a mixed-up verdict is seen."""
 
 
 class AskingJudge(ChatModel, Judge):
