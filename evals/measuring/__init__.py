@@ -10,11 +10,14 @@ from evals.measuring.contract import Metric, RetrievalMetric
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.coverage import EvidenceCoverage
 from evals.measuring.hit_rate import HitRate
+from evals.measuring.mean_average_precision import MeanAveragePrecision
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
+from evals.measuring.precision import Precision
 from evals.measuring.recall import Recall
 from evals.measuring.rouge import RougeL
 from evals.measuring.semantic_similarity import SemanticSimilarity
+from evals.measuring.token_overlap import TokenIou, TokenPrecision, TokenRecall
 from warehouse.errors import InputError
 from warehouse.near_names import near_names
 from warehouse.registry import Registry
@@ -25,7 +28,12 @@ METRICS.add(
     Mrr,
     Ndcg,
     Recall,
+    Precision,
+    MeanAveragePrecision,
     EvidenceCoverage,
+    TokenPrecision,
+    TokenRecall,
+    TokenIou,
     SemanticSimilarity,
     RougeL,
     Abstention,

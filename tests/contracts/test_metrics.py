@@ -36,8 +36,10 @@ from evals.measuring.coverage import EvidenceCoverage, covered_characters
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
+from evals.measuring.precision import Precision
 from evals.measuring.recall import Recall
 from evals.measuring.rouge import RougeL
+from evals.measuring.token_overlap import TokenIou, TokenMetric, TokenPrecision, merged
 from tests.fakes.cases import CONTEXT, answer, case, question, ranked
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -87,9 +89,14 @@ def perfect_is_one(metric: RetrievalMetric, gold: Gold, hits: list[Span]) -> Non
         gold.needs_all,
     )
     best_first = sorted(reachable.documents, key=lambda doc: -reachable.documents[doc])
-    if metric.k >= len(best_first):
-        ranking = [Span(doc, 0, LENGTH) for doc in best_first]
-        assert metric.value(reachable, ranking) == pytest.approx(1, abs=NEAR)
+    ranking = [Span(doc, 0, LENGTH) for doc in best_first]
+    best = 1.0
+    if isinstance(metric, TokenMetric):
+        ranking = merged(gold.spans) if gold.needs_all else list(gold.spans[:1])
+    if isinstance(metric, Precision):
+        best = len(best_first) / metric.k  # trec_eval divides by k, however few documents there are to find
+    if metric.k >= len(ranking):
+        assert metric.value(reachable, ranking) == pytest.approx(best, abs=NEAR)
 
 
 def missing_evidence_lowers(metric: RetrievalMetric, gold: Gold, hits: list[Span]) -> None:
@@ -103,6 +110,8 @@ def missing_evidence_lowers(metric: RetrievalMetric, gold: Gold, hits: list[Span
 
 
 def repeats_do_not_help(metric: RetrievalMetric, gold: Gold, hits: list[Span]) -> None:
+    if isinstance(metric, TokenMetric):
+        metric = type(metric)(100)  # where a repeat pushes nothing out, which may have been worse
     value = metric.value(gold, hits)
     repeated = [hit for hit in hits for _ in range(3)]
     assert metric.value(gold, repeated) <= value + NEAR
@@ -191,6 +200,24 @@ class CoverageTwice(EvidenceCoverage):
         return covered / (sum(span.end - span.start for span in gold.spans) + gold.missing)
 
 
+class OverlapsForFree(TokenPrecision):
+    """Counts what passages repeat among what was found each time: two copies of the evidence are better."""
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        held = sum(covered_characters(span, [hit]) for span in merged(gold.spans) for hit in hits[: self.k])
+        other = sum(hit.end - hit.start for hit in dict.fromkeys(hits[: self.k]))
+        return min(1.0, held / other) if other else 0.0
+
+
+class UnionIsTheEvidence(TokenIou):
+    """Forgets what the passages hold beside the evidence, and evidence that is not in the corpus."""
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        evidence = merged(gold.spans)
+        held = sum(covered_characters(span, hits[: self.k]) for span in evidence)
+        return 2 * held / sum(span.end - span.start for span in evidence)
+
+
 class HitForNothing(HitRate):
     """Calls an empty ranking a success."""
 
@@ -220,6 +247,8 @@ class NotANumber(HitRate):
         RecallOfTheFound,
         GainWithoutIdeal,
         CoverageTwice,
+        OverlapsForFree,
+        UnionIsTheEvidence,
         HitForNothing,
         NoDepth,
         NotANumber,

@@ -12,9 +12,12 @@ from evals.measuring import get_metric
 from evals.measuring.contract import Gold, RetrievalMetric
 from evals.measuring.coverage import EvidenceCoverage, covered_characters
 from evals.measuring.hit_rate import HitRate
+from evals.measuring.mean_average_precision import MeanAveragePrecision
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
+from evals.measuring.precision import Precision
 from evals.measuring.recall import Recall
+from evals.measuring.token_overlap import TokenIou, TokenPrecision, TokenRecall
 from warehouse.errors import InputError
 from warehouse.spans import Span
 
@@ -92,6 +95,67 @@ def test_covered_characters(hits: list[Span], expected: int) -> None:
     assert covered_characters(Span("a", 10, 20), hits) == expected
 
 
+def test_average_precision_by_hand() -> None:
+    gold = Gold({"a": 3, "b": 1, "c": 1, "missing evidence 3: u": 1})
+    mean = get_metric("map@10")
+    assert isinstance(mean, RetrievalMetric)
+    assert mean.value(gold, ranking("a", "x", "b")) == pytest.approx((1 / 1 + 2 / 3) / 4)
+    assert MeanAveragePrecision(2).value(gold, ranking("a", "x", "b")) == pytest.approx(1 / 4)
+    any_one = Gold({"a": 1, "b": 1}, needs_all=False)
+    assert mean.value(any_one, ranking("x", "b", "a")) == pytest.approx(1 / 2)
+
+
+def test_precision_by_hand() -> None:
+    gold = Gold({"a": 3, "b": 1, "missing evidence 2: u": 1})
+    hits = [Span("a", 0, 9), Span("a", 9, 20), *ranking("x", "b")]
+    assert Precision(3).value(gold, hits) == pytest.approx(2 / 3)  # documents a, x and b
+    assert Precision(10).value(gold, hits) == pytest.approx(2 / 10)
+    any_one = Gold({"a": 1, "b": 1}, needs_all=False)
+    assert Precision(2).value(any_one, ranking("a", "b")) == 1
+
+
+def test_token_metrics_by_hand() -> None:
+    gold = Gold({"a": 1, "b": 1}, (Span("a", 100, 200), Span("b", 0, 50)), missing=50)
+    hits = [Span("a", 60, 140), Span("a", 120, 160), Span("c", 0, 30), Span("b", 40, 90)]
+    shared, passages, wanted = 60 + 10, 80 + 40 + 30 + 50, 100 + 50 + 50
+    assert TokenPrecision(10).value(gold, hits) == pytest.approx(shared / passages)
+    assert TokenRecall(10).value(gold, hits) == pytest.approx(shared / wanted)
+    assert TokenIou(10).value(gold, hits) == pytest.approx(shared / (passages + wanted - shared))
+    assert TokenPrecision(1).value(gold, hits) == pytest.approx(40 / 80)
+    assert TokenIou(1).value(gold, hits) == pytest.approx(40 / (80 + 200 - 40))
+
+
+def test_token_metrics_where_any_span_suffices() -> None:
+    gold = Gold({"a": 1, "b": 1}, (Span("a", 0, 100), Span("b", 0, 10)), 40, needs_all=False)
+    hits = [Span("a", 0, 30), Span("b", 2, 22)]
+    assert TokenRecall(5).value(gold, hits) == pytest.approx(8 / 10)
+    assert TokenPrecision(5).value(gold, hits) == pytest.approx(38 / 50)
+    assert TokenIou(5).value(gold, hits) == pytest.approx(38 / (50 + 2))
+    nowhere = Gold({"x": 1}, (), 40, needs_all=False)
+    assert [metric(5).value(nowhere, hits) for metric in (TokenPrecision, TokenRecall, TokenIou)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_token_metrics_are_those_of_sets_of_characters(seed: int) -> None:
+    chance = random.Random(seed)
+
+    def some(number: int) -> list[Span]:
+        starts = [chance.randrange(80) for _ in range(number)]
+        return [Span(chance.choice("ab"), start, start + chance.randint(1, 40)) for start in starts]
+
+    def held(spans: list[Span]) -> set[tuple[str, int]]:
+        return {(span.doc_id, at) for span in spans for at in range(span.start, span.end)}
+
+    evidence, hits = some(chance.randint(1, 4)), some(chance.randint(1, 6))
+    gold, k = Gold({"a": 1}, tuple(evidence)), chance.randint(1, 6)
+    wanted, found = held(evidence), held(hits[:k])
+    retrieved = sum(hit.end - hit.start for hit in hits[:k])
+    both = len(wanted & found)
+    assert TokenPrecision(k).value(gold, hits) == pytest.approx(both / retrieved, abs=1e-12)
+    assert TokenRecall(k).value(gold, hits) == pytest.approx(both / len(wanted), abs=1e-12)
+    assert TokenIou(k).value(gold, hits) == pytest.approx(both / (retrieved + len(wanted) - both), abs=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_trec_eval_computes_the_same(seed: int) -> None:
     chance = random.Random(seed)
@@ -104,6 +168,7 @@ def test_trec_eval_computes_the_same(seed: int) -> None:
     runs = {query: chance.sample(documents, chance.randint(1, 40)) for query in qrels}
     scored = {query: {doc: float(-rank) for rank, doc in enumerate(docs)} for query, docs in runs.items()}
     measures = {"ndcg_cut.5,10", "recall.5,10", "recip_rank", "success.5,10"}
+    measures |= {"map", "map_cut.5,10", "P.5,10"}
     reference = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(scored)
     names = {
         "ndcg@5": "ndcg_cut_5",
@@ -113,6 +178,11 @@ def test_trec_eval_computes_the_same(seed: int) -> None:
         "mrr@9999": "recip_rank",
         "hit_rate@5": "success_5",
         "hit_rate@10": "success_10",
+        "map@5": "map_cut_5",
+        "map@10": "map_cut_10",
+        "map@9999": "map",
+        "precision@5": "P_5",
+        "precision@10": "P_10",
     }
     for query, grades in qrels.items():
         gold = Gold({doc: grade for doc, grade in grades.items() if grade})
