@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 from evals.measuring.abstention import Abstention
+from evals.measuring.bleu import Bleu
+from evals.measuring.chrf import Chrf
 from evals.measuring.citations import CitationPrecision, CitationRecall
 from evals.measuring.contract import Metric, RetrievalMetric
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.coverage import EvidenceCoverage
+from evals.measuring.exact_match import ExactMatch
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.mean_average_precision import MeanAveragePrecision
 from evals.measuring.mrr import Mrr
@@ -36,6 +39,9 @@ METRICS.add(
     TokenIou,
     SemanticSimilarity,
     RougeL,
+    Bleu,
+    Chrf,
+    ExactMatch,
     Abstention,
     CitationPrecision,
     CitationRecall,

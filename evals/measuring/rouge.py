@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from evals.measuring.context import MetricContext
 
 # Scripts that are written without spaces: each of their letters, with its marks, is a token.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_SPACED = rf"[\p{{L}}\p{{N}}]--[{_UNSPACED}]"
-_TOKEN = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[{_SPACED}][[{_SPACED}]\p{{M}}]*", regex.V1)
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_SPACED = rf"[\p{{L}}\p{{N}}]--[{UNSPACED}]"
+_TOKEN = regex.compile(rf"[{UNSPACED}]\p{{M}}*|[{_SPACED}][[{_SPACED}]\p{{M}}]*", regex.V1)
 
 
 def rouge_tokens(text: str) -> list[str]:
