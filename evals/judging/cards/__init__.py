@@ -1,0 +1,1 @@
+"""What judge cards are made of: answers made worse on purpose, and cases that people have labelled."""
