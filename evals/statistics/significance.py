@@ -1,23 +1,22 @@
 """Paired bootstrap tests between cells, with Holm's correction for multiple comparisons.
 
-Other tests (of seeds, replicates, judges) have their place here: each gives p-values that `holm` adjusts.
+Questions about the same document share its difficulty. Where that is so, the clusters are what is drawn
+(`evals.statistics.clusters`); without clusters each question is one. Other tests (of seeds, replicates,
+judges) have their place here: each gives p-values that `holm` adjusts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from evals.statistics.clusters import Codes, summed
+from evals.statistics.resampling import BLOCK, EQUAL, Floats, Sums, resampled, student, sums_of
 
 ALPHA = 0.05
 """Two cells are told apart where the adjusted p is below it."""
 RESAMPLES = 10_000
-_BLOCK = 2_000_000  # numbers held at once in each table of a block: some 16 MB
-_EQUAL = 1e-12  # smaller differences come from the order of a sum
 
 
 class Differences(NamedTuple):
@@ -26,95 +25,93 @@ class Differences(NamedTuple):
     mean: of the differences that there are
     low, high: 95 % interval of the mean, of this column alone
     p: two-sided, not adjusted
+    error: standard error of the mean
     """
 
     mean: Floats
     low: Floats
     high: Floats
     p: Floats
+    error: Floats
 
 
-def paired_bootstrap(differences: Floats, seed: int, resamples: int = RESAMPLES) -> Differences:
-    """Test whether the mean of each column is 0, by its studentised bootstrap over the rows.
+def paired_bootstrap(
+    differences: Floats,
+    seed: int,
+    resamples: int = RESAMPLES,
+    clusters: Codes | None = None,
+    *,
+    binary: bool = False,
+) -> Differences:
+    """Test whether the mean of each column is 0, by its studentised bootstrap over rows or clusters of them.
 
-    The rows (questions) are drawn with replacement, for all columns alike. With d the differences, m their
-    mean, s their standard deviation and n their number, t = m / (s / sqrt(n)); the p-value is the share of
-    resamples of d - m whose |t| is at least that of d (Efron and Tibshirani, An Introduction to the
+    The clusters of rows (questions) are drawn with replacement, for all columns alike. With d the
+    differences, m their mean, s its standard error (`resampling.student`) and t = m / s, the p-value is the
+    share of resamples of d - m whose |t| is at least that of d (Efron and Tibshirani, An Introduction to the
     Bootstrap, 1993, ch. 16; Sakai, SIGIR 2006), with one added to either count. Where none is, Student's
     distribution tells how far below that share p is, so that many comparisons need no more resamples. The
-    interval is m ± q * s / sqrt(n), q the 95th percentile of those |t|.
+    interval is m ± q * s, q the 95th percentile of those |t|.
 
-    The signs of k differences that are not 0 can be chosen in 2^k ways: no paired test of theirs can tell
+    The signs of k clusters' sums that are not 0 can be chosen in 2^k ways: no paired test of theirs can tell
     more than p = 2^(1 - k), and a smaller p is raised to that. So three questions tell nothing apart.
 
     Args:
         differences: shape (questions, columns); NaN where either of the two has no value.
         seed: the study's.
         resamples: how many; memory does not grow with the questions or columns, but with these.
+        clusters: number of each question's cluster, shape (questions,); None: each is one of its own.
+        binary: the values that differ are 0 or 1; where the bootstrap has no interval then (few differ, so
+            that some resamples have no spread), Agresti and Min's (Statistics in Medicine 2005) stands in.
 
     >>> paired_bootstrap(np.array([[0.2, 0.0], [0.4, 0.0], [0.3, 0.0]]), seed=7).p.tolist()
     [0.25, 1.0]
+    >>> values = np.array([[0.2], [0.4], [0.3], [0.1]])
+    >>> paired_bootstrap(values, seed=7, clusters=np.array([0, 0, 1, 1])).p.tolist()  # as of two questions
+    [0.5]
     """
     from scipy.special import stdtr  # 0.2 s, which a run with nothing to compare has not; scipy.stats: 1 s
 
-    there = ~np.isnan(differences)
-    n = there.sum(axis=0).astype(np.float64)
-    filled = np.where(there & (np.abs(differences) > _EQUAL), differences, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = filled.sum(axis=0) / n
-    centred = np.where(there, filled - mean, 0.0)
-    centred[:, np.abs(centred).max(axis=0, initial=0.0) <= _EQUAL * np.abs(mean)] = 0.0
-    error, t = _student(mean, (centred**2).sum(axis=0), n)
-    reached, bound = np.empty_like(mean), np.empty_like(mean)
-    wide = max(1, _BLOCK // resamples)
-    for at in range(0, len(mean), wide):
+    sums = sums_of(differences, clusters)
+    groups = sums.groups
+    error, t = student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, groups)
+    reached, bound = np.empty_like(error), np.empty_like(error)
+    wide = max(1, BLOCK // resamples)
+    for at in range(0, len(error), wide):
         part = slice(at, at + wide)
-        ts = _resampled(centred[:, part], there[:, part], seed, resamples)
+        ts = resampled(sums.part(part), seed, resamples)
         reached[part] = (ts >= np.abs(t[part]) * (1 - 1e-9)).sum(axis=0)
         bound[part] = np.quantile(ts, 1 - ALPHA, axis=0, method="higher")
-    signs = 2.0 ** (1 - (filled != 0).sum(axis=0))
-    tail = np.where(reached > 0, 1.0, 2 * stdtr(np.maximum(n - 1, 1), -np.abs(t)))
+    signs = 2.0 ** (1 - (np.abs(summed(np.nan_to_num(differences), clusters)) > EQUAL).sum(axis=0))
+    tail = np.where(reached > 0, 1.0, 2 * stdtr(np.maximum(groups - 1, 1), -np.abs(t)))
     p = np.minimum(1.0, np.maximum(np.minimum((reached + 1) / (resamples + 1), tail), signs))
+    p[sums.total == 0] = np.nan
     with np.errstate(invalid="ignore"):
         half = np.where(error > 0, bound * error, 0.0)
-    half[(n < 2) | ~np.isfinite(half)] = np.nan
-    p[n == 0] = np.nan
-    return Differences(mean, mean - half, mean + half, p)
+    half[(groups < 2) | ~np.isfinite(half)] = np.nan
+    low, high = sums.mean - half, sums.mean + half
+    if binary:
+        few = (groups > 1) & (np.isnan(half) | (error == 0))
+        other = _agresti_min(sums)
+        low, high = np.where(few, other[0], low), np.where(few, other[1], high)
+    error[groups < 2] = np.nan
+    return Differences(sums.mean, low, high, p, error)
 
 
-def _resampled(centred: Floats, there: npt.NDArray[np.bool_], seed: int, resamples: int) -> Floats:
-    """Return |t| of every resample and column."""
-    largest = np.abs(centred).max(axis=0, initial=0.0)
-    squares, parts = centred**2, []
-    weights = None if there.all() else there.astype(np.float64)
-    for counts in _draws(len(centred), seed, resamples):
-        n = np.full((1, 1), float(len(centred))) if weights is None else counts @ weights
-        means = (counts @ centred) / np.maximum(n, 1)
-        means[np.abs(means) <= _EQUAL * largest] = 0.0
-        spread = counts @ squares - n * means**2
-        spread[spread <= _EQUAL * largest**2] = 0.0
-        parts.append(np.abs(_student(means, spread, n)[1]))
-    return np.concatenate(parts)
+def _agresti_min(sums: Sums) -> tuple[Floats, Floats]:
+    """Return intervals of mean differences of -1, 0 and 1: Wald's, after half a pair is added to each square.
 
-
-def _student(mean: Floats, squares: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the standard error of means and Student's t, from the sums of squares around them.
-
-    Without any spread t is infinite, and 0 where the mean is 0, too.
+    So there are two pairs more, one of which differs, as often one way as the other; clusters and Student's
+    distribution as in the bootstrap.
     """
-    error = np.sqrt(squares / np.maximum(n - 1, 1) / np.maximum(n, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return error, np.where(mean == 0, 0.0, mean / error)
+    from scipy.special import stdtrit
 
-
-def _draws(rows: int, seed: int, resamples: int) -> Iterator[Floats]:
-    """Yield how often each row is drawn, some resamples at a time: shape (resamples, rows)."""
-    chance = np.random.default_rng(seed)
-    at_once = max(1, _BLOCK // max(rows, 1))
-    for begin in range(0, resamples, at_once):
-        some = min(at_once, resamples - begin)
-        drawn = chance.integers(0, rows, size=(some, rows)) + rows * np.arange(some)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=some * rows).reshape(some, rows).astype(np.float64)
+    n, groups = sums.total + 2, np.maximum(sums.groups, 2)
+    mean = sums.mean * sums.total / n
+    residual = sums.residual + (sums.mean - mean) * sums.n
+    squares = (residual**2).sum(axis=0) * groups / (groups - 1)
+    added = mean**2 + ((1 - mean) ** 2 + (1 + mean) ** 2) / 2
+    half = stdtrit(groups - 1, 1 - ALPHA / 2) * np.sqrt(squares + added) / n
+    return np.maximum(mean - half, -1.0), np.minimum(mean + half, 1.0)
 
 
 def holm(p: Floats) -> Floats:

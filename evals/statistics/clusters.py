@@ -1,0 +1,77 @@
+"""Clusters of questions that are not independent of each other: those that share documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Codes: TypeAlias = npt.NDArray[np.int64]
+"""The number of each question's cluster, from 0 without gaps, shape (questions,)."""
+
+
+def summed(table: Floats, clusters: Codes | None) -> Floats:
+    """Return the sums over the rows of each cluster, shape (clusters, columns); the table where each is one.
+
+    >>> summed(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0])).ravel().tolist()
+    [5.0, 2.0]
+    """
+    if clusters is None:
+        return table
+    if not len(table):
+        return table
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+    return np.add.reduceat(table[order], starts, axis=0)
+
+
+def codes(names: Sequence[object]) -> Codes:
+    """Number clusters by their names, in the order in which they come.
+
+    >>> codes(["b", "a", "b"]).tolist()
+    [0, 1, 0]
+    """
+    known: dict[object, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+
+
+def by_documents(documents: Sequence[Iterable[str]]) -> Codes:
+    """Put questions that share a gold document into one cluster, and those that share with those.
+
+    A question without any is a cluster of its own.
+
+    Args:
+        documents: of each question, the ids of its gold documents.
+
+    >>> by_documents([["a"], ["b"], [], ["a", "c"], ["c"], []]).tolist()
+    [0, 1, 2, 0, 0, 3]
+    """
+    parent = list(range(len(documents)))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = at = parent[parent[at]]
+        return at
+
+    first: dict[str, int] = {}
+    for at, held in enumerate(documents):
+        for document in held:
+            one, other = sorted((root(first.setdefault(document, at)), root(at)))
+            parent[other] = one
+    return codes([root(at) for at in range(len(documents))])
+
+
+def effective(clusters: Codes) -> float:
+    """Return how many clusters of equal size would be as good: (sum of sizes)^2 / sum of squared sizes.
+
+    One large cluster among small ones counts for little more than itself (Carter, Schnepel and Steigerwald,
+    Review of Economics and Statistics 2017; Kish 1965).
+
+    >>> effective(np.array([0, 1, 2, 3])), effective(np.array([0, 0, 0, 1]))
+    (4.0, 1.6)
+    """
+    sizes = np.bincount(clusters).astype(np.float64)
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(clusters) else 0.0
