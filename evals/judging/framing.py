@@ -17,6 +17,11 @@ TAGS = (
 _FRAMES = Frames(*TAGS)
 
 
+def quoted_text(text: str) -> str:
+    """Return a text as it may stand between the tags of a prompt file, or outside of any."""
+    return _FRAMES.quoted(quoted(text))
+
+
 def framed(text: str, tag: str, **facts: int) -> str:
     """Return what a judge reads between the tags of its kind: documents, answers, what people wrote.
 

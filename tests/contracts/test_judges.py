@@ -28,6 +28,7 @@ from evals.judging.contract import (
     Judgement,
     Judgements,
 )
+from evals.judging.yes_no import YesNo
 from evals.study.registry import JUDGES
 from tests.fakes.indexing import vector_of
 from tests.fakes.judges import AGREEMENT, REPLIES, SUPPORT, AskingJudge, CountingJudge
@@ -42,6 +43,11 @@ from warehouse.schemas import RETRYABLE, Status
 KINDS: dict[str, Judge] = {
     "counting": CountingJudge(),
     "asking": AskingJudge(model="openai/any"),
+    "yes_no": YesNo(
+        model="openai/any",
+        metrics=("supported", "correct", "relevant"),
+        questions={"cited": {"ask": "Is it in the passages?", "needs": ["passages"]}, "polite": "Polite?"},
+    ),
 }
 PASSAGES = (Passage("The ferry leaves the harbour at noon."), Passage("Tickets are sold on the quay."))
 NOON = JudgeCase("When does it leave?", "en", "At noon.", ground_truth="at noon.", passages=PASSAGES)
@@ -66,6 +72,9 @@ def respond(received: Received) -> Scripted:
     user = received.body["messages"][-1]["content"]
     if "Break down" in user:
         return failure(500, "overloaded")
+    if received.body.get("logprobs"):
+        value = 0.9 if "At noon" in user else 0.2
+        return answer("Yes", "length", tops={"Yes": value, "No": 1 - value})
     shape = received.body["response_format"]["json_schema"]["name"]
     return answer(json.dumps(REPLIES[shape](user, received.body)))
 

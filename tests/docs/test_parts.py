@@ -22,7 +22,7 @@ WHERE = {
     "steps": "retrieval.md",
     "query_transforms": "understanding.md",
     "generators": "studies.md",
-    "judges": "studies.md",
+    "judges": "judging.md",
     "metrics": "studies.md",
 }
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -51,8 +52,10 @@ def answer(
     *,
     prompt_tokens: int = 11,
     completion_tokens: int = 7,
+    tops: Mapping[str, float] | None = None,
     **message: Any,
 ) -> Scripted:
+    """A completion; `tops` are first tokens with their probabilities, likeliest first."""
     body = {
         "id": "chatcmpl-scripted",
         "object": "chat.completion",
@@ -63,6 +66,7 @@ def answer(
                 "index": 0,
                 "message": {"role": "assistant", "content": text, **message},
                 "finish_reason": finish_reason,
+                **({} if tops is None else {"logprobs": logprobs(tops)}),
             }
         ],
         "usage": {
@@ -72,6 +76,15 @@ def answer(
         },
     }
     return Scripted(json.dumps(body).encode())
+
+
+def logprobs(tops: Mapping[str, float]) -> dict[str, Any]:
+    """What a server says of an answer of one token."""
+    rivals = [
+        {"token": token, "logprob": math.log(chance), "bytes": list(token.encode())}
+        for token, chance in tops.items()
+    ]
+    return {"content": [{**rivals[0], "top_logprobs": rivals}], "refusal": None}
 
 
 def embeddings(received: Received, dimensions: int = 8) -> Scripted:

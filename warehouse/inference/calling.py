@@ -63,6 +63,7 @@ def _completion(call: Call, place: Place, timeout: float) -> Completion:
         "temperature": call.temperature,
         "max_tokens": call.max_tokens,
         **without_none(seed=call.seed, response_format=call.response_format),
+        **({} if call.top_logprobs is None else {"logprobs": True, "top_logprobs": call.top_logprobs}),
     }
     key = place.api_key or placeholder_key(place.model, place.api_base)
     if chat_completions.is_plain(place.model):

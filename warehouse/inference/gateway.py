@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from types import TracebackType
@@ -118,6 +118,7 @@ class Gateway:
         response_format: dict[str, Any] | None = None,
         api_base: str | None = None,
         replicate: int = 0,
+        top_logprobs: int | None = None,
         timeout: float | None = None,
         retries: int | None = None,
         price: Price | None = None,
@@ -131,6 +132,7 @@ class Gateway:
         model: a LiteLLM name (`openai/gpt-4o-mini`), or `local/<name in the registry>`
         api_base: any OpenAI-compatible server, with a model name that begins with `openai/`
         replicate: asks again what was asked before, when it differs
+        top_logprobs: how many of the likeliest first tokens to ask for; None: none
         timeout, retries: for this call in place of the gateway's own
         price: of a token, in place of what LiteLLM knows
         pace: how many calls its server may be sent at once and in a minute
@@ -148,6 +150,7 @@ class Gateway:
             seed=seed,
             response_format=response_format,
             replicate=replicate,
+            top_logprobs=top_logprobs,
         )
         terms = Terms(
             self.timeout if timeout is None else timeout,
@@ -157,7 +160,11 @@ class Gateway:
             purpose,
             perf_counter(),
         )
-        call_id = digest(asdict(call))
+        return self._answered(call, terms)
+
+    def _answered(self, call: Call, terms: Terms) -> Reply:
+        """Return the reply of a call, from the cache or paid now; one of several that ask the same pays."""
+        call_id = digest(call.request())
         found = from_record(self.cache.get(call_id))
         if found:
             return found
@@ -167,7 +174,7 @@ class Gateway:
         except UnwantedError:
             return failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped")
 
-    def ask(
+    def ask(  # noqa: PLR0913 - as `complete`
         self,
         chat: ChatModel,
         messages: Messages,
@@ -176,6 +183,7 @@ class Gateway:
         seed: int | None = None,
         response_format: dict[str, Any] | None = None,
         replicate: int = 0,
+        top_logprobs: int | None = None,
         purpose: Purpose | None = None,
     ) -> Reply:
         """Ask a recipe's model, with the parameters and limits of the recipe; see `complete`.
@@ -185,6 +193,7 @@ class Gateway:
         max_tokens, seed: what the task wants, where the recipe does not say
         replicate: asks again what was asked before, with a seed so much higher: a server that keeps to
             its seed would say the same again
+        top_logprobs: how many of the likeliest first tokens to ask for; None: none
         purpose: what the call is made for
         """
 
@@ -200,6 +209,7 @@ class Gateway:
                 response_format=response_format,
                 api_base=one.api_base,
                 replicate=replicate,
+                top_logprobs=top_logprobs,
                 timeout=limits.timeout if limits else None,
                 retries=limits.retries if limits else None,
                 price=one.token_price() if one.price else None,

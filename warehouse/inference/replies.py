@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from warehouse.encodable import encodable
 from warehouse.inference.chat_completions import NoCompletionError
+from warehouse.inference.first_token import FirstTokens, first_tokens, kept_tokens
 from warehouse.inference.model_servers import litellm
 from warehouse.inference.prices import Price, is_priced
 from warehouse.inference.purpose import Purpose
@@ -36,6 +37,8 @@ class Reply:
     usd: 0 for a local model, None when the price or the tokens are not known
     call_id: names it in the cache of calls
     model: who was asked
+    first_tokens: what it could have begun with, and how likely each is; None where nobody wanted to know, or
+        the server does not say
     """
 
     status: Status
@@ -51,6 +54,7 @@ class Reply:
     model: str
     queued: float = 0.0
     retries: int = 0
+    first_tokens: FirstTokens | None = None
 
     @property
     def tokens(self) -> int | None:
@@ -66,6 +70,7 @@ class Completion:
     prompt_tokens, completion_tokens: as the server counts them
     response: the whole, as JSON
     priced: what LiteLLM reads the price from
+    first_tokens: as in `Reply`
     """
 
     content: str | None
@@ -75,6 +80,7 @@ class Completion:
     completion_tokens: object
     response: str
     priced: Any
+    first_tokens: FirstTokens | None = None
 
     @property
     def tokens(self) -> int | None:
@@ -96,11 +102,19 @@ class Call:
     seed: int | None
     response_format: dict[str, Any] | None
     replicate: int
+    top_logprobs: int | None = None
 
     @property
     def is_local(self) -> bool:
         """Whether a model in this process answers."""
         return self.weights is not None
+
+    def request(self) -> dict[str, Any]:
+        """Return what its id is made of; without `top_logprobs` where it has none: ids stay what they are."""
+        found = asdict(self)
+        if self.top_logprobs is None:
+            del found["top_logprobs"]
+        return found
 
 
 def read_litellm(response: Any) -> Completion:
@@ -113,16 +127,18 @@ def read_litellm(response: Any) -> Completion:
         choice = response.choices[0]
         fields = getattr(choice.message, "provider_specific_fields", None) or {}
         usage = getattr(response, "usage", None)
+        whole = response.model_dump()
         return Completion(
             content=choice.message.content,
             finish_reason=choice.finish_reason,
             refusal=getattr(choice.message, "refusal", None) or fields.get("refusal"),
             prompt_tokens=getattr(usage, "prompt_tokens", None),
             completion_tokens=getattr(usage, "completion_tokens", None),
-            response=json.dumps(response.model_dump(), default=str),
+            response=json.dumps(whole, default=str),
             priced=response,
+            first_tokens=first_tokens(whole["choices"][0]),
         )
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise NoCompletionError(f"The server's answer is no chat completion ({error}).") from error
 
 
@@ -147,6 +163,7 @@ def read_json(response: dict[str, Any]) -> Completion:
             completion_tokens=usage.get("completion_tokens"),
             response=json.dumps(response, allow_nan=False),
             priced=response,
+            first_tokens=first_tokens(choice),
         )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError | AttributeError) else error
@@ -182,6 +199,7 @@ def reply_of(
         cached=False,
         call_id=call_id,
         model=call.model,
+        first_tokens=completion.first_tokens if call.top_logprobs else None,
     )
 
 
@@ -287,7 +305,7 @@ def record_of(
 
     purpose: what the call was paid for
     """
-    request = asdict(call)
+    request = call.request()
     if call.api_base:
         request["api_base"] = without_key(call.api_base)
     return {
@@ -310,6 +328,7 @@ def record_of(
         "question": purpose.question if purpose else None,
         "text": reply.text,
         "raw": reply.raw,
+        **({} if reply.first_tokens is None else {"first_tokens": reply.first_tokens}),
     }
 
 
@@ -317,9 +336,10 @@ def from_record(record: dict[str, Any] | None) -> Reply | None:
     """Make the reply of a cached call; None when the record is none, or one of another shape."""
     if record is None:
         return None
-    own = {"status", "cached"} | {name for name in _LATER if record.get(name) is None}
+    own = {"status", "cached", "first_tokens"} | {name for name in _LATER if record.get(name) is None}
     try:
         fields = {name: record[name] for name in Reply.__dataclass_fields__ if name not in own}
-        return Reply(status=Status(record["status"]), cached=True, **fields)
-    except (KeyError, ValueError):
+        tokens = kept_tokens(record.get("first_tokens"))
+        return Reply(status=Status(record["status"]), cached=True, first_tokens=tokens, **fields)
+    except (KeyError, TypeError, ValueError):
         return None

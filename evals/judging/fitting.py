@@ -1,0 +1,46 @@
+"""Fits a case into what a judge's model reads: its passages are cut, as those of a generator are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from evals.generating.contract import Request
+from evals.generating.fitting import Window, fitted
+from evals.judging.contract import JudgeCase, Judgement
+from warehouse.errors import AssayError
+from warehouse.inference.gateway import Messages
+from warehouse.schemas import Status
+
+
+class FittedCase(NamedTuple):
+    """A prompt that fits, and what it does not show.
+
+    note: which passages were cut, for the reason of the judgement; empty where none was
+    """
+
+    messages: Messages
+    note: str = ""
+
+
+def fitted_case(
+    case: JudgeCase, write: Callable[[JudgeCase], Messages], window: Window, *, needs_passages: bool
+) -> FittedCase | Judgement:
+    """Return the longest prompt of a case that fits, or a judgement that says why there is none.
+
+    write: makes the prompt of a case
+    needs_passages: a prompt without any of its passages is of no use
+    """
+    request = Request(case.question, case.language, passages=case.passages)
+    try:
+        found = fitted(request, lambda one: write(replace(case, passages=one.passages)), window.fits)
+    except AssayError:  # weights that are not there fail the call itself
+        return FittedCase(write(case))
+    if found is None:
+        return Judgement(Status.TRUNCATED, reason=f"the case does not fit into {window.words}")
+    left_out, total = len(found.left_out), len(case.passages)
+    if needs_passages and left_out == total:
+        return Judgement(Status.NO_CONTEXT, reason=f"no passage fits into {window.words}")
+    note = f"{len(found.cuts)} of {total} passages were cut or left out to fit" if found.cuts else ""
+    return FittedCase(found.messages, note)

@@ -1,0 +1,233 @@
+"""Asks a model yes or no, and takes how likely it is to begin with yes: what small models can do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+
+from evals.generating.fitting import Window
+from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
+from evals.judging.fitting import fitted_case
+from evals.judging.prompt_files import JudgePrompt, Language
+from evals.judging.replies import judged
+from evals.judging.yes_or_no import Chances, chances, word_of
+from evals.word_lists import groups
+from warehouse.identity import digest
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.chat_part import CallsEach
+from warehouse.inference.gateway import Messages
+from warehouse.inference.replies import Reply
+from warehouse.recipe import Strict, error_at
+from warehouse.schemas import Status
+
+WORD_TOKENS = 16  # of a reply whose words are read
+_LISTS: dict[Language, Literal["english", "german"]] = {"en": "english", "de": "german"}
+
+Preset = Literal["supported", "correct", "relevant"]
+NEEDS: dict[str, frozenset[Need]] = {
+    "supported": frozenset({"answer", "passages"}),
+    "correct": frozenset({"answer", "ground_truth"}),
+    "relevant": frozenset({"answer"}),
+}
+
+MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+class OwnQuestion(Strict):
+    """A question that a study words itself; yes is good.
+
+    ask: as the model reads it
+    needs: what it is shown beside the question of the case; the answer unless said
+    """
+
+    ask: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=2000)]
+    needs: Annotated[
+        tuple[Literal["answer", "passages", "ground_truth"], ...],
+        Field(min_length=1),
+        AfterValidator(lambda needs: tuple(sorted(set(needs)))),
+    ] = ("answer",)
+
+
+def _written_out(written: object) -> object:
+    """Let the text of a question stand for the question."""
+    return {"ask": written} if isinstance(written, str) else written
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A question about a case, with the metric that it is for."""
+
+    case: JudgeCase
+    metric: JudgedMetric
+
+
+class YesNo(ChatModel, Judge):
+    """Asks a language model yes or no; the value is how likely its answer is to begin with yes.
+
+    The value is P(yes) / (P(yes) + P(no)) over the likeliest first tokens. Where the server does not give
+    their probabilities, the word of the reply is read: 1 or 0.
+
+    metrics: which of our own questions are asked: supported (by the passages), correct (as the ground truth
+        has it), relevant
+    questions: further ones, metric to question, or to a mapping of `ask` and `needs`
+    language: of the prompt's own text, en | de; unless said, the question's, or English
+    window: tokens that the model reads; unless said, what is known of it. Passages are cut to fit
+    top_logprobs: first tokens that the server is asked for; most servers give 20 at most
+    least_share: of all first tokens that yes and no must have together, else there is no value
+    """
+
+    kind: ClassVar[str] = "yes_no"
+    unless_said: ClassVar[frozenset[str]] = frozenset({"language", "window"})
+
+    metrics: tuple[Preset, ...] = ("supported", "correct")
+    questions: Annotated[
+        dict[MetricName, Annotated[OwnQuestion, BeforeValidator(_written_out)]], Field(max_length=50)
+    ] = {}  # noqa: RUF012 - pydantic copies it
+    language: Language | None = None
+    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
+    top_logprobs: Annotated[int, Field(ge=2, le=100)] = 20
+    least_share: Annotated[float, Field(ge=0, le=1)] = 0.05
+
+    @model_validator(mode="after")
+    def _asks_each_once(self) -> Self:
+        names = [*self.metrics, *self.questions]
+        if not names:
+            raise error_at(("metrics",), "name at least one metric, or word a question of your own")
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise error_at(("metrics" if name not in self.questions else "questions",), f"{name} twice")
+        return self
+
+    @property
+    def judged_metrics(self) -> tuple[JudgedMetric, ...]:
+        """Our own first."""
+        ours = [JudgedMetric(name, NEEDS[name]) for name in self.metrics]
+        return (*ours, *(JudgedMetric(name, frozenset(own.needs)) for name, own in self.questions.items()))
+
+    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
+        """Ask about each case by each metric that can judge it, as many at once as the limits allow."""
+        tasks = [_Task(case, metric) for case in cases for metric in self._of(case)]
+        asking = _Asking(self, context)
+        found = context.gateway.map(asking.judgement, tasks, self)
+        numbered = self._counted(found, len(tasks), context)
+        return [{metric.name: next(numbered) for metric in self._of(case)} for case in cases]
+
+    def _of(self, case: JudgeCase) -> list[JudgedMetric]:
+        return [one for one in self.judged_metrics if one.applies(case) and not one.obstacle(case)]
+
+    def _counted(self, found: Iterator[Judgement], total: int, context: JudgeContext) -> Iterator[Judgement]:
+        for number, one in enumerate(found, 1):
+            context.progress(f"yes or no by {self.model}", number, total)
+            yield one
+
+    def wording(self, metric: str, language: Language) -> str:
+        """Return the question that is asked for a metric."""
+        own = self.questions.get(metric)
+        return own.ask if own else str(groups("judging", _LISTS[language])["yes_no"][metric])
+
+    @property
+    def prompt(self) -> JudgePrompt:
+        """The files that it asks by."""
+        return JudgePrompt("yes_no", self.language)
+
+    def dependencies(self, seed: int) -> list[str | int]:
+        """Return the digests of its prompt and of our own questions, the seed, and who answers."""
+        wordings = [self.wording(name, code) for name in self.metrics for code in _LISTS]
+        served = self.served_by()
+        return [self.prompt.identity(), digest(wordings), seed, *([served] if served else [])]
+
+    def calls_per_case(self) -> CallsEach:
+        """Return one call for each question, and a second for the word where probabilities do not come."""
+        asked = len(self.judged_metrics)
+        return CallsEach(asked, 2 * asked)
+
+    @property
+    def chat(self) -> ChatModel:
+        """The recipe itself."""
+        return self
+
+
+class _Asking:
+    """Asks the questions of one run, and remembers whether the server refuses to give probabilities."""
+
+    def __init__(self, judge: YesNo, context: JudgeContext) -> None:
+        self._judge = judge
+        self._context = context
+        self._refused = threading.Event()
+
+    def judgement(self, task: _Task) -> Judgement:
+        """Ask one question about one case."""
+        judge, needs = self._judge, task.metric.needs
+
+        def write(case: JudgeCase) -> Messages:
+            ask = judge.wording(task.metric.name, judge.prompt.language_of(case))
+            return judge.prompt.messages(case, needs, ask=ask)
+
+        window = Window(judge, self._context.gateway, judge.max_tokens or WORD_TOKENS, judge.window)
+        shown = task.case if "passages" in needs else replace(task.case, passages=())
+        found = fitted_case(shown, write, window, needs_passages="passages" in needs)
+        if isinstance(found, Judgement):
+            return found
+        replies: list[Reply] = []
+        if not self._refused.is_set():
+            replies.append(self._ask(task, found.messages, tops=judge.top_logprobs))
+            read = self._read(replies[0], found.note)
+            if read is not None:
+                return read
+        replies.append(self._ask(task, found.messages, tops=None))
+        return _of_word(replies, found.note)
+
+    def _ask(self, task: _Task, messages: Messages, *, tops: int | None) -> Reply:
+        context = self._context
+        return context.gateway.ask(
+            self._judge,
+            messages,
+            max_tokens=WORD_TOKENS if tops is None else 1,
+            seed=context.seed,
+            replicate=context.replicate,
+            top_logprobs=tops,
+            purpose=context.purpose.of(task.case.question_id),
+        )
+
+    def _read(self, reply: Reply, note: str) -> Judgement | None:
+        """Read a reply with probabilities, or a word; None: the word is to be asked for."""
+        if reply.status is Status.ERROR and "logprob" in (reply.reason or "").lower():
+            self._refused.set()
+            return None
+        if reply.raw is None or reply.status is Status.REFUSED:
+            return judged([reply])
+        if reply.first_tokens:
+            return self._of_chances(reply, chances(reply.first_tokens), note)
+        return None if word_of(reply.text) is None else _of_word([reply], note)
+
+    def _of_chances(self, reply: Reply, found: Chances, note: str) -> Judgement:
+        said = f"P(yes) {found.yes:.3g}, P(no) {found.no:.3g} of the first token"
+        reason = "; ".join(filter(None, [said, note]))
+        if found.share <= 0 or found.share < self._judge.least_share:
+            reason = f"it would begin with neither yes nor no: {reason}"
+            return judged([reply], status=Status.PARSE_FAILED, reason=reason)
+        return judged([reply], value=found.value, reason=reason, statements=_statements(found))
+
+
+def _of_word(replies: Sequence[Reply], note: str) -> Judgement:
+    """Read the word of the last reply."""
+    last = replies[-1]
+    if last.raw is None or last.status is Status.REFUSED:
+        return judged(replies)
+    said = word_of(last.text)
+    if said is None:
+        reason = "the reply begins with neither yes nor no"
+        return judged(replies, status=Status.PARSE_FAILED, reason=reason)
+    reason = "the server gives no probabilities, its word is the value"
+    return judged(replies, value=float(said), reason="; ".join(filter(None, [reason, note])))
+
+
+def _statements(found: Chances) -> tuple[Statement, ...]:
+    return (
+        Statement("first token", "yes", value=found.yes),
+        Statement("first token", "no", value=found.no),
+    )
