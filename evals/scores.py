@@ -12,7 +12,7 @@ import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.measuring import get_metric
-from evals.measuring.contract import Metric
+from evals.measuring.contract import OF_RANKING, Metric
 from evals.measuring.reuse import FILE, METRICS, WaitingScores
 from evals.measuring.score_rows import score_rows
 from evals.pipeline.cell_cases import ScoreResources, read_cases
@@ -35,7 +35,7 @@ class Scores(Stage):
         "both. Each metric is computed again only where its code, the questions or what it reads has changed."
     )
     code_version = "2"
-    upstream = ("rankings", "answers", "questions")
+    upstream = ("rankings", "answers", "questions", "documents")
     resumes: ClassVar[bool] = True
 
     def __init__(self, grid: Grid) -> None:
@@ -46,12 +46,18 @@ class Scores(Stage):
         return sorted(self.grid.cells)
 
     def needs(self, key: str) -> list[Need]:
-        """Return ranking (where it is read), answers (where there is a generator) and questions."""
+        """Return ranking (where it is read), answers (where there is a generator), questions, and documents.
+
+        Documents are needed only where a metric reads their titles or days.
+        """
         cell = self.grid.cells[key]
+        study = self.grid.studies[cell.study]
+        reads = any("documents" in get_metric(name).reads for name in study.metrics)
+        documents = [Need("documents", source) for source in study.corpus.sources] if reads else []
         answers = [] if cell.generator == NO_GENERATOR else [Need("answers", key)]
         sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
         rankings = [Need("rankings", cell.ranking)] if cell.reads_ranking else []
-        return [*rankings, *answers, *sets]
+        return [*rankings, *answers, *sets, *documents]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the metrics; what is sampled shows in the answers."""
@@ -98,7 +104,7 @@ class Scores(Stage):
         """
         stored = work.resource(ScoreResources).stored
         found = stored.of_keys(wanted, [key])
-        of_ranking = {m.name for m in metrics if m.reads <= {"ranking", "retrieval_cost"}}
+        of_ranking = {m.name for m in metrics if m.reads <= OF_RANKING}
         shared = {name: identity for name, identity in _without(wanted, found).items() if name in of_ranking}
         found |= stored.of_keys(shared, self._cells_of[self.grid.cells[key].ranking])
         return found | stored.anywhere(_without(wanted, found))

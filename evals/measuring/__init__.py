@@ -6,6 +6,7 @@ import re
 
 from evals.measuring.abstention import Abstention
 from evals.measuring.bleu import Bleu
+from evals.measuring.by_title import HitRateByTitle, MrrByTitle, NdcgByTitle, RecallByTitle
 from evals.measuring.chrf import Chrf
 from evals.measuring.citations import CitationPrecision, CitationRecall
 from evals.measuring.contract import Metric, RetrievalMetric
@@ -13,6 +14,7 @@ from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.coverage import EvidenceCoverage
 from evals.measuring.exact_match import ExactMatch
 from evals.measuring.hit_rate import HitRate
+from evals.measuring.in_time import HitRateInTime, MrrInTime, NdcgInTime, RecallInTime
 from evals.measuring.mean_average_precision import MeanAveragePrecision
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
@@ -33,6 +35,14 @@ METRICS.add(
     Recall,
     Precision,
     MeanAveragePrecision,
+    HitRateInTime,
+    MrrInTime,
+    NdcgInTime,
+    RecallInTime,
+    HitRateByTitle,
+    MrrByTitle,
+    NdcgByTitle,
+    RecallByTitle,
     EvidenceCoverage,
     TokenPrecision,
     TokenRecall,

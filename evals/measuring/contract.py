@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from evals.measuring.document_facts import DocumentFacts
 from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.structured import MOST_ASKED
 from warehouse.schemas import Status
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from evals.measuring.context import MetricContext
 
 Kind = Literal["retrieval", "answer", "cost"]
-Reading = Literal["ranking", "retrieval_cost", "answer", "citations", "answer_cost"]
+Reading = Literal["ranking", "documents", "retrieval_cost", "answer", "citations", "answer_cost"]
 """What a metric may read of a case beside the question and its gold: each changes for reasons of its own."""
+OF_RANKING: frozenset[Reading] = frozenset({"ranking", "documents", "retrieval_cost"})
+"""What is the same in all cells of one ranking."""
 Sees = Literal["documents", "passages", "answers", "costs"]
 
 
@@ -87,6 +90,7 @@ class Case:
     question: a row of schemas.QUESTIONS
     hits: the delivered passages, best first
     answer: None for a cell without a generator
+    documents: facts of the documents of the corpus, by id, for metrics that read them
     """
 
     question: dict[str, Any]
@@ -94,6 +98,7 @@ class Case:
     hits: tuple[Span, ...]
     ranked: Ranked
     answer: Answer | None = None
+    documents: Mapping[str, DocumentFacts] = field(default_factory=dict)
 
     def only(self, reads: Collection[Reading]) -> Case:
         """Return the case without what is not among ``reads``; how a part ended belongs to its cost, too."""
@@ -110,7 +115,9 @@ class Case:
             answer = answer._replace(text=None)
         if answer and "citations" not in reads:
             answer = answer._replace(citations=None)
-        return replace(self, hits=self.hits if "ranking" in reads else (), ranked=ranked, answer=answer)
+        hits = self.hits if "ranking" in reads else ()
+        documents = self.documents if "documents" in reads else {}
+        return replace(self, hits=hits, ranked=ranked, answer=answer, documents=documents)
 
 
 class Score(NamedTuple):
@@ -199,7 +206,11 @@ class RetrievalMetric(Metric):
     def _score(self, case: Case) -> Score:
         if case.ranked.status is not Status.OK:
             return no_ranking(case)
-        return Score(Status.OK, self.value(case.gold, case.hits))
+        return Score(Status.OK, self.value(*self.seen(case)))
+
+    def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
+        """Return what is compared: the gold and the hits, or another reading of them."""
+        return case.gold, case.hits
 
     @abstractmethod
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assets.engine.stage import Resource, Work
+from assets.indexing.publication_days import moment
 from evals.generating.citations import claims, without_markers
 from evals.gold.evidence import gold_of
 from evals.measuring.context import MetricContext
 from evals.measuring.contract import Answer, Case, Citations, Cited, Metric, Ranked, Reading
+from evals.measuring.document_facts import DocumentFacts, DocumentRow, document_facts
 from evals.measuring.reuse import StoredScores, identity_of
 from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
 from evals.study.cells import Cell
@@ -44,7 +46,7 @@ class CellCases(NamedTuple):
 
 
 def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> CellCases:
-    """Read the cases of a cell from the artifacts of its ranking, answers (if any) and question sets."""
+    """Read the cases of a cell from the artifacts of its ranking, answers, documents (if any) and sets."""
     by_stage = {artifact.stage: artifact for artifact in inputs}
     questions = sampled_questions(study, cell, read_questions(inputs, work))
     sets = [artifact.data_version for artifact in inputs if artifact.stage == "questions"]
@@ -55,6 +57,7 @@ def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> 
         ranking = _no_ranking(ids)
     with_markers = cell.generator in study.generators and study.generators[cell.generator].writes_markers
     answers, answer_digests = _answers(by_stage.get("answers"), with_markers, work)
+    documents = work.resource(ScoreResources).documents([a for a in inputs if a.stage == "documents"])
     cases = [
         Case(
             question,
@@ -62,10 +65,12 @@ def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> 
             ranking.hits.get(question["question_id"], ()),
             ranking.ranked[question["question_id"]],
             answers.get(question["question_id"]),
+            documents.facts,
         )
         for question in questions.iter_rows(named=True)
     ]
-    return CellCases(cases, digest([sets, ids]), {**ranking.digests, **answer_digests})
+    digests: dict[Reading, str] = {**ranking.digests, **answer_digests, "documents": documents.digest}
+    return CellCases(cases, digest([sets, ids]), digests)
 
 
 class RankingRows(NamedTuple):
@@ -76,14 +81,22 @@ class RankingRows(NamedTuple):
     digests: dict[Reading, str]
 
 
+class CorpusFacts(NamedTuple):
+    """What metrics may know of the documents of a corpus, by id."""
+
+    facts: dict[str, DocumentFacts]
+    digest: str
+
+
 class ScoreResources(Resource):
-    """What the scores of a run share: stored scores, what metrics may use, the ranking that was read last."""
+    """What the scores of a run share: stored scores, what metrics may use, what was read last."""
 
     def __init__(self, work: Work) -> None:
         super().__init__(work)
         self.stored = StoredScores(work.store, lambda artifact: not work.damage(artifact))
         self._contexts: dict[str, MetricContext] = {}
         self._ranking: tuple[tuple[str, str], RankingRows] | None = None
+        self._documents: tuple[list[tuple[str, str]], CorpusFacts] | None = None
 
     def context(self, study: Study) -> MetricContext:
         """Return what the metrics of a study may use."""
@@ -99,6 +112,13 @@ class ScoreResources(Resource):
             folder = self.work.store.folder(artifact.stage, artifact.identity)
             self._ranking = (key, _ranking(folder, artifact.data_version))
         return self._ranking[1]
+
+    def documents(self, artifacts: list[Artifact]) -> CorpusFacts:
+        """Return the facts of all documents of a corpus, which is read once."""
+        key = [(artifact.identity, artifact.data_version) for artifact in artifacts]
+        if self._documents is None or self._documents[0] != key:
+            self._documents = (key, _corpus_facts(artifacts, self.work))
+        return self._documents[1]
 
     def close(self) -> None:
         """Stop what the metrics started."""
@@ -129,6 +149,18 @@ def _ranking(folder: Path, data_version: str) -> RankingRows:
         for question, status, reason, seconds in rows.iter_rows()
     }
     return RankingRows({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
+
+
+def _corpus_facts(artifacts: list[Artifact], work: Work) -> CorpusFacts:
+    columns = ["doc_id", "published_at", "title", "text"]
+    rows: list[DocumentRow] = []
+    for artifact in artifacts:
+        folder = work.store.folder(artifact.stage, artifact.identity)
+        for doc, published, title, text in read_parquet(folder / "documents.parquet", columns).iter_rows():
+            day = moment(published)
+            rows.append(DocumentRow(doc, day.date().isoformat() if day else None, title, text))
+    facts = document_facts(rows)
+    return CorpusFacts(facts, digest([[doc, *facts[doc]] for doc in sorted(facts)]))
 
 
 def _answers(

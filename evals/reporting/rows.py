@@ -10,6 +10,7 @@ import polars as pl
 
 from evals.leaderboard import NOT_RUN
 from evals.measuring import get_metric
+from evals.measuring.contract import OF_RANKING
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.limits import BIN_CHARACTERS
 from evals.reporting.since_run import refuse_changed
@@ -241,7 +242,7 @@ def _metric_info(name: str) -> MetricInfo:
         unit=metric.unit,
         explanation=metric.explanation,
         sees=metric.sees,
-        of_rankings=metric.reads <= {"ranking", "retrieval_cost"},
+        of_rankings=metric.reads <= OF_RANKING,
     )
 
 

@@ -33,7 +33,9 @@ from evals.measuring.contract import (
 )
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.coverage import EvidenceCoverage, covered_characters
+from evals.measuring.document_facts import DocumentFacts
 from evals.measuring.hit_rate import HitRate
+from evals.measuring.in_time import NdcgInTime
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.precision import Precision
@@ -56,6 +58,12 @@ spans = st.builds(
     st.integers(1, LENGTH),
 )
 rankings = st.lists(spans, max_size=15)
+
+DOCUMENT_FACTS = {
+    "a": DocumentFacts("2019-05-01", "a"),
+    "b": DocumentFacts("2021-05-01", "a"),
+    "c": DocumentFacts(None, "c"),
+}
 
 AT_K = [stem for stem in METRICS.built_in if has_depth(stem)]
 PLAIN = [stem for stem in METRICS.built_in if not has_depth(stem)]
@@ -287,7 +295,14 @@ def _cases() -> list[Case]:
         question(gold="none", answerable=False, ground_truth=None),
         question(ground_truth="…"),
     ]
+    kinds += [
+        question(time_from="2019-01-01"),
+        question(time_to="2019-12-31", needs="any"),
+        question(gold="none", time_from="2019-01-01", time_to="2019-01-01"),
+    ]
     cases += [case(question=one, answer=refusal) for one in kinds]
+    hits = (Span("b", 0, 10), Span("a", 0, 10))
+    cases += [case(question=one, hits=hits, documents=DOCUMENT_FACTS) for one in kinds]
     return [
         replace(one, question={**one.question, "question_id": f"q{number}"})
         for number, one in enumerate(cases)
@@ -322,8 +337,12 @@ def _changes(metric: Metric) -> list[Callable[[Case], Case]]:
     def failed_ranking(one: Case) -> Case:
         return replace(one, ranked=ranked(Status.ERROR))
 
+    def other_documents(one: Case) -> Case:
+        return replace(one, documents={"a": DocumentFacts("1950-01-01", "c"), "c": DocumentFacts(None, "c")})
+
     changes: dict[str, Callable[[Case], Case]] = {
         "ranking": other_hits,
+        "documents": other_documents,
         "retrieval_cost": slower_ranking,
         "answer": other_text,
         "citations": other_citations,
@@ -467,6 +486,13 @@ class ReadsTheText(CitationRecall):
         ]
 
 
+class ReadsTheDays(Ndcg):
+    """Counts only what was published in time, and does not say that it reads when that was."""
+
+    def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
+        return NdcgInTime(self.k).seen(case)
+
+
 class Guesses(Abstention):
     """Gives another value each time."""
 
@@ -522,6 +548,7 @@ class ValueOfAFailure(Abstention):
         ValueOfAFailure(),
         CitesNothingIsZero(),
         ReadsTheText(),
+        ReadsTheDays(3),
     ],
     ids=lambda metric: type(metric).__name__,
 )

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -21,7 +22,7 @@ from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.reuse import FILE, WaitingScores
 from evals.scores import Scores
-from tests.fakes.tiny import Bench
+from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.parquet import frame, read_parquet
 from warehouse.schemas import SCORES
 
@@ -170,6 +171,32 @@ def test_reasons_are_those_of_the_cell_that_had_them(make_bench: MakeBench, coun
     assert counted.take() == {"abstention": 6}
 
 
+def test_days_and_titles_of_documents_are_read_by_the_metrics_that_say_so_alone(
+    make_bench: MakeBench, counted: Counted
+) -> None:
+    frame = QUESTIONS.replace("  - id: noon\n", "  - id: noon\n    time_frame: {from: 2019-01-01}\n")
+    plain = "ndcg@10, hit_rate@1"
+    bench = make_bench({METRICS: f"metrics: [{plain}, mrr_in_time@5, hit_rate_by_title@5]"}, frame)
+
+    def values() -> dict[str, list[float]]:
+        assert all(one.ok for found in bench.build().values() for one in found)
+        rows = read_parquet(bench.folder("scores", BM25) / FILE)
+        return {str(name[0]): part["value"].to_list() for name, part in rows.group_by("metric")}
+
+    assert values() == {
+        "ndcg@10": [1, 1],
+        "hit_rate@1": [1, 1],
+        "mrr_in_time@5": [0],  # its document has no day yet
+        "hit_rate_by_title@5": [1, 1],
+    }
+    counted.take()
+    dated = pl.lit("2019-05").alias("published_at")
+    artifact = bench.edit("documents", "docs", "documents.parquet", lambda rows: rows.with_columns(dated))
+    bench.store.commit(replace(artifact, data_version="dated"))
+    assert values()["mrr_in_time@5"] == [1]
+    assert counted.take() == {"mrr_in_time@5": 2, "hit_rate_by_title@5": 4}
+
+
 def test_damaged_scores_are_not_taken_over(make_bench: MakeBench, counted: Counted) -> None:
     bench = scored(make_bench)
     good = content(bench, BM25)
@@ -232,9 +259,10 @@ def test_a_build_that_is_interrupted_goes_on_behind_the_last_metric(
 
 KILLED = """
 import os, signal, sys
+from dataclasses import replace
 from pathlib import Path
 from evals.measuring.abstention import Abstention
-from tests.fakes.tiny import Bench
+from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.paths import Home
 
 def dies(*_):

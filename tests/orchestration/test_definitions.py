@@ -24,7 +24,7 @@ ARROWS = {
     "questions": {"documents", "recipes"},
     "rankings": {"indexes", "questions", "recipes"},
     "answers": {"rankings", "indexes", "chunks", "documents", "questions", "recipes"},
-    "scores": {"rankings", "answers", "questions", "recipes"},
+    "scores": {"rankings", "answers", "questions", "documents", "recipes"},
     "leaderboard": {"answers", "questions", "recipes", "scores"},
     "report": {"leaderboard", "recipes"},
 }
