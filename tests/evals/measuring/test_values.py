@@ -201,7 +201,7 @@ def test_trec_eval_computes_the_same(seed: int) -> None:
         ("recall@0", "a depth from 1 to 9999"),
         ("recall@99999", "a depth from 1 to 9999"),
         ("rouge", "did you mean rouge_l?"),
-        ("bleu", "known are hit_rate@K"),
+        ("perplexity", "known are hit_rate@K"),
     ],
 )
 def test_an_unknown_metric_is_answered_with_what_would_be_right(name: str, told: str) -> None:
