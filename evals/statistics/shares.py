@@ -7,11 +7,13 @@ import math
 from evals.statistics.estimate import Estimate, Z
 
 
-def share(hits: int, n: int) -> Estimate:
+def share(hits: float, n: int) -> Estimate:
     """Return hits / n with Wilson's score interval (JASA 1927): it holds for few cases, and for none or all.
 
     Raises:
         ValueError: there are fewer than 0 hits, or more than n.
+
+    hits: a sum of shares where a case may count in part
 
     >>> found = share(8, 10)
     >>> found.value, round(found.low, 3), round(found.high, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from evals.gold.reading.bounded import lines_of_file
@@ -18,7 +19,7 @@ def read_jsonl(file: SetFile, form: str | None = None) -> list[Row]:
 
     form: ragas, or None where the keys say what it is
     """
-    return rows_of(_records(_objects(file), file, form), file)
+    return rows_of(_records(json_objects(file.path), file, form), file)
 
 
 def read_objects(data: list[Any], file: SetFile, form: str | None = None) -> list[Row]:
@@ -30,9 +31,9 @@ def read_objects(data: list[Any], file: SetFile, form: str | None = None) -> lis
     return rows_of(_records(items, file, form), file)
 
 
-def _objects(file: SetFile) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """Yield the line and object of each question, or what is wrong with its line."""
-    for number, line in lines_of_file(file.path):
+def json_objects(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Yield the line and object of each line that is not empty, or what is wrong with it."""
+    for number, line in lines_of_file(path):
         if line.strip():
             yield str(number), _object(line)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -29,31 +30,38 @@ def read_csv(file: SetFile, form: str | None = None) -> list[Row]:
 
 
 def _csv_records(file: SetFile, form: str | None) -> Records:
-    csv.field_size_limit(MAX_CELL)
-    text = "".join(f"{line}\n" for _, line in lines_of_file(file.path))
-    rows = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter(file.path, text.partition("\n")[0]), strict=True
-    )
     columns: list[str] = []
     naming = None
-    while True:
-        line = rows.line_num + 1
-        try:
-            cells = next(rows, None)
-        except csv.Error as error:
-            yield Record(str(line), {}, f"not a row of a table ({error}); is a quotation mark left open?")
-            return  # nothing after it can be told apart
-        if cells is None:
-            return
-        if not any(cell.strip() for cell in cells):
-            continue
-        if naming is None:
+    for line, cells in csv_rows(file.path):
+        if isinstance(cells, str):
+            yield Record(line, {}, cells)
+        elif naming is None:
             columns = [name.strip() for name in cells]
             naming = naming_of(columns, form, f"{file.path}:{line}")
         elif any(cells[len(columns) :]):
-            yield Record(str(line), {}, f"{len(cells)} cells for {len(columns)} columns")
+            yield Record(line, {}, f"{len(cells)} cells for {len(columns)} columns")
         else:
-            yield Record(str(line), cells_of(dict(zip(columns, cells, strict=False)), naming))
+            yield Record(line, cells_of(dict(zip(columns, cells, strict=False)), naming))
+
+
+def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
+    """Yield the line and the cells of each row that is not empty, or why it is none and the last."""
+    csv.field_size_limit(MAX_CELL)
+    text = "".join(f"{line}\n" for _, line in lines_of_file(path))
+    rows = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter(path, text.partition("\n")[0]), strict=True
+    )
+    while True:
+        line = str(rows.line_num + 1)
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            yield line, f"not a row of a table ({error}); is a quotation mark left open?"
+            return  # nothing after it can be told apart
+        if cells is None:
+            return
+        if any(cell.strip() for cell in cells):
+            yield line, cells
 
 
 def read_parquet_questions(file: SetFile, form: str | None = None) -> list[Row]:

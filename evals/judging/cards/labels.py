@@ -1,0 +1,252 @@
+"""Reads labelled cases: questions with answers that people have rated, metric by metric.
+
+A file is JSON Lines (one object a case), or CSV (one row a case). Its columns are those of `COLUMNS`, or the
+names that ragas has for them; what begins with `_` is a note of somebody's and passed over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evals.generating.contract import Passage
+from evals.gold.reading.cells import is_empty, listed, plain_text
+from evals.gold.reading.jsonl import json_objects
+from evals.gold.reading.table import csv_rows
+from evals.judging.contract import JudgeCase, JudgedMetric
+from warehouse.encodable import encodable
+from warehouse.errors import InputError
+from warehouse.identity import digest
+from warehouse.near_names import instead
+
+COLUMNS = (
+    "question",
+    "answer",
+    "passages",
+    "ground_truth",
+    "rival",
+    "language",
+    "metric",
+    "label",
+    "labels",
+)
+_THEIRS = {
+    **{"user_input": "question", "response": "answer", "reference": "ground_truth"},
+    **{"contexts": "passages", "retrieved_contexts": "passages"},
+}
+_OF_METRIC = "labels."
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv")
+MOST = 20_000  # labelled cases of a file
+_TRUE, _FALSE = frozenset({"true", "yes"}), frozenset({"false", "no"})
+
+
+@dataclass(frozen=True)
+class LabelledCase:
+    """A case that a person has rated.
+
+    labels: metric of the judge -> what the person would have the judge give: a number within its bounds
+    place: where it is from, as `FILE:LINE`
+    """
+
+    case: JudgeCase
+    labels: Mapping[str, float]
+    place: str
+
+
+def read_labels(path: Path, metrics: Sequence[JudgedMetric]) -> list[LabelledCase]:
+    """Read the labelled cases of a judge, in the order of the file.
+
+    A label without a metric is of all of the judge's metrics. Several lines of the same case are one with
+    several labels.
+
+    Args:
+        path: of the file.
+        metrics: of the judge.
+
+    Raises:
+        InputError: every mistake of the file with its line: what cannot be read, an unknown metric, a label
+            outside the metric's bounds, a case that is labelled twice, no case at all.
+    """
+    known = {metric.name: metric for metric in metrics}
+    findings: list[str] = []
+    found: dict[str, LabelledCase] = {}
+    n_lines = 0
+    for line, cells in _lines(path, findings):
+        n_lines += 1
+        if n_lines > MOST:
+            findings.append(f"{path}:{line}: more than {MOST:,} labelled cases; a few hundred tell as much")
+            break
+        try:
+            one = _labelled(cells, known, f"{path}:{line}")
+        except ValueError as error:
+            findings.append(f"{path}:{line}: {error}")
+            continue
+        key = _key(one.case)
+        before = found.get(key)
+        twice = sorted(before.labels.keys() & one.labels.keys()) if before else []
+        if before and twice:
+            findings.append(f"{one.place}: labelled twice for {twice[0]}, first at {before.place}; keep one")
+            continue
+        labels = {**before.labels, **one.labels} if before else one.labels
+        found[key] = LabelledCase(one.case, labels, before.place if before else one.place)
+    if not n_lines and not findings:
+        findings.append(f"{path}: it holds no labelled case; each line is one, as docs/judging.md shows")
+    if findings:
+        raise InputError(*findings)
+    return list(found.values())
+
+
+def _lines(path: Path, findings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the line and the cells, by their names, of each case; what is wrong goes to ``findings``."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        findings.append(f"{path}: labels are a file of {', '.join(SUFFIXES)}")
+        return
+    columns: list[str] | None = None
+    rows = json_objects(path) if suffix in {".jsonl", ".ndjson"} else csv_rows(path)
+    for line, row in rows:
+        if isinstance(row, str):
+            findings.append(f"{path}:{line}: {row}")
+        elif isinstance(row, dict):
+            if wrong := _misnamed(list(row)):
+                findings.append(f"{path}:{line}: {wrong}")
+            else:
+                yield line, _ours(row)
+        elif columns is None:
+            columns = [name.strip() for name in row]
+            if wrong := _misnamed(columns):
+                findings.append(f"{path}:{line}: {wrong}")
+                return
+        elif any(row[len(columns) :]):
+            findings.append(f"{path}:{line}: {len(row)} cells for {len(columns)} columns")
+        else:
+            yield line, _ours(dict(zip(columns, row, strict=False)))
+
+
+def _misnamed(columns: list[str]) -> str | None:
+    names = [_THEIRS.get(name, name) for name in columns if name and not name.startswith("_")]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        return f"more than one column {doubled[0]!r}"
+    for name in names:
+        if name not in COLUMNS and not name.startswith(_OF_METRIC):
+            hint = instead(name, COLUMNS)
+            return f"unknown column {name!r}; {hint}; begin its name with `_` to pass it over"
+    return None if "question" in names else "no column 'question'"
+
+
+def _ours(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells that hold something, by our names; labels of single metrics as `labels`."""
+    cells = {
+        _THEIRS.get(name, name): value
+        for name, value in row.items()
+        if name and not name.startswith("_") and not is_empty(value)
+    }
+    single = {
+        name.removeprefix(_OF_METRIC): cells.pop(name) for name in list(cells) if name.startswith(_OF_METRIC)
+    }
+    if single and isinstance(cells.get("labels", {}), dict):
+        cells["labels"] = {**cells.get("labels", {}), **single}
+    return cells
+
+
+def _labelled(cells: Mapping[str, Any], metrics: Mapping[str, JudgedMetric], place: str) -> LabelledCase:
+    if "question" not in cells:
+        raise ValueError("no question")
+    texts = {}
+    for name in ("question", "answer", "ground_truth", "rival", "language"):
+        try:
+            texts[name] = encodable(plain_text(cells[name])) if name in cells else None
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    case = JudgeCase(
+        texts["question"] or "",
+        texts["language"],
+        texts["answer"],
+        ground_truth=texts["ground_truth"],
+        passages=_passages(cells.get("passages")),
+        rival=texts["rival"],
+    )
+    labels = _labels(cells, metrics)
+    obstacles = {name: why for name in labels if (why := _obstacle(metrics[name], case))}
+    if "label" in cells and "metric" not in cells and len(obstacles) < len(labels):
+        labels = {
+            name: value for name, value in labels.items() if name not in obstacles
+        }  # of all that can be
+    elif obstacles:
+        raise ValueError("; ".join(f"{name} cannot be judged: {why}" for name, why in obstacles.items()))
+    return LabelledCase(case, labels, place)
+
+
+def _obstacle(metric: JudgedMetric, case: JudgeCase) -> str | None:
+    if not metric.applies(case):
+        return "there is no ground_truth"
+    obstacle = metric.obstacle(case)
+    return obstacle.reason if obstacle else None
+
+
+def _passages(value: Any) -> tuple[Passage, ...]:
+    """Return passages: texts, or objects with a `text` and what a passage has beside; one text is one."""
+    if value is None:
+        return ()
+    is_text = isinstance(value, str) and not value.lstrip().startswith("[")
+    found = []
+    for number, one in enumerate([value] if is_text else listed(value), start=1):
+        if isinstance(one, dict):
+            title = one.get("title")
+            found.append(Passage(_text(one.get("text"), number), title=title and _text(title, number)))
+        else:
+            found.append(Passage(_text(one, number)))
+    return tuple(found)
+
+
+def _text(value: Any, number: int) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"passages: item {number} must be a text, not {type(value).__name__}")  # noqa: TRY004 -- wrong input, as others
+    return encodable(value)
+
+
+def _labels(cells: Mapping[str, Any], metrics: Mapping[str, JudgedMetric]) -> dict[str, float]:
+    given = cells.get("labels", {})
+    if not isinstance(given, dict):
+        raise ValueError('labels: must be an object, as in {"faithfulness": 1}')  # noqa: TRY004 -- wrong input, as others
+    written = {plain_text(name): value for name, value in given.items() if not is_empty(value)}
+    if "label" in cells:
+        named = [plain_text(cells["metric"])] if "metric" in cells else list(metrics)
+        if both := [name for name in named if name in written]:
+            raise ValueError(f"labelled twice for {both[0]}: by `label` and by `labels`")
+        written |= dict.fromkeys(named, cells["label"])
+    elif "metric" in cells:
+        raise ValueError("a metric without a label")
+    if not written:
+        raise ValueError("no label")
+    return {name: _label(value, _metric(name, metrics)) for name, value in written.items()}
+
+
+def _metric(name: str, metrics: Mapping[str, JudgedMetric]) -> JudgedMetric:
+    if name not in metrics:
+        raise ValueError(f"the judge has no metric `{name}`; {instead(name, metrics)}")
+    return metrics[name]
+
+
+def _label(value: Any, metric: JudgedMetric) -> float:
+    least, most = metric.bounds
+    what = f"the label of {metric.name} must be a number from {least:g} to {most:g}, not {str(value)[:40]!r}"
+    word = str(value).strip().casefold()
+    if isinstance(value, bool) or word in _TRUE | _FALSE:
+        return most if value is True or word in _TRUE else least
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number) or not least <= number <= most:
+        raise ValueError(what)
+    return number
+
+
+def _key(case: JudgeCase) -> str:
+    passages = [[one.text, one.title] for one in case.passages]
+    return digest([case.question, case.answer, case.ground_truth, case.rival, passages])
