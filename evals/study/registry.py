@@ -13,6 +13,7 @@ from evals.generating.llm import Llm
 from evals.generating.no_context import NoContext
 from evals.generating.oracle_context import OracleContext
 from evals.judging.contract import JUDGES
+from evals.judging.entailment.judge import Entailment
 from evals.judging.yes_no import YesNo
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.chain import Chain
@@ -99,7 +100,10 @@ GENERATORS.add(
     NoContext,
     OracleContext,
 )
-JUDGES.add(YesNo)
+JUDGES.add(
+    Entailment,
+    YesNo,
+)
 
 POWERSETS: Registry[Powerset] = Registry("powersets", Powerset)
 POWERSETS.add(Powerset)

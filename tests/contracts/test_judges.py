@@ -28,6 +28,7 @@ from evals.judging.contract import (
     Judgement,
     Judgements,
 )
+from evals.judging.entailment.judge import Entailment
 from evals.judging.yes_no import YesNo
 from evals.study.registry import JUDGES
 from tests.fakes.indexing import vector_of
@@ -48,6 +49,8 @@ KINDS: dict[str, Judge] = {
         metrics=("supported", "correct", "relevant"),
         questions={"cited": {"ask": "Is it in the passages?", "needs": ["passages"]}, "polite": "Polite?"},
     ),
+    "entailment": Entailment(model="openai/any"),
+    "entailment_batched": Entailment(model="openai/any", refusal_batch=8, pronoun_batch=1),
 }
 PASSAGES = (Passage("The ferry leaves the harbour at noon."), Passage("Tickets are sold on the quay."))
 NOON = JudgeCase("When does it leave?", "en", "At noon.", ground_truth="at noon.", passages=PASSAGES)

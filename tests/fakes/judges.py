@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -36,7 +37,32 @@ def _verdict(user: str, _body: dict[str, Any]) -> dict[str, object]:
     return {"support": value, "agreement": value / 2, "reason": "So it says."}
 
 
-REPLIES: Mapping[str, Callable[[str, dict[str, Any]], object]] = {"verdict": _verdict}
+def texts_in(user: str, tag: str) -> list[str]:
+    """The texts between tags of one kind, in their order."""
+    return re.findall(rf"<{tag}(?: [^<>]*)?>\n(.*?)\n</{tag}>", user, re.DOTALL)
+
+
+def _pronouns(user: str, _body: dict[str, Any]) -> dict[str, object]:
+    return {"sentences": [f"{one} (resolved)" for one in texts_in(user, "sentence")]}
+
+
+def _facts(user: str, _body: dict[str, Any]) -> dict[str, object]:
+    [hypothesis] = texts_in(user, "hypothesis")
+    tag = "entailed" if "noon" in hypothesis else "contradicted"
+    return {"facts": [{"fact": hypothesis[:80], "explanation": "So it says.", "tag": tag}]}
+
+
+def _refusals(user: str, _body: dict[str, Any]) -> dict[str, object]:
+    found = enumerate(texts_in(user, "text"), 1)
+    return {"verdicts": [{"number": number, "refusal": "do not say" in text} for number, text in found]}
+
+
+REPLIES: Mapping[str, Callable[[str, dict[str, Any]], object]] = {
+    "verdict": _verdict,
+    "pronouns": _pronouns,
+    "facts": _facts,
+    "refusals": _refusals,
+}
 """Name of the schema that a judge asks by -> what a scripted model replies, by the last message and the whole
 body: by what was asked, so that a mixed-up verdict is seen."""
 

@@ -1,0 +1,1 @@
+"""Whether one text follows from another: hypotheses, facts and tags."""

@@ -1,0 +1,84 @@
+"""Asks the model of an entailment judge, by prompts that are files; one file a stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from evals.generating.templates import Template
+from evals.judging.contract import JudgeContext
+from warehouse.identity import digest
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.replies import Reply, together
+from warehouse.inference.structured import Bounds, Shape, Structured
+
+Stage = Literal["pronouns", "facts", "refusals"]
+STAGES: tuple[Stage, ...] = ("pronouns", "facts", "refusals")
+_VERSION = "1"  # of how values are made of a case
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@cache
+def _prompt(stage: Stage) -> Template:
+    return Template.read(Path(__file__).parent / "prompts" / f"{stage}.j2")
+
+
+def prompts_identity() -> str:
+    """Return the digest of every prompt: with another wording, judgements are others."""
+    return digest([_VERSION, [_prompt(stage).identity() for stage in STAGES]])
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A model, and the context in which a judge asks it."""
+
+    chat: ChatModel
+    context: JudgeContext
+
+    def ask(
+        self,
+        stage: Stage,
+        values: dict[str, object],
+        shape: type[Shape],
+        *,
+        max_tokens: int,
+        question_id: str | None,
+        bounds: Bounds | None = None,
+        check: Callable[[Shape], None] | None = None,
+    ) -> Structured[Shape]:
+        """Ask by the prompt of a stage, whose values are quoted already."""
+        return self.context.gateway.structured(
+            self.chat,
+            _prompt(stage).messages(values),
+            shape,
+            name=stage,
+            max_tokens=max_tokens,
+            seed=self.context.seed,
+            replicate=self.context.replicate,
+            bounds=bounds,
+            check=check,
+            purpose=self.context.purpose.of(question_id),
+        )
+
+    def each(self, ask: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
+        """Do what asks the model for each item, side by side, and say how far it is."""
+        found = []
+        for number, one in enumerate(self.context.gateway.map(ask, items, self.chat), 1):
+            found.append(one)
+            self.context.progress(f"{label} by {self.chat.model}", number, len(items))
+        return found
+
+
+def spent(replies: Sequence[Reply]) -> str:
+    """Return in words what calls took, as in `2 calls, 1.25 s, 310 + 84 tokens`: read and written."""
+    if not replies:
+        return "no call"
+    whole = together(tuple(replies))
+    words = [f"{len(replies)} {'call' if len(replies) == 1 else 'calls'}", f"{whole.seconds:.2f} s"]
+    if whole.prompt_tokens is not None and whole.completion_tokens is not None:
+        words.append(f"{whole.prompt_tokens} + {whole.completion_tokens} tokens")
+    return ", ".join(words)

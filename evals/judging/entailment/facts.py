@@ -1,0 +1,91 @@
+"""Splits hypotheses into facts and tags each by what a premise says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from pydantic import Field
+
+from evals.judging.contract import Statement
+from evals.judging.entailment.asking import Asking
+from evals.judging.framing import framed
+from warehouse.inference.structured import Structured, schema_only
+from warehouse.recipe import Strict
+from warehouse.schemas import RETRYABLE
+
+Tag = Literal["entailed", "neutral", "contradicted"]
+TAGS: tuple[Tag, ...] = get_args(Tag)
+MOST_FACTS = 20
+FACT_TOKENS = 2_000  # of a reply
+
+
+class Fact(Strict):
+    """One thing that a hypothesis claims; it is explained first, so that the tag follows."""
+
+    fact: Annotated[str, Field(min_length=1), schema_only(maxLength=400)]
+    explanation: Annotated[str, schema_only(maxLength=300)]
+    tag: Tag
+
+
+class Facts(Strict):
+    """The model's reply."""
+
+    facts: Annotated[tuple[Fact, ...], Field(min_length=1, max_length=MOST_FACTS)]
+
+
+class Hypothesis(NamedTuple):
+    """What is to follow, and from what.
+
+    of: where it is from, as in `answer, sentence 3`
+    premise: quoted and framed
+    asked: whether the premise begins with the question
+    """
+
+    of: str
+    text: str
+    premise: str
+    asked: bool
+    question_id: str | None
+
+
+Found = Structured[Facts]
+
+
+def tagged(hypotheses: Sequence[Hypothesis], asking: Asking) -> list[Found]:
+    """Have each hypothesis split into facts, and each fact tagged, all of them side by side."""
+
+    def ask(one: Hypothesis) -> Found:
+        return asking.ask(
+            "facts",
+            {"premise": one.premise, "hypothesis": framed(one.text, "hypothesis"), "asked": one.asked},
+            Facts,
+            max_tokens=FACT_TOKENS,
+            question_id=one.question_id,
+        )
+
+    return asking.each(ask, hypotheses, "judging entailment")
+
+
+def statements(hypothesis: Hypothesis, facts: Facts, values: Mapping[Tag, float]) -> list[Statement]:
+    """Return the facts of a hypothesis as statements."""
+    return [
+        Statement(hypothesis.of, one.fact, one.tag, values[one.tag], one.explanation) for one in facts.facts
+    ]
+
+
+def score(of_hypotheses: Sequence[Facts], values: Mapping[Tag, float]) -> float:
+    """Return the mean over hypotheses of the mean over the facts of each.
+
+    >>> one, two = ([Fact(fact="f", explanation="", tag=tag) for tag in tags] for tags in (TAGS, TAGS[:1]))
+    >>> score([Facts(facts=one), Facts(facts=two)], {"entailed": 1, "neutral": 0.5, "contradicted": 0})
+    0.75
+    """
+    means = [sum(values[one.tag] for one in of.facts) / len(of.facts) for of in of_hypotheses]
+    return sum(means) / len(means)
+
+
+def failure(found: Sequence[Found]) -> Found | None:
+    """Return the reply that decides why there is no score: first one that a further run may mend; or None."""
+    failed = [one for one in found if one.value is None]
+    return next((one for one in failed if one.status in RETRYABLE), failed[0] if failed else None)

@@ -1,0 +1,178 @@
+"""A judge that asks a language model which facts of one text follow from another, and what refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Judgements, Need
+from evals.judging.entailment.asking import Asking, prompts_identity
+from evals.judging.entailment.facts import Tag
+from evals.judging.entailment.hypotheses import Splitting
+from evals.judging.entailment.pairs import PAIRS, PairName, Side, SplitText, entailed, prepare, split
+from evals.judging.entailment.refusing import MOST_TEXTS, Opening, Refusal, opening, refusals
+from evals.judging.replies import judged
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.chat_part import CallsEach
+from warehouse.inference.structured import MOST_ASKED
+from warehouse.recipe import Strict
+
+RefusalName = Literal["answer_refusal", "truth_refusal"]
+Name = PairName | RefusalName
+NAMES: tuple[Name, ...] = ("faithfulness", "precision", "recall", "answer_refusal", "truth_refusal")
+_SENTENCES = 6  # of a text, for the plan of a run
+
+
+class _Refused:
+    """One of the two refusals: its metric, and the text that it is of."""
+
+    def __init__(self, name: RefusalName, side: Side) -> None:
+        needs: frozenset[Need] = frozenset({side})
+        self.metric = JudgedMetric(name, needs, higher_is_better=False)
+        self.side = side
+
+    def opening(self, case: JudgeCase, sentences: int) -> Opening:
+        """Return the first sentences of the text."""
+        text = case.answer if self.side == "answer" else case.ground_truth
+        return Opening(opening(text or "", sentences), case.question_id)
+
+
+REFUSED: Mapping[RefusalName, _Refused] = {
+    "answer_refusal": _Refused("answer_refusal", "answer"),
+    "truth_refusal": _Refused("truth_refusal", "ground_truth"),
+}
+
+METRICS: Mapping[Name, JudgedMetric] = {
+    **{name: pair.metric for name, pair in PAIRS.items()},
+    **{name: one.metric for name, one in REFUSED.items()},
+}
+
+
+class TagValues(Strict):
+    """What a fact counts by its tag.
+
+    entailed: the premise proves it
+    neutral: the premise neither proves it nor says otherwise
+    contradicted: the premise says otherwise
+    """
+
+    entailed: Annotated[float, Field(ge=0, le=1)] = 1.0
+    neutral: Annotated[float, Field(ge=0, le=1)] = 0.0
+    contradicted: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    def by_tag(self) -> dict[Tag, float]:
+        """Return the value of each tag."""
+        return {"entailed": self.entailed, "neutral": self.neutral, "contradicted": self.contradicted}
+
+
+class Entailment(ChatModel, Splitting, Judge):
+    """Entailment by a language model, fact by fact, in both directions, and refusals.
+
+    `faithfulness` says how much of the answer follows from the passages, `precision` how much of it follows
+    from the ground truth, `recall` how much of the ground truth follows from the answer. Each text is split
+    into sentences and their pronouns are replaced; each sentence is split into facts, each of them tagged;
+    the value is the mean over the sentences of the mean over the facts of each. A premise that is no passage
+    begins with the last sentence of the question. `answer_refusal` and `truth_refusal` are 1 where the first
+    sentences of the text refuse to answer. A sentence that cannot be judged leaves its pair without a value.
+
+    metrics: those that are judged; all unless said
+    pronouns: whether pronouns are replaced; sentences whose reply cannot be used stand as they were written
+    pronoun_batch: sentences of one prompt that replaces pronouns
+    most_sentences: of a text; one with more is not judged (`truncated`)
+    tags: what a fact counts
+    refusal_sentences: of a text that are read for a refusal
+    refusal_batch: texts of one prompt that looks for refusals. With more than one, a verdict may depend on
+        the other texts of its prompt, which are those that are judged together: another run may differ
+    """
+
+    kind: ClassVar[str] = "entailment"
+
+    metrics: Annotated[tuple[Name, ...], Field(min_length=1)] = NAMES
+    pronouns: bool = True
+    pronoun_batch: Annotated[int, Field(ge=1, le=64)] = 16
+    most_sentences: Annotated[int, Field(ge=1, le=1_000)] = 100
+    tags: TagValues = TagValues()
+    refusal_sentences: Annotated[int, Field(ge=1, le=20)] = 2
+    refusal_batch: Annotated[int, Field(ge=1, le=MOST_TEXTS)] = 1
+
+    @field_validator("metrics")
+    @classmethod
+    def _names_each_once(cls, metrics: tuple[Name, ...]) -> tuple[Name, ...]:
+        if len(set(metrics)) < len(metrics):
+            raise ValueError("each metric is named once")
+        return tuple(name for name in NAMES if name in metrics)
+
+    @property
+    def judged_metrics(self) -> tuple[JudgedMetric, ...]:
+        """The metrics that were chosen, in the order of their kind."""
+        return tuple(METRICS[name] for name in self.metrics)
+
+    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:
+        """Judge cases stage by stage, the calls of each stage side by side over all cases."""
+        asking = Asking(self, context)
+        pairs = self._pairs(cases, asking)
+        refused = self._refusals(cases, asking)
+        return [{**one, **other} for one, other in zip(pairs, refused, strict=True)]
+
+    def _pairs(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
+        wanted = [{name: pair for name, pair in PAIRS.items() if self._judges(name, case)} for case in cases]
+        texts = [
+            {side: self._split(case, side) for pair in pairs.values() for side in pair.sides}
+            for case, pairs in zip(cases, wanted, strict=True)
+        ]
+        ready = prepare(texts, cases, asking, self.pronoun_batch if self.pronouns else None)
+        tasks = [(one, pair) for one, pairs in zip(ready, wanted, strict=True) for pair in pairs.values()]
+        found = iter(entailed(tasks, asking, self.tags.by_tag()))
+        return [{name: next(found) for name in pairs} for pairs in wanted]
+
+    def _split(self, case: JudgeCase, side: Side) -> SplitText:
+        text = case.answer if side == "answer" else case.ground_truth
+        return split(text or "", side, self, self.most_sentences)
+
+    def _refusals(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
+        tasks = [
+            (number, name, of.opening(case, self.refusal_sentences))
+            for name, of in REFUSED.items()
+            for number, case in enumerate(cases)
+            if self._judges(name, case)
+        ]
+        found = refusals([one for _, _, one in tasks], asking, self.refusal_batch)
+        judgements: list[dict[str, Judgement]] = [{} for _ in cases]
+        for (number, name, _), one in zip(tasks, found, strict=True):
+            judgements[number][name] = _of_refusal(one)
+        return judgements
+
+    def _judges(self, name: Name, case: JudgeCase) -> bool:
+        metric = METRICS[name]
+        return name in self.metrics and metric.applies(case) and not metric.obstacle(case)
+
+    @property
+    def chat(self) -> ChatModel:
+        """The recipe itself."""
+        return self
+
+    def dependencies(self, seed: int) -> list[str | int]:
+        """Return the digest of its prompts, the seed, which goes to the model, and who answers."""
+        served = self.served_by()
+        return [prompts_identity(), seed, *([served] if served else [])]
+
+    def calls_per_case(self) -> CallsEach:
+        """Return the calls of a case without a ground truth whose answer is one sentence; and of one with it,
+        both of some sentences, every reply of which has to be asked for twice. Longer texts take more.
+        """
+        pairs = [pair for name, pair in PAIRS.items() if name in self.metrics]
+        refused = sum(name in self.metrics for name in REFUSED)
+        sides = len({side for pair in pairs for side in pair.sides}) if self.pronouns else 0
+        alone = "faithfulness" in self.metrics
+        least = (1 + self.pronouns if alone else 0) + ("answer_refusal" in self.metrics)
+        most = MOST_ASKED * (sides + _SENTENCES * len(pairs) + refused)
+        return CallsEach(least or sides + len(pairs) + refused, most)
+
+
+def _of_refusal(found: Refusal) -> Judgement:
+    if found.refused is None:
+        return judged(found.replies, status=found.status, reason=found.reason)
+    reason = "it refuses to answer" if found.refused else "it answers"
+    return judged(found.replies, value=float(found.refused), reason=reason)

@@ -1,0 +1,206 @@
+"""Pairs of a premise and a text that is to follow from it, and what comes of each case by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+from assets.chunking.sentence_splitter import sentences
+from evals.judging.contract import JudgeCase, JudgedMetric, Judgement, Need, Statement
+from evals.judging.entailment.asking import Asking, spent
+from evals.judging.entailment.facts import Facts, Found, Hypothesis, Tag, failure, score, statements, tagged
+from evals.judging.entailment.hypotheses import Splitting
+from evals.judging.entailment.pronouns import Resolved, Text, resolved
+from evals.judging.framing import framed, framed_passages
+from evals.judging.replies import judged
+from warehouse.inference.replies import Reply
+from warehouse.schemas import Status
+
+Side = Literal["answer", "ground_truth"]
+PairName = Literal["faithfulness", "precision", "recall"]
+WORDS: Mapping[Side, str] = {"answer": "answer", "ground_truth": "ground truth"}
+
+
+class Pair(NamedTuple):
+    """What is to follow, and from what.
+
+    premise: None: the passages
+    """
+
+    metric: JudgedMetric
+    hypothesis: Side
+    premise: Side | None
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The texts that are split and whose pronouns are replaced for it."""
+        return (self.hypothesis,) if self.premise is None else (self.hypothesis, self.premise)
+
+
+_OF_PASSAGES: frozenset[Need] = frozenset({"answer", "passages"})
+_OF_BOTH: frozenset[Need] = frozenset({"answer", "ground_truth"})
+PAIRS: Mapping[PairName, Pair] = {
+    "faithfulness": Pair(JudgedMetric("faithfulness", _OF_PASSAGES), "answer", None),
+    "precision": Pair(JudgedMetric("precision", _OF_BOTH), "answer", "ground_truth"),
+    "recall": Pair(JudgedMetric("recall", _OF_BOTH), "ground_truth", "answer"),
+}
+
+
+class SplitText(NamedTuple):
+    """A text as hypotheses, or why it is none that can be judged."""
+
+    sentences: tuple[str, ...]
+    obstacle: Judgement | None = None
+
+
+def split(text: str, side: Side, splitting: Splitting, most: int) -> SplitText:
+    """Split a text; one without a word, or with more sentences than are judged, has an obstacle."""
+    too_long = f"the {WORDS[side]} has more than the {most} sentences that are judged (`most_sentences`)"
+    if len(text) > 4 * most * splitting.longest:
+        return SplitText((), Judgement(Status.TRUNCATED, reason=too_long))
+    found = tuple(splitting.hypotheses(text))
+    if not found:
+        return SplitText((), Judgement(Status.PARSE_FAILED, reason=f"the {WORDS[side]} has no sentence"))
+    if len(found) > most:
+        return SplitText((), Judgement(Status.TRUNCATED, reason=too_long))
+    return SplitText(found)
+
+
+@dataclass
+class Prepared:
+    """One case with its texts split and their pronouns replaced.
+
+    unpaid: replies about pronouns that no judgement has paid yet
+    """
+
+    case: JudgeCase
+    texts: dict[Side, SplitText]
+    resolved: dict[Side, Resolved] = field(default_factory=dict)
+    unpaid: dict[Side, tuple[Reply, ...]] = field(default_factory=dict)
+
+    def obstacle(self, pair: Pair) -> Judgement | None:
+        """Return why a pair cannot be judged: a text that cannot be split."""
+        return next((found for side in pair.sides if (found := self.texts[side].obstacle)), None)
+
+    def failed(self, pair: Pair) -> Resolved | None:
+        """Return a text that waits for another run; None: there is none."""
+        return next((self.resolved[side] for side in pair.sides if self.resolved[side].failed), None)
+
+    def hypotheses(self, pair: Pair) -> list[Hypothesis]:
+        """Return each hypothesis of a pair with its premise."""
+        return [
+            Hypothesis(
+                f"{WORDS[pair.hypothesis]}, sentence {number}",
+                text,
+                self._premise(pair.premise),
+                pair.premise is not None,
+                self.case.question_id,
+            )
+            for number, text in enumerate(self.resolved[pair.hypothesis].sentences, 1)
+        ]
+
+    def _premise(self, side: Side | None) -> str:
+        if side is None:
+            return framed_passages([one for one in self.case.passages if one.text.strip()], "premise")
+        asked = sentences(self.case.question)[-1:] or [self.case.question]
+        return framed("\n".join([*asked, *self.resolved[side].sentences]), "premise")
+
+    def pay(self, pair: Pair) -> tuple[list[Reply], list[Statement]]:
+        """Return the replies about pronouns that nothing has paid yet, and what became of the pronouns."""
+        replies: list[Reply] = []
+        found = []
+        for side in pair.sides:
+            text = self.resolved[side]
+            paid = self.unpaid.pop(side, None)
+            replies += paid or ()
+            ended = f"{text.kept} of {len(text.sentences)} as written" if text.kept else "replaced"
+            cost = spent(paid) if paid is not None else "paid by a metric before"
+            reason = f"{cost}; {text.reason}" if text.reason else cost
+            found.append(Statement("stage", f"pronouns of the {WORDS[side]}", ended, None, reason))
+        return replies, found
+
+
+def prepare(
+    cases: Sequence[Mapping[Side, SplitText]], of: Sequence[JudgeCase], asking: Asking, size: int | None
+) -> list[Prepared]:
+    """Replace the pronouns of the texts of all cases; None: leave them.
+
+    cases: the texts of each case that are judged; of: the cases
+    """
+    prepared = [Prepared(case, dict(texts)) for case, texts in zip(of, cases, strict=True)]
+    tasks = [
+        (one, side, Text(one.case.question, text.sentences, one.case.question_id))
+        for one in prepared
+        for side, text in one.texts.items()
+        if not text.obstacle
+    ]
+    if size is None:
+        for one, side, text in tasks:
+            one.resolved[side] = Resolved(text.sentences)
+        return prepared
+    found = resolved([text for _, _, text in tasks], asking, size)
+    for (one, side, _), whole in zip(tasks, found, strict=True):
+        one.resolved[side] = whole
+        one.unpaid[side] = whole.replies
+    return prepared
+
+
+def entailed(
+    tasks: Sequence[tuple[Prepared, Pair]], asking: Asking, values: Mapping[Tag, float]
+) -> list[Judgement]:
+    """Judge pairs, the hypotheses of all of them side by side."""
+    asked = [[] if one.obstacle(pair) or one.failed(pair) else one.hypotheses(pair) for one, pair in tasks]
+    found = tagged([one for hypotheses in asked for one in hypotheses], asking)
+    ends = list(accumulate(map(len, asked), initial=0))
+    return [
+        _judgement(one, pair, asked[place], found[ends[place] : ends[place + 1]], values)
+        for place, (one, pair) in enumerate(tasks)
+    ]
+
+
+def _judgement(
+    prepared: Prepared,
+    pair: Pair,
+    hypotheses: Sequence[Hypothesis],
+    found: Sequence[Found],
+    values: Mapping[Tag, float],
+) -> Judgement:
+    obstacle = prepared.obstacle(pair)
+    if obstacle:
+        return obstacle
+    replies, stages = prepared.pay(pair)
+    failed = prepared.failed(pair)
+    if failed:
+        reason = f"the pronouns could not be replaced: {failed.reason}"
+        return judged(replies, status=failed.failed, reason=reason, statements=tuple(stages))
+    own = [reply for one in sorted(found, key=lambda one: one.value is None) for reply in one.replies]
+    stages.append(Statement("stage", "entailment", None, None, spent(own)))
+    facts: list[Facts] = []
+    said: list[Statement] = []
+    for hypothesis, one in zip(hypotheses, found, strict=True):
+        if one.value is None:
+            said.append(Statement(hypothesis.of, hypothesis.text, str(one.status), None, one.reason))
+        else:
+            facts.append(one.value)
+            said += statements(hypothesis, one.value, values)
+    broken = failure(found)
+    every = (*stages, *said)
+    if broken:
+        n = len(found) - len(facts)
+        reason = f"{n} of {len(found)} sentences could not be judged: {broken.reason}"
+        return judged([*replies, *own], status=broken.status, reason=reason, statements=every)
+    value = score(facts, values)
+    return judged([*replies, *own], value=value, reason=_summary(facts, prepared, pair), statements=every)
+
+
+def _summary(facts: Sequence[Facts], prepared: Prepared, pair: Pair) -> str:
+    tags = [one.tag for of in facts for one in of.facts]
+    counts = ", ".join(f"{tags.count(tag)} {tag}" for tag in dict.fromkeys(tags))
+    kept = [
+        f"; pronouns of the {WORDS[side]} stand as written in {text.kept} sentences ({text.reason})"
+        for side in pair.sides
+        if (text := prepared.resolved[side]).kept
+    ]
+    return f"{len(tags)} facts in {len(facts)} sentences: {counts}{''.join(kept)}"
