@@ -239,6 +239,9 @@ def _built(rows: list[dict[str, Any]]) -> Built:
         "completion_tokens": sum(row["completion_tokens"] or 0 for row in rows),
         "from_cache": sum(bool(row["cached"]) for row in rows),
     }
+    cuts = [[row["question_id"], row["cuts"]] for row in rows if row["cuts"]]
+    if cuts:
+        meta["cut"] = digest(cuts)  # what judges read of the passages
     if again:
         # What was not asked is told by the failure that stopped it.
         first = next((row for row in again if row["status"] != Status.NOT_RUN), again[0])

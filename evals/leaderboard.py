@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
-from evals.measuring import get_metric
+from evals.judging.scoring import JudgedScores
 from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
@@ -72,7 +72,7 @@ class Leaderboard(Stage):
         named = [[*cell.key.split("."), cell.sample] for cell in study.runs()]
         gaps = self._gaps(study)
         return {
-            f"comparison.{key}": digest([list(study.metrics), study.seed, RESAMPLES, CONFIDENCE]),
+            f"comparison.{key}": digest([list(study.measured), study.seed, RESAMPLES, CONFIDENCE]),
             f"cells.{key}": digest(named),
             **({f"gaps.{key}": digest(gaps)} if gaps else {}),
         }
@@ -95,7 +95,7 @@ class Leaderboard(Stage):
         rows = _with_cell_ids(rows, run, work)
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
-        primary = primary_of(study.metrics, board["metric"])
+        primary = primary_of(study.measured, board["metric"])
         best = board.filter(
             (pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == primary)
         )
@@ -104,7 +104,7 @@ class Leaderboard(Stage):
             "cells_not_run": len({cell.name for cell in scores} - {cell.name for cell in run}),
             "replicates": len(scores),
             NOT_RUN: self._gaps(study),
-            "metrics": len(study.metrics),
+            "metrics": len(study.measured),
             "rows": len(rows),
         }
         if len(best):
@@ -112,7 +112,7 @@ class Leaderboard(Stage):
             meta["highest"] = (
                 f"{top['cell']}: {primary} {top['value']:.3f} [{top['low']:.3f}, {top['high']:.3f}]"
             )
-        return Built(digest([[*row.values()] for row in rows]), meta, _checks(board, uneven))
+        return Built(digest([[*row.values()] for row in rows]), meta, _checks(study, board, uneven))
 
     def _answered(self, key: str, run: Container[Cell], work: Work) -> Answered:
         """Return the share of questions that a cell answered, the mean over its replicates."""
@@ -141,11 +141,15 @@ def _uneven(rows: list[dict[str, Any]]) -> list[str]:
     return [name for name, found in counts.items() if len(found) > 1]
 
 
-def _checks(board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
-    # A metric of retrieval measures nothing where no ranking is read; that is no lack.
-    kinds = {name: get_metric(name).reads & {"ranking", "retrieval_cost"} for name in set(board["metric"])}
-    of_rankings = [name for name, found in kinds.items() if found]
-    meant = pl.col("retriever").is_not_null() | ~pl.col("metric").is_in(of_rankings)
+def _checks(study: Study, board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
+    # A metric of retrieval measures nothing where no ranking is read, nor one of passages where nothing is
+    # read at all; that is no lack.
+    metrics = [study.metric(name) for name in sorted(set(board["metric"]))]
+    of_rankings = [one.name for one in metrics if one.reads & {"ranking", "retrieval_cost"}]
+    of_passages = [one.name for one in metrics if isinstance(one, JudgedScores) and one.of_passages]
+    closed = [name for name in study.generators if study.reads(name) == "nothing"]
+    read = ~pl.col("metric").is_in(of_passages) | ~pl.col("generator").is_in(closed)
+    meant = read & (pl.col("retriever").is_not_null() | ~pl.col("metric").is_in(of_rankings))
     thin = board.filter(((pl.col("coverage") < MIN_COVERAGE) & meant) | (pl.col("answered") < MIN_COVERAGE))
     cells = sorted(set(thin["cell"]))
     return (

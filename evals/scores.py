@@ -11,16 +11,18 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
-from evals.measuring import get_metric
-from evals.measuring.contract import OF_RANKING, Metric
-from evals.measuring.reuse import FILE, METRICS, WaitingScores
+from evals.judging.scoring import JudgedScores
+from evals.measuring.contract import OF_RANKING, Case, Metric, Score
+from evals.measuring.reuse import FILE, METRICS, WAITING
 from evals.measuring.score_rows import score_rows
 from evals.pipeline.cell_cases import ScoreResources, read_cases
-from evals.study.cells import NO_GENERATOR
+from evals.study.cells import NO_GENERATOR, Judged
 from evals.study.grid import Grid
+from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, write_parquet
+from warehouse.pieces import Pieces
 from warehouse.schemas import SCORES, Status
 
 
@@ -32,10 +34,12 @@ class Scores(Stage):
     description = (
         "One row a question and metric: a value, or a typed status and reason and no value. Retrieval "
         "metrics come from the ranking, answer metrics from the answer (ragas without an LLM), costs from "
-        "both. Each metric is computed again only where its code, the questions or what it reads has changed."
+        "both, and a judge's from its judgements, which vote. Each metric is computed again only where its "
+        "code, the questions or what it reads has changed."
     )
     code_version = "2"
-    upstream = ("rankings", "answers", "questions", "documents")
+    upstream = ("rankings", "answers", "judgements", "questions", "documents")
+    tolerates_gaps = True
     resumes: ClassVar[bool] = True
 
     def __init__(self, grid: Grid) -> None:
@@ -46,24 +50,44 @@ class Scores(Stage):
         return sorted(self.grid.cells)
 
     def needs(self, key: str) -> list[Need]:
-        """Return ranking (where it is read), answers (where there is a generator), questions, and documents.
+        """Return ranking and answers, where it has any, questions, documents and judgements.
 
-        Documents are needed only where a metric reads their titles or days.
+        Documents are needed only where a metric reads their titles or days. Judgements that could not be made
+        are left out: all else of the cell is measured.
         """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        reads = any("documents" in get_metric(name).reads for name in study.metrics)
+        reads = any("documents" in study.metric(name).reads for name in study.metrics)
         documents = [Need("documents", source) for source in study.corpus.sources] if reads else []
         answers = [] if cell.generator == NO_GENERATOR else [Need("answers", key)]
         sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
         rankings = [Need("rankings", cell.ranking)] if cell.reads_ranking else []
-        return [*rankings, *answers, *sets, *documents]
+        judgements = [Need("judgements", one.key) for one in self._judgements(key)]
+        return [*rankings, *answers, *sets, *documents, *judgements]
+
+    def _judgements(self, key: str) -> list[Judged]:
+        """Return the judges of a cell whose judgements there are, or will be."""
+        found = self.grid.judgements_of(self.grid.cells[key])
+        return [one for one in found if Need("judgements", one.key) not in self.without]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the metrics; what is sampled shows in the answers."""
-        study = self.grid.studies[self.grid.cells[key].study]
-        metrics = [[name, *get_metric(name).all_versions()] for name in study.metrics]
-        return {f"metrics.{study.study}": digest(metrics)}
+        """Return the digests of the metrics, and of the cell's judges; samples show in what is read."""
+        cell = self.grid.cells[key]
+        study = self.grid.studies[cell.study]
+        own = [study.metric(name) for name in study.metrics]
+        metrics = [[m.name, *m.all_versions()] for m in own if not isinstance(m, JudgedScores)]
+        judged: dict[str, list[list[str]]] = {}
+        for metric in study.metrics_of(cell):
+            if isinstance(metric, JudgedScores):
+                judged.setdefault(metric.judge, []).append([metric.name, *metric.all_versions()])
+        gaps = {one.judge for one in self.grid.judgements_of(cell)} - {
+            one.judge for one in self._judgements(key)
+        }
+        return {
+            f"metrics.{study.study}": digest(metrics),
+            **{f"judged.{study.study}.{judge}": digest(found) for judge, found in judged.items()},
+            **({f"gaps.{key}": digest(sorted(gaps))} if gaps else {}),
+        }
 
     def regarded(self, artifact: Artifact) -> list[str]:
         """Return also what was measured: seconds, tokens and reasons are those of the cell that had them."""
@@ -73,23 +97,29 @@ class Scores(Stage):
         """Measure one cell by the metrics whose scores are not there yet."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        read = read_cases(study, cell, self.inputs(key, work.store), work)
-        metrics = self._metrics(key)
-        wanted = {metric.name: read.identity_of(metric) for metric in metrics}
-        waiting = WaitingScores(folder)
+        inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
+        judgements = {one.judge: inputs[Need("judgements", one.key)] for one in self._judgements(key)}
+        read = read_cases(study, cell, list(inputs.values()), judgements, work)
+        metrics = study.metrics_of(cell)
+        there = [m for m in metrics if not isinstance(m, JudgedScores) or m.judge in judgements]
+        wanted = {metric.name: read.identity_of(metric) for metric in there}
+        waiting = Pieces(folder, WAITING)
         found = waiting.find(wanted)
-        found |= self._stored(key, metrics, _without(wanted, found), work)
-        computed = [metric for metric in metrics if metric.name not in found]
+        found |= self._stored(key, there, _without(wanted, found), work)
+        computed = [metric for metric in there if metric.name not in found]
         broken: dict[str, str] = {}
         context = work.resource(ScoreResources).context(study)
         for metric in computed:
-            rows, broke = score_rows(metric, read.cases, context)
+            rows, broke = score_rows(metric, self._cases_of(metric, read.cases, study), context)
             found[metric.name] = frame(rows, SCORES)
             if broke:
                 broken[metric.name] = broke
             else:
                 waiting.add(wanted[metric.name], found[metric.name])
-        scores = pl.concat([frame([], SCORES), *(found[name] for name in wanted)])
+        gaps = [metric for metric in metrics if metric not in there]
+        for metric in gaps:
+            found[metric.name] = frame(_not_judged(metric, self._cases_of(metric, read.cases, study)), SCORES)
+        scores = pl.concat([frame([], SCORES), *(found[metric.name] for metric in metrics)])
         write_parquet(scores, folder / FILE)
         waiting.clear()
         meta = {"metrics_computed": [metric.name for metric in computed], METRICS: _without(wanted, broken)}
@@ -117,11 +147,23 @@ class Scores(Stage):
             found.setdefault(self.grid.cells[key].ranking, []).append(key)
         return found
 
-    def _metrics(self, key: str) -> list[Metric]:
-        """Return the metrics that a cell is measured by: those of answers only where there are answers."""
-        cell = self.grid.cells[key]
-        found = map(get_metric, self.grid.studies[cell.study].metrics)
-        return [m for m in found if m.kind != "answer" or cell.generator != NO_GENERATOR]
+    def _cases_of(self, metric: Metric, cases: list[Case], study: Study) -> list[Case]:
+        """Return the cases that a metric measures: of a judge's, those of its sample."""
+        if not isinstance(metric, JudgedScores):
+            return cases
+        ids = [case.question["question_id"] for case in cases]
+        chosen = set(study.sampled(ids, study.judged_sample(metric.judge)))
+        return [case for case in cases if case.question["question_id"] in chosen]
+
+
+def _not_judged(metric: Metric, cases: list[Case]) -> list[dict[str, Any]]:
+    """Return rows for a judge's metric whose judgements could not be made."""
+    score = Score(Status.NOT_RUN, reason="what the judge needs failed")
+    return [
+        {"question_id": case.question["question_id"], "metric": metric.name, **score._asdict()}
+        for case in cases
+        if metric.applies(case.question)
+    ]
 
 
 def _without(wanted: dict[str, str], names: Container[str]) -> dict[str, str]:

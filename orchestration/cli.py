@@ -102,7 +102,7 @@ def check(study: StudyArgument) -> None:
         say(f"warning: {warning}")
     say(
         f"{path}: good. {len(found.study.cells())} cells, {found.questions} questions, "
-        f"{len(found.study.metrics)} metrics."
+        f"{len(found.study.measured)} metrics."
     )
 
 

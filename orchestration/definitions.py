@@ -15,6 +15,7 @@ from assets.enrichments import Enrichments
 from assets.indexes import Indexes
 from assets.pages import Pages
 from evals.answers import Answers
+from evals.judgements import Judgements
 from evals.leaderboard import Leaderboard
 from evals.questions import Questions
 from evals.rankings import Rankings
@@ -42,6 +43,7 @@ def stages_of(grid: Grid) -> dict[str, Stage]:
         Questions(grid),
         Rankings(grid),
         Answers(grid),
+        Judgements(grid),
         Scores(grid),
         Leaderboard(grid),
         Report(grid),

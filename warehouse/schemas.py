@@ -303,6 +303,7 @@ JUDGEMENTS: Schema = {
     "cached": pl.Boolean,
     "calls": pl.Int64,
     "model": pl.String,  # that answered
+    "case_id": pl.String,  # digest of all that the judge read: equal cases have equal ones
 }
 
 JUDGE_CARDS: Schema = {

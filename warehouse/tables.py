@@ -34,6 +34,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "questions": ("questions",),
     "rankings": ("hits", "ranked", "losses", "notes"),
     "answers": ("answers",),
+    "judgements": ("judgements",),
     "scores": ("scores",),
     "leaderboard": ("leaderboard",),
 }

@@ -28,7 +28,9 @@ warnings.filterwarnings("ignore", category=PreviewWarning)
 RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
-ASKING = frozenset({"documents", "enrichments", "rankings", "answers"})  # stages that may ask a model
+ASKING = frozenset(
+    {"documents", "enrichments", "rankings", "answers", "judgements"}
+)  # stages that may ask a model
 
 
 @dataclass

@@ -14,8 +14,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from assets.embedding.embedder import Matrix
+from assets.embedding.embedder import EmbedderRecipe, Matrix
 from evals.generating.contract import Passage
+from evals.measuring.semantic_similarity import JUDGE as RULER
 from warehouse.encodable import encodable
 from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.gateway import Gateway
@@ -62,12 +63,14 @@ class JudgedMetric(NamedTuple):
     needs: what it looks at beside the question; one without `answer` is of the passages alone, and is judged
         whatever became of the answer
     bounds: smallest and largest value
+    about: what its value is, as the report explains it: "Share of the statements that the passages support"
     """
 
     name: str
     needs: frozenset[Need] = frozenset({"answer"})
     bounds: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool = True
+    about: str = ""
 
     def applies(self, case: JudgeCase) -> bool:
         """Return whether it can be asked of a question: a matter of the question alone, never of a cell."""
@@ -136,7 +139,7 @@ class JudgeContext:
     """What a judge may use beside its cases.
 
     gateway: asks language models, and pays them from the budget that the judge has
-    embed: texts -> unit vectors, shape (texts, dimensions), by the judge's embedder
+    embed: texts -> unit vectors, shape (texts, dimensions), by the judge's embedder (`Judge.embeds_with`)
     seed: the study's, for models that take one
     replicate: which of several tries this is, from 0: models are asked again for each
     progress: is told (what is being done, done, of)
@@ -165,14 +168,27 @@ class Judge(ChatPart, Part):
 
     varies: whether it may judge the same case otherwise the next time
     replicates: how often it judges each case; once where it cannot vary
-    vote: what several replicates come to: their `mean`, or the value that most of them gave (`majority`;
-        where no value has one, there is no value)
+    vote: what several replicates come to: their `mean`, or the value that more than half of them gave
+        (`majority`; where no value has one, there is no value)
     """
 
     varies: ClassVar[bool] = True
 
     replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
     vote: Literal["mean", "majority"] = "mean"
+
+    @property
+    def times(self) -> int:
+        """How often it judges each case: once where it cannot vary."""
+        return self.replicates if self.varies else 1
+
+    @property
+    def embeds_with(self) -> EmbedderRecipe:
+        """The embedder of `JudgeContext.embed`: one for all cells, whatever they search with.
+
+        A judge that embeds has its `passage_revision()` among its `dependencies`.
+        """
+        return RULER
 
     @property
     def against(self) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from evals.measuring.contract import Case, Citations, Gold, Metric, Score, Sees, no_answer
 from warehouse.schemas import Status
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class _OfCitations(Metric):
     kind = "answer"
     reads = frozenset({"citations"})
-    sees: ClassVar[Sees] = "answers"
+    sees: Sees = "answers"
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Measure the answers that say something; a refusal has nothing to cite and no value."""

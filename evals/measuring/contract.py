@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from evals.measuring.context import MetricContext
 
 Kind = Literal["retrieval", "answer", "cost"]
-Reading = Literal["ranking", "documents", "retrieval_cost", "answer", "citations", "answer_cost"]
+Reading = Literal[
+    "ranking", "documents", "retrieval_cost", "answer", "citations", "answer_cost", "judgements"
+]
 """What a metric may read of a case beside the question and its gold: each changes for reasons of its own."""
 OF_RANKING: frozenset[Reading] = frozenset({"ranking", "documents", "retrieval_cost"})
 """What is the same in all cells of one ranking."""
@@ -83,6 +85,14 @@ class Answer(NamedTuple):
     citations: Citations | None = None
 
 
+class Score(NamedTuple):
+    """One outcome: a value, or a status and a reason why there is none."""
+
+    status: Status
+    value: float | None = None
+    reason: str | None = None
+
+
 @dataclass(frozen=True)
 class Case:
     """One question as one cell dealt with it: the input of every metric.
@@ -91,6 +101,7 @@ class Case:
     hits: the delivered passages, best first
     answer: None for a cell without a generator
     documents: facts of the documents of the corpus, by id, for metrics that read them
+    judged: `JUDGE.METRIC` -> what each replicate of the judge said of it
     """
 
     question: dict[str, Any]
@@ -99,6 +110,7 @@ class Case:
     ranked: Ranked
     answer: Answer | None = None
     documents: Mapping[str, DocumentFacts] = field(default_factory=dict)
+    judged: Mapping[str, tuple[Score, ...]] = field(default_factory=dict)
 
     def only(self, reads: Collection[Reading]) -> Case:
         """Return the case without what is not among ``reads``; how a part ended belongs to its cost, too."""
@@ -117,15 +129,8 @@ class Case:
             answer = answer._replace(citations=None)
         hits = self.hits if "ranking" in reads else ()
         documents = self.documents if "documents" in reads else {}
-        return replace(self, hits=hits, ranked=ranked, answer=answer, documents=documents)
-
-
-class Score(NamedTuple):
-    """One outcome: a value, or a status and a reason why there is none."""
-
-    status: Status
-    value: float | None = None
-    reason: str | None = None
+        judged = self.judged if "judgements" in reads else {}
+        return replace(self, hits=hits, ranked=ranked, answer=answer, documents=documents, judged=judged)
 
 
 class Metric(ChatPart, ABC):
@@ -144,11 +149,11 @@ class Metric(ChatPart, ABC):
     name: str
     title: str
     package: ClassVar[str | None] = None
-    kind: ClassVar[Kind]
-    reads: ClassVar[frozenset[Reading]]
-    sees: ClassVar[Sees]
-    higher_is_better: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    kind: Kind
+    reads: frozenset[Reading]
+    sees: Sees
+    higher_is_better: bool = True
+    bounds: tuple[float | None, float | None] = (0.0, 1.0)
     unit: ClassVar[str] = ""
     explanation: str
     code_version: ClassVar[str] = "1"
@@ -187,7 +192,7 @@ class RetrievalMetric(Metric):
 
     kind = "retrieval"
     reads = frozenset({"ranking"})
-    sees: ClassVar[Sees] = "documents"
+    sees: Sees = "documents"
     label: ClassVar[str]
 
     def __init__(self, k: int) -> None:
@@ -222,7 +227,7 @@ class AnswerMetric(Metric):
 
     kind = "answer"
     reads = frozenset({"answer"})
-    sees: ClassVar[Sees] = "answers"
+    sees: Sees = "answers"
 
     def applies(self, question: dict[str, Any]) -> bool:
         """Return whether there is a ground truth to compare with."""

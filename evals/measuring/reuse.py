@@ -2,28 +2,26 @@
 
 A stored artifact of scores says which metrics it holds, each by the digest of all that its scores depend on
 (`identity_of`). A build takes over those that it needs from any sound artifact, and computes the others. What
-a killed build had computed waits in its folder.
+a killed build had computed waits in its folder (`warehouse.pieces`).
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from shutil import rmtree
 
 import polars as pl
 
 from evals.measuring.contract import Metric, Reading
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import CorruptFileError
-from warehouse.identity import digest, sha256_bytes
-from warehouse.parquet import read_parquet, temporary_beside
+from warehouse.identity import digest
+from warehouse.parquet import read_parquet
 
 METRICS = "metrics"
 """Where the meta of an artifact of scores says what it holds: metric name -> identity of its scores."""
 FILE = "scores.parquet"
-_WAITING = ".metrics"  # folder of what was computed by a build that is not committed yet
+WAITING = ".metrics"
+"""The folder of what was computed by a build that is not committed yet, in its own."""
 
 
 def identity_of(metric: Metric, questions: str, inputs: Mapping[Reading, str]) -> str:
@@ -100,46 +98,3 @@ class StoredScores:
 def _held(artifact: Artifact) -> dict[str, str]:
     held = artifact.meta.get(METRICS)  # earlier versions did not say
     return held if isinstance(held, dict) else {}
-
-
-class WaitingScores:
-    """The scores that a build has computed and not committed yet, a file a metric.
-
-    A file is named by the identity of its scores and by its own checksum, so that one that a kill has torn
-    counts for nothing.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / _WAITING
-
-    def find(self, wanted: Mapping[str, str]) -> dict[str, pl.DataFrame]:
-        """Return the rows of those of the wanted metrics (name -> identity) that are whole."""
-        if not self._folder.is_dir():
-            return {}
-        found = {name: self._read(identity) for name, identity in wanted.items()}
-        return {name: rows for name, rows in found.items() if rows is not None}
-
-    def _read(self, identity: str) -> pl.DataFrame | None:
-        for path in self._folder.glob(f"{identity}.*.parquet"):
-            data = path.read_bytes()
-            if path.name == _name(identity, data):
-                return pl.read_parquet(io.BytesIO(data))
-        return None
-
-    def add(self, identity: str, rows: pl.DataFrame) -> None:
-        """Keep the rows of a metric."""
-        buffer = io.BytesIO()
-        rows.write_parquet(buffer, compression="uncompressed")
-        data = buffer.getvalue()
-        path = self._folder / _name(identity, data)
-        with temporary_beside(path) as temporary:
-            temporary.write_bytes(data)
-            temporary.replace(path)
-
-    def clear(self) -> None:
-        """Remove them: they are part of what is committed."""
-        rmtree(self._folder, ignore_errors=True)
-
-
-def _name(identity: str, data: bytes) -> str:
-    return f"{identity}.{sha256_bytes(data)[:20]}.parquet"

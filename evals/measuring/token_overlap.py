@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from evals.measuring.contract import Gold, RetrievalMetric, Sees
 from evals.measuring.coverage import covered_characters
@@ -42,7 +42,7 @@ class Overlap(NamedTuple):
 class TokenMetric(RetrievalMetric):
     """A ratio of lengths of what evidence and passages hold."""
 
-    sees: ClassVar[Sees] = "passages"
+    sees: Sees = "passages"
 
     def applies(self, question: dict[str, Any]) -> bool:
         """Return whether the evidence is quoted; whole documents as gold have no tokens to compare."""

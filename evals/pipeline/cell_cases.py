@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,9 @@ from assets.engine.stage import Resource, Work
 from assets.indexing.publication_days import moment
 from evals.generating.citations import claims, without_markers
 from evals.gold.evidence import gold_of
+from evals.judging.scoring import JudgedScores
 from evals.measuring.context import MetricContext
-from evals.measuring.contract import Answer, Case, Citations, Cited, Metric, Ranked, Reading
+from evals.measuring.contract import Answer, Case, Citations, Cited, Metric, Ranked, Reading, Score
 from evals.measuring.document_facts import DocumentFacts, DocumentRow, document_facts
 from evals.measuring.reuse import StoredScores, identity_of
 from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
@@ -34,19 +36,27 @@ class CellCases(NamedTuple):
 
     questions: digest of its questions and their evidence
     digests: of all that metrics may read of its ranking and answers
+    judgements: digest of those of each judge, by its name
     """
 
     cases: list[Case]
     questions: str
     digests: dict[Reading, str]
+    judgements: dict[str, str]
 
     def identity_of(self, metric: Metric) -> str:
         """Return the digest of all that the scores of a metric depend on here."""
-        return identity_of(metric, self.questions, self.digests)
+        judged = self.judgements[metric.judge] if isinstance(metric, JudgedScores) else ""
+        return identity_of(metric, self.questions, {**self.digests, "judgements": judged})
 
 
-def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> CellCases:
-    """Read the cases of a cell from the artifacts of its ranking, answers, documents (if any) and sets."""
+def read_cases(
+    study: Study, cell: Cell, inputs: list[Artifact], judgements: Mapping[str, Artifact], work: Work
+) -> CellCases:
+    """Read the cases of a cell from the artifacts of its ranking, answers (if any) and question sets.
+
+    judgements: by the name of the judge
+    """
     by_stage = {artifact.stage: artifact for artifact in inputs}
     questions = sampled_questions(study, cell, read_questions(inputs, work))
     sets = [artifact.data_version for artifact in inputs if artifact.stage == "questions"]
@@ -58,6 +68,10 @@ def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> 
     with_markers = cell.generator in study.generators and study.generators[cell.generator].writes_markers
     answers, answer_digests = _answers(by_stage.get("answers"), with_markers, work)
     documents = work.resource(ScoreResources).documents([a for a in inputs if a.stage == "documents"])
+    judged: dict[str, dict[str, tuple[Score, ...]]] = {}
+    for name, artifact in judgements.items():
+        for question_id, found in judged_scores(name, artifact, work).items():
+            judged.setdefault(question_id, {}).update(found)
     cases = [
         Case(
             question,
@@ -66,11 +80,25 @@ def read_cases(study: Study, cell: Cell, inputs: list[Artifact], work: Work) -> 
             ranking.ranked[question["question_id"]],
             answers.get(question["question_id"]),
             documents.facts,
+            judged.get(question["question_id"], {}),
         )
         for question in questions.iter_rows(named=True)
     ]
     digests: dict[Reading, str] = {**ranking.digests, **answer_digests, "documents": documents.digest}
-    return CellCases(cases, digest([sets, ids]), digests)
+    by_judge = {name: digest([one.data_version, one.measured]) for name, one in judgements.items()}
+    return CellCases(cases, digest([sets, ids]), digests, by_judge)
+
+
+def judged_scores(judge: str, artifact: Artifact, work: Work) -> dict[str, dict[str, tuple[Score, ...]]]:
+    """Return question id -> `JUDGE.METRIC` -> what each replicate of the judge came to."""
+    columns = ["question_id", "metric", "replicate", "status", "value", "reason"]
+    rows = read_parquet(work.store.folder(artifact.stage, artifact.identity) / "judgements.parquet", columns)
+    found: dict[str, dict[str, tuple[Score, ...]]] = {}
+    for question, metric, _, status, value, reason in rows.sort("replicate").iter_rows():
+        of_question = found.setdefault(question, {})
+        name = f"{judge}.{metric}"
+        of_question[name] = (*of_question.get(name, ()), Score(Status(status), value, reason))
+    return found
 
 
 class RankingRows(NamedTuple):

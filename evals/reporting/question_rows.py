@@ -99,7 +99,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         answers = _rows(connection, "answers", [cell.key for cell in study.cells()], question_id)
         scores = _rows(connection, "scores", [cell.key for cell in study.cells()], question_id)
     texts = _texts(study, store, {row["doc_id"] for row in hits})
-    order = {name: place for place, name in enumerate(study.metrics)}
+    order = {name: place for place, name in enumerate(study.measured)}
     found = []
     for ranking in rankings:
         of_ranking = [cell for cell in runs if cell.ranking == ranking]

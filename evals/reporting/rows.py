@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evals.leaderboard import NOT_RUN
-from evals.measuring import get_metric
-from evals.measuring.contract import OF_RANKING
+from evals.measuring.contract import OF_RANKING, Metric
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.limits import BIN_CHARACTERS
 from evals.reporting.since_run import refuse_changed
@@ -91,7 +90,7 @@ def report_data(
         answers = _of_cells(connection, "current_answers", cells, ANSWERS, _SHORT_BINS)
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
-    primary = primary_of(study.metrics, board["metric"])
+    primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
     gone = _not_run(study, store)
     return ReportData(
@@ -99,7 +98,12 @@ def report_data(
         description=study.description,
         seed=study.seed,
         created_at=datetime.now(UTC),
-        metrics=tuple(sorted(map(_metric_info, study.metrics), key=lambda metric: metric.name != primary)),
+        metrics=tuple(
+            sorted(
+                map(_metric_info, map(study.metric, study.measured)),
+                key=lambda metric: metric.name != primary,
+            )
+        ),
         leaderboard=board,
         questions=questions,
         scores=scores.join(gone, on=["cell", "replicate"], how="anti"),
@@ -152,7 +156,7 @@ def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.Data
     )
     if not len(board):
         raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
-    order = {name: place for place, name in enumerate(study.metrics)}
+    order = {name: place for place, name in enumerate(study.measured)}
     return (
         board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order"))
         .sort("subset", "_order", "rank", "cell", nulls_last=True)
@@ -231,8 +235,7 @@ def _titles(study: Study, store: ArtifactStore, documents: pl.Series) -> pl.Data
     return titles.filter(titles["doc_id"].is_in(documents.implode()))
 
 
-def _metric_info(name: str) -> MetricInfo:
-    metric = get_metric(name)
+def _metric_info(metric: Metric) -> MetricInfo:
     return MetricInfo(
         name=metric.name,
         title=metric.title,
@@ -258,7 +261,7 @@ def _not_applied(study: Study, primary: str) -> list[str]:
     """Say so where the metric that was to rank the cells applies to no question, and another one does."""
     if primary == study.metrics[0]:
         return []
-    first, other = _metric_info(study.metrics[0]).title, _metric_info(primary).title
+    first, other = study.metric(study.metrics[0]).title, study.metric(primary).title
     return [f"{first} applies to none of the questions: the cells are ranked by {other}"]
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evals.measuring import get_metric
 from evals.measuring.contract import Metric
 from evals.statistics.bootstrap import bootstrap
 from evals.statistics.comparison import UNCOMPARED, Valued, compared, leader_of, primary_of, with_ranks
@@ -31,8 +30,10 @@ Scores = Mapping[Cell, pl.DataFrame]
 
 def board_rows(study: Study, scores: Scores, share: Answered) -> list[dict[str, Any]]:
     """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared."""
-    metrics = [get_metric(name) for name in study.metrics]
-    primary = get_metric(primary_of(study.metrics, (n for rows in scores.values() for n in rows["metric"])))
+    metrics = [study.metric(name) for name in study.measured]
+    primary = study.metric(
+        primary_of(study.measured, (n for rows in scores.values() for n in rows["metric"]))
+    )
     cells: dict[Cell, list[pl.DataFrame]] = {}
     for one, found in scores.items():
         cells.setdefault(replace(one, replicate=1), []).append(found)

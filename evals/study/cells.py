@@ -61,3 +61,20 @@ class Cell:
     def replicates(self, times: int) -> list[Cell]:
         """Return its replicates from this, the first, on."""
         return [self, *(replace(self, replicate=number) for number in range(2, times + 1))]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One replicate of a cell with one of the judges that judge it."""
+
+    cell: Cell
+    judge: str
+
+    @property
+    def key(self) -> str:
+        """The key of the judgements.
+
+        >>> Judged(Cell("s", "t", "e", "r", "g", replicate=2), "ragas").key
+        's.t.e.r.g.2.by.ragas'
+        """
+        return f"{self.cell.key}.by.{self.judge}"

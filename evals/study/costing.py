@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Stage, Work
 from evals.judging.contract import Judge
-from evals.measuring import get_metric
 from evals.measuring.contract import Metric
 from evals.study.estimate import Cached, Estimate, Span, bounded_calls, estimate, of_chat
 from evals.study.grid import read_questions_of, read_train_questions_of
@@ -137,7 +136,7 @@ def _understood(questions: list[dict[str, Any]], prompt: int) -> tuple[Span, Spa
 
 def _measuring(study: Study, scores: Stage, cached: Cached, home: Home) -> Iterator[Estimate]:
     """Estimate the metrics that ask a model: of every question of every cell that is to be measured."""
-    metrics = [metric for name in study.metrics if (metric := get_metric(name)).chat is not None]
+    metrics = [metric for name in study.metrics if (metric := study.metric(name)).chat is not None]
     if not metrics:
         return
     store = Work(home).store

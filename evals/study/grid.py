@@ -9,7 +9,7 @@ from typing import Any
 from assets.recipes.merging import Build
 from evals.gold.reading import WrittenSet, read_sets, suffix_of
 from evals.gold.reading.contract import SetFile
-from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.cells import NO_GENERATOR, Cell, Judged
 from evals.study.sections import BeirQuestions, QuestionSource
 from evals.study.set_names import set_name
 from evals.study.study import Study
@@ -71,10 +71,17 @@ class Grid:
         self.studies = {study.study: study for study in studies}
         self.build = Build.of([(study, study.indexes(), study.base) for study in studies])
         self.cells: dict[str, Cell] = {cell.key: cell for study in studies for cell in study.runs()}
+        self.judged: dict[str, Judged] = {
+            one.key: one for cell in self.cells.values() for one in self.judgements_of(cell)
+        }
         self.rankings: dict[str, Cell] = {
             cell.ranking: cell for cell in self.cells.values() if cell.reads_ranking
         }
         self.sets: dict[str, QuestionSet] = {s.key: s for study in studies for s in question_sets(study)}
+
+    def judgements_of(self, cell: Cell) -> list[Judged]:
+        """Return a cell with each of its judges, in the order of the file."""
+        return [Judged(cell, name) for name in self.studies[cell.study].judged_by(cell)]
 
     def index_key(self, cell: Cell) -> str:
         """Return the key of the index that a cell searches."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from evals.judging.contract import Judge
 from evals.measuring import get_metric
 from evals.study.cells import NO_GENERATOR
+from evals.study.judged import is_judged, judges_of, unfit_judges, unfit_metric
 from evals.study.powersets import expanded
 from evals.study.registry import GENERATORS, read_retriever_or_powerset
 from warehouse.errors import InputError
@@ -27,6 +29,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
     known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders")}
     known["retrievers"] = _retriever_names(data.get("retrievers"))
     generators = _names(data.get("generators", {}))
+    judges = judges_of(data.get("judges", {}))
     corpus = data.get("corpus")
     for number, name in enumerate(_strings(corpus.get("sources")) if isinstance(corpus, dict) else ()):
         found += _unknown("source", name, known["sources"], ("corpus", "sources", number))
@@ -38,18 +41,46 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
                 f"the name `{NO_GENERATOR}` is kept for cells without a generator",
             )
         )
+    found += unfit_judges(judges or {}, generators)
+    known["generators"] = (
+        [*generators, *([] if generators else [NO_GENERATOR])] if generators is not None else None
+    )
     restrict = data.get("restrict", {})
     for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
-        found += _unknown("generator", name, generators, ("restrict", name))
-        if isinstance(restriction, dict):
-            found += _restricted(name, restriction, known) or _without_ranking(data, name, restriction)
+        found += _restriction(data, name, restriction, known, judges)
     found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
-    return found + _unfit_metrics(_strings(data.get("metrics")), generators)
+    return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges)
 
 
-def _restricted(name: str, restriction: dict[str, Any], known: dict[str, list[str] | None]) -> list[Finding]:
+def _restriction(
+    data: Mapping[str, Any],
+    name: str,
+    restriction: Any,
+    known: dict[str, list[str] | None],
+    judges: dict[str, Judge | None] | None,
+) -> list[Finding]:
+    """Return what is wrong with a restriction of a generator or of a judge."""
+    generators = _names(data.get("generators", {}))
+    place: Place = ("restrict", name)
+    axes = ("chunkings", "embedders", "retrievers")
+    if judges and name in judges:
+        of_judge = ("generators", *axes)
+        return _restricted(name, restriction, known, of_judge) if isinstance(restriction, dict) else []
+    names = None if generators is None or judges is None else [*generators, *judges]
+    found = _unknown("generator or judge" if judges else "generator", name, names, place)
+    if not isinstance(restriction, dict):
+        return found
+    if restriction.get("generators") is not None:
+        text = f"`generators` says whose answers a judge judges, and `{name}` is none"
+        found.append(Finding((*place, "generators"), "no_judge", text))
+    return found + (_restricted(name, restriction, known, axes) or _without_ranking(data, name, restriction))
+
+
+def _restricted(
+    name: str, restriction: dict[str, Any], known: dict[str, list[str] | None], axes: Sequence[str]
+) -> list[Finding]:
     found: list[Finding] = []
-    for axis in ("chunkings", "embedders", "retrievers"):
+    for axis in axes:
         place: Place = ("restrict", name, axis)
         values = restriction.get(axis)
         if isinstance(values, list | tuple) and not values:
@@ -105,11 +136,15 @@ def _is_tuned(part: Any) -> bool:
     return isinstance(part, list | tuple) and any(_is_tuned(one) for one in part)
 
 
-def _unfit_metrics(metrics: list[str], generators: list[str] | None) -> list[Finding]:
+def _unfit_metrics(
+    metrics: list[str], generators: list[str] | None, judges: dict[str, Judge | None] | None
+) -> list[Finding]:
     found: list[Finding] = []
     for number, name in enumerate(metrics):
         if name in metrics[:number]:
             found.append(Finding(("metrics", number), "doubled_metric", f"the metric {name} is named twice"))
+        elif is_judged(name):
+            found += unfit_metric(name, ("metrics", number), judges, generators)
         elif generators == [] and _measures_answers(name):
             text = f"{name} measures answers, but the study has no `generators`"
             found.append(Finding(("metrics", number), "no_generators", text))
@@ -126,7 +161,11 @@ def _measures_answers(name: str) -> bool:
 def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> list[Finding]:
     if known is None or name in known:
         return []
-    return [Finding(place, f"unknown_{what}", f"unknown {what} `{name}`; {instead(name, known)}")]
+    return [
+        Finding(
+            place, f"unknown_{what.partition(' ')[0]}", f"unknown {what} `{name}`; {instead(name, known)}"
+        )
+    ]
 
 
 def _names(part: Any) -> list[str] | None:

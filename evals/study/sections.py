@@ -64,20 +64,33 @@ class QuestionSource(Strict):
 
 
 class Restriction(Strict):
-    """Where a generator is used, when not everywhere.
+    """Where a generator or a judge is used, when not everywhere.
 
+    generators: only the answers of these are judged; of a judge alone
     chunkings, embedders, retrievers: only with these
-    sample: only for so many questions, drawn by the study's seed; its cells are compared on those questions
+    sample: only for so many questions, drawn by the study's seed; the cells of a generator are compared on
+        those questions, and a judge's metrics are measured on them
     """
 
+    generators: tuple[Name, ...] | None = None
     chunkings: tuple[Name, ...] | None = None
     embedders: tuple[Name, ...] | None = None
     retrievers: tuple[Name, ...] | None = None
     sample: Annotated[int, Field(ge=1)] | None = None
 
+    def allows(self, chunking: str, embedder: str, retriever: str, generator: str | None = None) -> bool:
+        """Return whether a cell is among those that it leaves; without a generator, all of them are."""
+        wanted = (
+            (self.chunkings, chunking),
+            (self.embedders, embedder),
+            (self.retrievers, retriever),
+            (self.generators if generator else None, generator),
+        )
+        return all(values is None or value in values for values, value in wanted)
+
 
 class StudyBudget(Strict):
-    """What a run may spend on the calls of a study's retrievers and generators: money, tokens, calls.
+    """What a run may spend on the calls of a study's retrievers, generators and judges: money, tokens, calls.
 
     usd: US dollars; calls whose price is not known do not count
     tokens: read and written together; those that a server does not count do not count

@@ -11,11 +11,14 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from assets.recipes.build_half import BuildHalf, Name
 from assets.recipes.paths import absolute
 from evals.generating.contract import AnyGenerator, Reads
+from evals.judging.contract import AnyJudge
+from evals.judging.scoring import JudgedScores
 from evals.measuring import get_metric
-from evals.measuring.contract import RetrievalMetric
+from evals.measuring.contract import Metric, RetrievalMetric
 from evals.retrieving.contract import Retriever
 from evals.retrieving.powerset import Powerset
 from evals.study.cells import NO_GENERATOR, UNREAD, Cell
+from evals.study.judged import is_judged, judged_metrics
 from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
@@ -27,6 +30,8 @@ from warehouse.inference.chat_model import ChatModel
 
 
 def _is_metric(name: str) -> str:
+    if is_judged(name):
+        return name  # whether there are such a judge and metric, `misfits` says
     try:
         get_metric(name)
     except InputError as error:
@@ -43,6 +48,8 @@ class Study(BuildHalf):
 
     retrievers: a powerset among them stands for all of its combinations, each by a name of its own
     questions_by: the model that `assay questions make` asks; no cell does
+    judges: each by a name of its own, which no generator has; its metrics are called `JUDGE.METRIC`
+    metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
@@ -53,6 +60,7 @@ class Study(BuildHalf):
     seed: Annotated[int, Field(ge=0)] = 7
     retrievers: Annotated[dict[Name, Annotated[Retriever, RETRIEVER_OR_POWERSET]], Field(min_length=1)]
     generators: dict[Name, AnyGenerator] = Field(default_factory=dict)
+    judges: dict[Name, AnyJudge] = Field(default_factory=dict)
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
     questions_by: ChatModel | None = None
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
@@ -117,8 +125,54 @@ class Study(BuildHalf):
 
         They are the study's own that measure rankings, in their order, and nDCG@10.
         """
-        found = (get_metric(name) for name in dict.fromkeys((*self.metrics, "ndcg@10")))
+        names = dict.fromkeys((*self.metrics, "ndcg@10"))
+        found = (get_metric(name) for name in names if not is_judged(name))
         return tuple(metric for metric in found if isinstance(metric, RetrievalMetric))
+
+    @cached_property
+    def _judged(self) -> dict[str, JudgedScores]:
+        return judged_metrics(self.judges)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The names of all that is measured: the metrics of the file, then what else the judges say."""
+        return tuple(dict.fromkeys((*self.metrics, *self._judged)))
+
+    def metric(self, name: str) -> Metric:
+        """Return what is measured under a name."""
+        return self._judged.get(name) or get_metric(name)
+
+    def judged_by(self, cell: Cell) -> list[str]:
+        """Return the names of the judges that judge a cell, in the order of the file."""
+        return [name for name in self.judges if self._judges(name, cell)]
+
+    def _judges(self, name: str, cell: Cell) -> bool:
+        restriction = self.restrict.get(name, Restriction())
+        has_answers = cell.generator != NO_GENERATOR
+        applies = has_answers or any("answer" not in one.needs for one in self.judges[name].judged_metrics)
+        return applies and restriction.allows(cell.chunking, cell.embedder, cell.retriever, cell.generator)
+
+    def metrics_of(self, cell: Cell) -> list[Metric]:
+        """Return what a cell is measured by: of answers only where there are answers, and by its judges."""
+        judges = self.judged_by(cell)
+        found = (
+            metric
+            for metric in map(self.metric, self.measured)
+            if not isinstance(metric, JudgedScores) or metric.judge in judges
+        )
+        return [one for one in found if one.kind != "answer" or cell.generator != NO_GENERATOR]
+
+    def judged_sample(self, judge: str) -> int | None:
+        """Return how many questions of a cell are judged at most, the rival's if there is one; None: all."""
+        rival = self.rival(judge)
+        sizes = (self._sample(judge), rival.sample if rival else None)
+        return min((size for size in sizes if size is not None), default=None)
+
+    def rival(self, judge: str) -> Cell | None:
+        """Return the cell that a judge compares others with; None: it compares with none."""
+        against = self.judges[judge].against
+        key = f"{self.study}.{against}"
+        return next((cell for cell in self.cells() if cell.key == key), None) if against else None
 
     def rankings(self) -> list[str]:
         """Return the keys of the rankings that the cells need, each once."""
@@ -135,20 +189,12 @@ class Study(BuildHalf):
     def _ranked(self) -> list[Cell]:
         return [cell for cell in self.cells() if cell.reads_ranking]
 
-    def _sample(self, generator: str) -> int | None:
-        restriction = self.restrict.get(generator)
+    def _sample(self, part: str) -> int | None:
+        restriction = self.restrict.get(part)
         return restriction.sample if restriction else None
 
     def _allowed(self, generator: str, chunking: str, embedder: str, retriever: str) -> bool:
-        restriction = self.restrict.get(generator)
-        if restriction is None:
-            return True
-        wanted = (
-            (restriction.chunkings, chunking),
-            (restriction.embedders, embedder),
-            (restriction.retrievers, retriever),
-        )
-        return all(values is None or value in values for values, value in wanted)
+        return self.restrict.get(generator, Restriction()).allows(chunking, embedder, retriever)
 
     def sampled(self, question_ids: list[str], size: int | None) -> list[str]:
         """Draw ``size`` questions by the seed, in their order; a question more in the set moves one at most.

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from assets.recipes.paths import absolute
 from evals.study.grid import question_sets
+from evals.study.judged import without_rival
 from evals.study.misfits import misfits
 from evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
 from evals.study.set_names import set_name
@@ -61,6 +62,7 @@ def read_study(path: Path) -> Study:
     try:
         data = with_absolute_prompts(marked.data, base)
         study = Study.model_validate({**data, "path": path.resolve()})
+        findings += without_rival(study)
     except ValidationError as error:
         # What the models say of the whole study, `misfits` has said with its place.
         findings += [found for found in in_words(error, Study) if found.place or not findings]

@@ -20,10 +20,11 @@ from evals.measuring.context import MetricContext
 from evals.measuring.contract import AnsweredCase, AnswerMetric, Case, Metric, RetrievalMetric, Score
 from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
 from evals.measuring.ndcg import Ndcg
-from evals.measuring.reuse import FILE, WaitingScores
+from evals.measuring.reuse import FILE, WAITING
 from evals.scores import Scores
 from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.parquet import frame, read_parquet
+from warehouse.pieces import Pieces
 from warehouse.schemas import SCORES
 
 pytestmark = pytest.mark.models
@@ -290,7 +291,7 @@ def test_a_killed_process_loses_one_metric_at_most(make_bench: MakeBench, counte
 
 
 def test_torn_and_changed_files_count_for_nothing(tmp_path: Path) -> None:
-    waiting = WaitingScores(tmp_path)
+    waiting = Pieces(tmp_path, WAITING)
     rows = frame([{"question_id": "q", "metric": "m", "status": "ok", "value": 1.0, "reason": None}], SCORES)
     waiting.add("identity", rows)
     assert waiting.find({"m": "identity", "other": "another"})["m"].equals(rows)

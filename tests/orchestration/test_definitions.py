@@ -24,7 +24,8 @@ ARROWS = {
     "questions": {"documents", "recipes"},
     "rankings": {"indexes", "questions", "recipes"},
     "answers": {"rankings", "indexes", "chunks", "documents", "questions", "recipes"},
-    "scores": {"rankings", "answers", "questions", "documents", "recipes"},
+    "judgements": {"answers", "rankings", "indexes", "chunks", "documents", "questions", "recipes"},
+    "scores": {"rankings", "answers", "judgements", "questions", "documents", "recipes"},
     "leaderboard": {"answers", "questions", "recipes", "scores"},
     "report": {"leaderboard", "recipes"},
 }
@@ -32,7 +33,7 @@ GROUPS = {
     "studies": {"recipes"},
     "corpus": {"pages", "documents", "chunks", "enrichments", "embeddings", "indexes"},
     "questions": {"questions"},
-    "grid": {"rankings", "answers", "scores", "leaderboard", "report"},
+    "grid": {"rankings", "answers", "judgements", "scores", "leaderboard", "report"},
 }
 
 

@@ -11,13 +11,13 @@ from evals.generating.extractive import Extractive
 from evals.generating.llm import Llm
 from evals.measuring import get_metric
 from evals.measuring.abstention import Abstention
-from evals.study import costing
 from evals.study.caps import passed_caps
 from evals.study.costing import estimates, judging, parts
 from evals.study.estimate import Estimate, Span, total
 from evals.study.planning import plan
 from evals.study.registry import read_retriever_or_powerset
 from evals.study.sections import StudyBudget
+from evals.study.study import Study
 from evals.understanding.by_model.model_transform import ByModel
 from tests.fakes.judges import AskingJudge, CountingJudge
 from tests.fakes.openai_server import FakeOpenAI
@@ -208,9 +208,9 @@ class AskingMetric(Abstention):
 def test_a_metric_that_asks_a_model_is_counted(
     make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = costing.get_metric
+    known = Study.metric
     monkeypatch.setattr(
-        costing, "get_metric", lambda name: AskingMetric() if name == "abstention" else known(name)
+        Study, "metric", lambda one, name: AskingMetric() if name == "abstention" else known(one, name)
     )
     bench = make_bench()
     row = asked(bench)["abstention"]

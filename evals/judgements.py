@@ -1,0 +1,175 @@
+"""judgements: what each judge says of each cell, one partition a replicate of a cell and a judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from assets.engine.stage import Built, Need, Stage, Work
+from evals.judging.running import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
+from evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
+from evals.pipeline.judging import judge_context
+from evals.study.cells import Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.artifacts import Artifact
+from warehouse.errors import CorruptFileError
+from warehouse.identity import digest
+from warehouse.parquet import conformed, frame, read_parquet, write_parquet
+from warehouse.pieces import Pieces
+from warehouse.schemas import JUDGEMENTS, Status
+
+FILE = "judgements.parquet"
+JUDGE = "judge"
+"""Where the meta of judgements says by whom they are: the digest of the judge, whatever it is called."""
+CUT = "cut"
+"""Where the meta of answers says what of their passages was cut off; nothing was where it is not there."""
+_MEASURED = (
+    "reason",
+    "raw",
+    "seconds",
+    "prompt_tokens",
+    "completion_tokens",
+    "usd",
+    "cached",
+    "calls",
+    "model",
+)
+
+
+class Judgements(Stage):
+    """Lets every judge judge every answer, or the passages of every question, as often as it says."""
+
+    name = "judgements"
+    group = "grid"
+    description = (
+        "One row a question, metric and replicate of a judge: a value with the judge's reason, and what "
+        "it took apart and looked at; or a typed status and a reason. Every model call goes through the "
+        "cache of calls. What has not changed for a judge is not judged again; what failed is tried again by "
+        "the next run."
+    )
+    code_version = "1"
+    upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
+    resumes: ClassVar[bool] = True
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def keys(self) -> list[str]:
+        """Return the keys of the cells with their judges."""
+        return sorted(self.grid.judged)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return answers, what their passages are made of where the judge reads them, and questions."""
+        return case_needs(self.grid, self.grid.judged[key])
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digests of the judge (prompts and weights included), and of how much it judges."""
+        judged = self.grid.judged[key]
+        study = self.grid.studies[judged.cell.study]
+        sample, rival = study.judged_sample(judged.judge), rival_of(study, judged)
+        cells = [judged.cell, *([rival] if rival else [])]
+        much = [
+            study.judges[judged.judge].times,
+            None if sample is None else [sample, study.seed],
+            [_writes_markers(study, cell) for cell in cells],
+        ]
+        where = f"{judged.cell.study}.{judged.judge}"
+        return {f"judge.{where}": judge_digest(study, judged.judge), f"judged.{where}.{key}": digest(much)}
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return also what is read and not in the content of answers: why they failed, what was cut off."""
+        found = super().regarded(artifact)
+        if artifact.stage != "answers":
+            return found
+        failed = set(artifact.meta.get("by_status", {})) - {Status.OK, Status.REFUSED}
+        cut = artifact.meta.get(CUT)
+        return [*found, *([artifact.measured] if failed else []), *([str(cut)] if cut else [])]
+
+    def waits_for_servers(self, key: str) -> bool:
+        """Return whether the judge asks a language model on a server."""
+        judged = self.grid.judged[key]
+        chat = self.grid.studies[judged.cell.study].judges[judged.judge].chat
+        return chat is not None and not chat.is_local
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Judge one cell by one judge; what was judged before, and has not changed, is kept."""
+        judged = self.grid.judged[key]
+        study = self.grid.studies[judged.cell.study]
+        inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
+        cases, blocked = read_cases(self.grid, judged, inputs, work)
+        task = JudgeTask(study.judges[judged.judge], metrics_of(study, judged), cases, blocked)
+        by = judge_digest(study, judged.judge)
+        pieces = Pieces(folder)
+        rows = judgement_rows(
+            task, judge_context(study, judged, work), self._known(key, by, folder, work), pieces
+        )
+        write_parquet(frame(rows, JUDGEMENTS), folder / FILE)
+        pieces.clear()
+        return _built(rows, may_be_mended(rows, task), {JUDGE: by, "cases": len(cases)})
+
+    def _known(self, key: str, by: str, folder: Path, work: Work) -> list[Row]:
+        """Return what the same judge has judged of the cell in an incomplete build, and before a change."""
+        before = work.store.current(self.name, key)
+        paths = [folder / FILE]
+        if before and before.meta.get(JUDGE) == by:
+            paths.append(work.store.folder(self.name, before.identity) / FILE)
+        return kept_rows(*(rows for path in paths if (rows := _readable(path)) is not None))
+
+
+def _readable(path: Path) -> pl.DataFrame | None:
+    try:
+        return conformed(read_parquet(path), JUDGEMENTS) if path.exists() else None
+    except CorruptFileError:
+        return None
+
+
+def _writes_markers(study: Study, cell: Cell) -> bool:
+    return cell.generator in study.generators and study.generators[cell.generator].writes_markers
+
+
+def judge_digest(study: Study, name: str) -> str:
+    """Return the digest of a judge and of all that its judgements of a case depend on.
+
+    How often it judges, and how the votes are counted, is no part of it.
+    """
+    judge = study.judges[name]
+    once = judge.model_copy(update={"replicates": 1, "vote": "mean"})
+    return digest([once.identity(), *judge.dependencies(study.seed)])
+
+
+def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> Built:
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        if row["value"] is not None:
+            values.setdefault(row["metric"], []).append(row["value"])
+    costs = [row["usd"] for row in rows if row["usd"] is not None]
+    meta = {
+        **meta,
+        "rows": len(rows),
+        "by_status": dict(Counter(str(row["status"]) for row in rows)),
+        "means": {name: round(sum(found) / len(found), 4) for name, found in sorted(values.items())},
+        "calls": sum(row["calls"] or 0 for row in rows),
+        "from_cache": sum(bool(row["cached"]) for row in rows),
+        "usd": round(sum(costs), 6),
+        "prompt_tokens": sum(row["prompt_tokens"] or 0 for row in rows),
+        "completion_tokens": sum(row["completion_tokens"] or 0 for row in rows),
+    }
+    if again:
+        first = next((row for row in again if row["status"] != Status.NOT_RUN), again[0])
+        meta["incomplete"] = (
+            f"{len(again)} of {len(rows)} judgements failed, first: {first['status']}: {first['reason']}"
+        )
+    content = ("question_id", "metric", "replicate", "status", "value", "case_id")
+    taken_apart = [
+        [[one["of"], one["text"], one["verdict"], one["value"]] for one in row["statements"] or ()]
+        for row in rows
+    ]
+    named = [
+        [*(row[column] for column in content), found] for row, found in zip(rows, taken_apart, strict=True)
+    ]
+    measured = digest([[row[column] for column in _MEASURED] for row in rows])
+    return Built(digest(named), meta, complete=not again, measured=measured)

@@ -1,0 +1,35 @@
+"""What a judge may use in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assets.embedding.embedder import Matrix
+from assets.engine.stage import Work
+from evals.judging.contract import JudgeContext
+from evals.pipeline.run_resources import RunResources
+from evals.pipeline.stage_inputs import budget_of
+from evals.study.cells import Judged
+from evals.study.study import Study
+from warehouse.inference.purpose import Purpose
+
+
+def judge_context(study: Study, judged: Judged, work: Work) -> JudgeContext:
+    """Return what the judge of a cell may use; its calls are paid from the study's budget and its own."""
+    judge, cell = study.judges[judged.judge], judged.cell
+    budget, limit = budget_of(study, work), judge.budget_limit
+    if limit is not None:
+        budget = work.budgets.of((study.study, "judge", judged.judge), limit, within=budget)
+    resources = work.resource(RunResources)
+    where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
+
+    def progress(label: str, done: int, of: int) -> None:
+        work.progress(f"{label}{where}", done, of)
+
+    def embed(texts: Sequence[str]) -> Matrix:
+        label = "embedding for judges"
+        embedder = resources.embedder(judge.embeds_with)
+        return embedder.passages(list(texts), lambda done, of: progress(label, done, of)).vectors
+
+    purpose = Purpose("judging", study.study, cell.key)
+    return JudgeContext(resources.gateway(budget), embed, study.seed, progress=progress, purpose=purpose)
