@@ -11,7 +11,7 @@ import polars as pl
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.judging.running import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
 from evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
-from evals.pipeline.judging import judge_context
+from evals.pipeline.judging import judge_context, judge_digest
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
@@ -129,16 +129,6 @@ def _readable(path: Path) -> pl.DataFrame | None:
 
 def _writes_markers(study: Study, cell: Cell) -> bool:
     return cell.generator in study.generators and study.generators[cell.generator].writes_markers
-
-
-def judge_digest(study: Study, name: str) -> str:
-    """Return the digest of a judge and of all that its judgements of a case depend on.
-
-    How often it judges, and how the votes are counted, is no part of it.
-    """
-    judge = study.judges[name]
-    once = judge.model_copy(update={"replicates": 1, "vote": "mean"})
-    return digest([once.identity(), *judge.dependencies(study.seed)])
 
 
 def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> Built:

@@ -1,4 +1,4 @@
-"""What a judge may use in a run."""
+"""A judge in a run: what it is known by, and what it may use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of
 from evals.study.cells import Judged
 from evals.study.study import Study
+from warehouse.identity import digest
 from warehouse.inference.purpose import Purpose
+
+
+def judge_digest(study: Study, name: str) -> str:
+    """Return the digest of a judge and of all that its judgements of a case depend on.
+
+    How often it judges, and how the votes are counted, is no part of it.
+    """
+    judge = study.judges[name]
+    once = judge.model_copy(update={"replicates": 1, "vote": "mean"})
+    return digest([once.identity(), *judge.dependencies(study.seed)])
 
 
 def judge_context(study: Study, judged: Judged, work: Work) -> JudgeContext:

@@ -98,12 +98,7 @@ def report_data(
         description=study.description,
         seed=study.seed,
         created_at=datetime.now(UTC),
-        metrics=tuple(
-            sorted(
-                map(_metric_info, map(study.metric, study.measured)),
-                key=lambda metric: metric.name != primary,
-            )
-        ),
+        metrics=_metric_infos(study, primary),
         leaderboard=board,
         questions=questions,
         scores=scores.join(gone, on=["cell", "replicate"], how="anti"),
@@ -233,6 +228,12 @@ def _titles(study: Study, store: ArtifactStore, documents: pl.Series) -> pl.Data
     ]
     titles = pl.concat(frames)
     return titles.filter(titles["doc_id"].is_in(documents.implode()))
+
+
+def _metric_infos(study: Study, primary: str) -> tuple[MetricInfo, ...]:
+    """Return what is measured, first what ranks the cells."""
+    found = [_metric_info(study.metric(name)) for name in study.measured]
+    return tuple(sorted(found, key=lambda metric: metric.name != primary))
 
 
 def _metric_info(metric: Metric) -> MetricInfo:

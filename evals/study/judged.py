@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -13,9 +13,6 @@ from evals.judging.scoring import JudgedScores
 from warehouse.findings import Finding
 from warehouse.marked_yaml import Place
 from warehouse.near_names import instead
-
-if TYPE_CHECKING:
-    from evals.study.study import Study
 
 _JUDGE: TypeAdapter[Judge] = TypeAdapter(AnyJudge)
 _JUDGED = re.compile(r"[a-z0-9][a-z0-9_+-]*\.\S+")
@@ -83,18 +80,3 @@ def unfit_metric(
         text = f"{name} measures answers, but the study has no `generators`"
         return [Finding(place, "no_generators", text)]
     return []
-
-
-def without_rival(study: Study) -> list[Finding]:
-    """Return which judges compare with a cell that the study does not have."""
-    cells = [cell.key.partition(".")[2] for cell in study.cells()]
-    return [
-        Finding(
-            ("judges", name),
-            "unknown_cell",
-            f"`{name}` compares with the cell `{judge.against}`, which the study does not have; "
-            f"{instead(judge.against, cells)}",
-        )
-        for name, judge in study.judges.items()
-        if judge.against is not None and judge.against not in cells
-    ]
