@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ from evals.judging.contract import (
     Judgements,
 )
 from evals.judging.entailment.judge import Entailment
+from evals.judging.ragas.judge import MetricName, Ragas
 from evals.judging.yes_no import YesNo
 from evals.study.registry import JUDGES
 from tests.fakes.indexing import vector_of
@@ -44,6 +45,7 @@ from warehouse.schemas import RETRYABLE, Status
 KINDS: dict[str, Judge] = {
     "counting": CountingJudge(),
     "asking": AskingJudge(model="openai/any"),
+    "ragas": Ragas(model="openai/any", metrics=get_args(MetricName)),
     "yes_no": YesNo(
         model="openai/any",
         metrics=("supported", "correct", "relevant"),

@@ -10,6 +10,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from evals.judging.contract import JUDGES, AnyJudge, Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
+from tests.fakes.ragas_judge import SHAPES as RAGAS_SHAPES
+from tests.fakes.ragas_judge import contract_reply as ragas_reply
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Messages
@@ -64,6 +66,7 @@ REPLIES: Mapping[str, Callable[[str, dict[str, Any]], object]] = {
     "pronouns": _pronouns,
     "facts": _facts,
     "refusals": _refusals,
+    **dict.fromkeys(RAGAS_SHAPES, ragas_reply),
 }
 """Name of the schema that a judge asks by -> what a scripted model replies, by the last message and the whole
 body: by what was asked, so that a mixed-up verdict is seen."""

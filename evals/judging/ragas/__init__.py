@@ -1,0 +1,1 @@
+"""Judgements by RAGAS: ragas' own prompts and steps, asked through the gateway."""

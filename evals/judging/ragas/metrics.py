@@ -1,0 +1,182 @@
+"""The metrics of RAGAS: what each looks at and asks, where its prompts are. Nothing of ragas is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from evals.generating.templates import Template
+from evals.judging.contract import JudgedMetric, Need
+from warehouse.identity import digest
+from warehouse.inference.chat_part import CallsEach
+
+MOST_STATEMENTS = 60  # that one text may be taken apart into
+BATCH = 20  # statements in one prompt: the verdicts of more are cut by many servers
+MOST_BATCHES = -(-MOST_STATEMENTS // BATCH)
+SENTENCES = 50  # of passages in one prompt …
+MOST_SENTENCE_CALLS = 10  # … or more, so that no case takes more calls than that
+_SHARED = ("prompt/metrics/base_prompt.py", "prompt/metrics/common.py")
+
+
+class Asks(NamedTuple):
+    """How often something is asked of a case: least and most, for each passage or question if so said."""
+
+    least: int = 1
+    most: int = 1
+    of_each_passage: bool = False
+    of_each_question: bool = False
+
+
+class RagasMetric(NamedTuple):
+    """A metric of RAGAS.
+
+    judged: its name, what it needs, its bounds
+    folder: of its prompts in `ragas.metrics.collections`; None: the prompt is ours
+    asks: what is asked, by a name that metrics which ask the same share
+    lists: the texts that are taken apart into statements, in that order
+    """
+
+    judged: JudgedMetric
+    folder: str | None
+    asks: dict[str, Asks]
+    lists: tuple[str, ...] = ()
+    embeds: bool = False
+
+
+def _needs(*needs: Need) -> frozenset[Need]:
+    return frozenset(needs)
+
+
+_VERDICTS = Asks(1, MOST_BATCHES)
+_EACH = Asks(1, MOST_BATCHES, of_each_passage=True)
+_ANSWER, _TRUTH = "answer", "ground truth"
+_NOISE = {
+    "noise: statements of the ground truth": Asks(),
+    "noise: statements of the answer": Asks(),
+    "noise: the truth by each passage": _EACH,
+    "noise: the answer by each passage": _EACH,
+    "noise: the answer by the truth": _VERDICTS,
+}
+_ALL_NEEDS = _needs("answer", "passages", "ground_truth")
+
+METRICS: dict[str, RagasMetric] = {
+    one.judged.name: one
+    for one in (
+        RagasMetric(
+            JudgedMetric("faithfulness", _needs("answer", "passages")),
+            "faithfulness",
+            {"statements of the answer": Asks(), "faithfulness": _VERDICTS},
+            (_ANSWER,),
+        ),
+        RagasMetric(
+            JudgedMetric("answer_relevancy", bounds=(-1.0, 1.0)),
+            "answer_relevancy",
+            {"questions of the answer": Asks(of_each_question=True)},
+            embeds=True,
+        ),
+        RagasMetric(
+            JudgedMetric("answer_correctness", _needs("answer", "ground_truth"), bounds=(-0.25, 1.0)),
+            "answer_correctness",
+            {"statements of the answer": Asks(), "statements of the truth": Asks(), "correctness": Asks()},
+            (_ANSWER, _TRUTH),
+            embeds=True,
+        ),
+        RagasMetric(
+            JudgedMetric("factual_correctness", _needs("answer", "ground_truth")),
+            "factual_correctness",
+            {
+                "claims of the answer": Asks(),
+                "claims of the truth": Asks(),
+                "claims of the answer by the truth": _VERDICTS,
+                "claims of the truth by the answer": _VERDICTS,
+            },
+            (_ANSWER, _TRUTH),
+        ),
+        RagasMetric(
+            JudgedMetric("noise_sensitivity", _ALL_NEEDS, higher_is_better=False),
+            "noise_sensitivity",
+            _NOISE,
+            (_TRUTH, _ANSWER),
+        ),
+        RagasMetric(
+            JudgedMetric("noise_sensitivity_irrelevant", _ALL_NEEDS, higher_is_better=False),
+            "noise_sensitivity",
+            _NOISE,
+            (_TRUTH, _ANSWER),
+        ),
+        RagasMetric(
+            JudgedMetric("context_precision", _needs("passages", "ground_truth")),
+            "context_precision",
+            {"usefulness to the truth": Asks(of_each_passage=True)},
+        ),
+        RagasMetric(
+            JudgedMetric("context_utilization", _needs("answer", "passages")),
+            "context_precision",
+            {"usefulness to the answer": Asks(of_each_passage=True)},
+        ),
+        RagasMetric(
+            JudgedMetric("context_recall", _needs("passages", "ground_truth")),
+            "context_recall",
+            {"recall": Asks()},
+            (_TRUTH,),
+        ),
+        RagasMetric(
+            JudgedMetric("context_relevance", _needs("passages")),
+            "context_relevance",
+            {"first rating": Asks(), "second rating": Asks()},
+        ),
+        RagasMetric(
+            JudgedMetric("relevant_sentence_ratio", _needs("passages")),
+            None,
+            {"relevant sentences": Asks(1, MOST_SENTENCE_CALLS)},
+        ),
+    )
+}
+
+
+def calls_of(names: Collection[str], passages: int, questions: int, most_asked: int) -> CallsEach:
+    """Return the calls of one case that is judged by some metrics, to the end.
+
+    passages: that are looked at one by one, at most
+    questions: that are made of an answer
+    most_asked: how often the same is asked where a reply cannot be read
+
+    What needs a ground truth is not among the least: not every question has one.
+    """
+    least: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for name in names:
+        metric = METRICS[name]
+        for what, asks in metric.asks.items():
+            times = questions if asks.of_each_question else 1
+            most[what] = asks.most * times * (passages if asks.of_each_passage else 1)
+            if "ground_truth" not in metric.judged.needs:
+                least[what] = asks.least * times
+    return CallsEach(sum(least.values()), sum(most.values()) * most_asked)
+
+
+@cache
+def prompt(name: str) -> Template:
+    """Return a prompt of ours by the name of its file, without `.j2`."""
+    return Template.read(Path(__file__).parent / "prompts" / f"{name}.j2")
+
+
+@cache
+def prompts_digest(names: tuple[str, ...]) -> str:
+    """Return the digest of what decides how metrics ask: ragas' version and files, and our prompts."""
+    found = find_spec("ragas")
+    if found is None or not found.submodule_search_locations:
+        raise ModuleNotFoundError("ragas is not installed: pip install -e .")
+    root = Path(found.submodule_search_locations[0])
+    folders = sorted({METRICS[name].folder or "" for name in names} - {""})
+    files = [
+        f"metrics/collections/{folder}/{file}" for folder in folders for file in ("util.py", "metric.py")
+    ]
+    theirs = [(root / file).read_text("utf-8") for file in (*files, *_SHARED)] if files else []
+    ours = ["asking"] if files else []
+    ours += ["relevant_sentences"] if "relevant_sentence_ratio" in names else []
+    return digest([version("ragas") if files else "", theirs, [prompt(name).identity() for name in ours]])
