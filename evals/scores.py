@@ -13,7 +13,7 @@ import polars as pl
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.judging.scoring import JudgedScores
 from evals.measuring.contract import OF_RANKING, Case, Metric, Score
-from evals.measuring.reuse import FILE, METRICS, WAITING
+from evals.measuring.reuse import FILE, METRICS, NOT_JUDGED, WAITING
 from evals.measuring.score_rows import score_rows
 from evals.pipeline.cell_cases import ScoreResources, read_cases
 from evals.study.cells import NO_GENERATOR, Judged
@@ -122,7 +122,9 @@ class Scores(Stage):
         scores = pl.concat([frame([], SCORES), *(found[metric.name] for metric in metrics)])
         write_parquet(scores, folder / FILE)
         waiting.clear()
+        missing = [one.key for one in self.grid.judgements_of(cell) if one.judge not in judgements]
         meta = {"metrics_computed": [metric.name for metric in computed], METRICS: _without(wanted, broken)}
+        meta |= {NOT_JUDGED: missing} if missing else {}
         return _built(scores, meta, list(broken.values()))
 
     def _stored(

@@ -19,6 +19,8 @@ from warehouse.parquet import read_parquet
 
 METRICS = "metrics"
 """Where the meta of an artifact of scores says what it holds: metric name -> identity of its scores."""
+NOT_JUDGED = "not_judged"
+"""Where the meta of scores says which judgements could not be made: their keys."""
 FILE = "scores.parquet"
 WAITING = ".metrics"
 """The folder of what was computed by a build that is not committed yet, in its own."""

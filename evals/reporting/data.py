@@ -9,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
+from warehouse.schemas import ANSWERS, HITS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
 Kind = Literal["retrieval", "answer", "cost"]
 
@@ -96,7 +96,9 @@ class ReportData:
     scores, answers: schemas SCORES and ANSWERS with `cell` (as in the leaderboard) and `replicate`
     hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
     losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
-    recipes: name of a retriever, embedder or generator -> its recipe as YAML
+    judgements: schema JUDGEMENTS with `cell`, `cell_replicate` and `judge`; without what models said, and of
+        the statements the first ones
+    recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
     versions: library -> version, model -> digest
     notes: warnings that a reader must see, such as failed checks or cells that were not run
@@ -125,6 +127,7 @@ class ReportData:
     comparison: str = "paired bootstrap over the questions with Holm's correction"
     losses: pl.DataFrame | None = None
     generators: Mapping[str, GeneratorFacts] | None = None
+    judgements: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -138,6 +141,8 @@ class ReportData:
             "answers": [*ANSWERS, "cell", "replicate"],
             "hits": [*HITS, "cell", "text", "url", "title"],
         }
+        if self.judgements is not None:
+            wanted["judgements"] = [*JUDGEMENTS, "cell", "cell_replicate", "judge"]
         if self.losses is not None:
             wanted["losses"] = [*LOSSES, "cell"]
         for name, columns in wanted.items():

@@ -15,6 +15,7 @@ from evals.reporting.cuts import cut_words
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import trimmed
 from evals.reporting.evidence import Segment, evidence_spans, segments
+from evals.reporting.judged import NONE_JUDGED, ShownJudgements, judgements_of
 from evals.reporting.links import safe_link
 
 
@@ -48,6 +49,7 @@ class Answer:
     score: float | None
     steps: AnswerSteps
     cut: str = ""
+    judged: ShownJudgements = NONE_JUDGED
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
     hits = _by_question(data.hits.filter(_one_of(ids) & pl.col("cell").is_in(list(cells[:1]))))
     answers = _by_question(data.answers.filter(_one_of(ids)))
     scores = _answer_scores(data, ids, answer_metric)
+    judged = _judged(data, ids)
     order = {cell: place for place, cell in enumerate(labels)}
     hard = []
     for place, row in enumerate(shown.iter_rows(named=True), start=1):
@@ -115,6 +118,7 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
                         answer,
                         labels,
                         scores,
+                        judged,
                         cited_answer(answer, limits.ANSWER_CHARACTERS, on_page, evidence),
                     )
                     for answer in answered[: limits.ANSWERS]
@@ -167,6 +171,18 @@ def _answer_scores(data: ReportData, ids: Sequence[str], metric: MetricInfo | No
     }
 
 
+Judged = Mapping[tuple[str, int, str], list[dict[str, Any]]]
+"""(cell, replicate, question) -> the judgements of an answer."""
+
+
+def _judged(data: ReportData, ids: Sequence[str]) -> Judged:
+    found: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    rows = data.judgements.filter(_one_of(ids)).iter_rows(named=True) if data.judgements is not None else ()
+    for row in rows:
+        found.setdefault((row["cell"], row["cell_replicate"], row["question_id"]), []).append(row)
+    return found
+
+
 def _top(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(hits, key=lambda hit: hit["rank"])[: limits.HITS]
 
@@ -194,8 +210,13 @@ def _hit(hit: Mapping[str, Any], anchor: str, evidence: Sequence[Mapping[str, An
 
 
 def _answer(
-    answer: Mapping[str, Any], labels: Mapping[str, str], scores: Scored, cited: CitedAnswer
+    answer: Mapping[str, Any],
+    labels: Mapping[str, str],
+    scores: Scored,
+    judged: Judged,
+    cited: CitedAnswer,
 ) -> Answer:
+    key = (answer["cell"], answer["replicate"], answer["question_id"])
     again = f" (replicate {answer['replicate']})" if answer["replicate"] > 1 else ""
     return Answer(
         labels.get(answer["cell"], answer["cell"]) + again,
@@ -203,7 +224,8 @@ def _answer(
         trimmed(answer["reason"], limits.REASON_CHARACTERS) or None,
         trimmed(answer["answer"], limits.ANSWER_CHARACTERS),
         cited,
-        scores.get((answer["cell"], answer["replicate"], answer["question_id"])),
+        scores.get(key),
         steps_of(answer),
         cut_words([one["kept"] for one in answer["cuts"] or ()]),
+        judgements_of(judged.get(key, ()), limits.STATEMENTS),
     )

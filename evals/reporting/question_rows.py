@@ -48,11 +48,13 @@ class Answered:
 
     answer: a row of `schemas.ANSWERS`; None for a cell without a generator
     scores: rows of `schemas.SCORES`, in the order of the study's metrics
+    judgements: rows of `schemas.JUDGEMENTS` with `judge`, in the order of metrics and replicates
     """
 
     cell: Cell
     answer: Row | None
     scores: list[Row]
+    judgements: list[Row]
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         losses = _rows(connection, "losses", rankings, question_id)
         answers = _rows(connection, "answers", [cell.key for cell in study.cells()], question_id)
         scores = _rows(connection, "scores", [cell.key for cell in study.cells()], question_id)
+        judgements = _rows(connection, "judgements", [cell.key for cell in study.cells()], question_id)
     texts = _texts(study, store, {row["doc_id"] for row in hits})
     order = {name: place for place, name in enumerate(study.measured)}
     found = []
@@ -122,6 +125,10 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
                             (row for row in scores if _is_of(row, cell)),
                             key=lambda row: order.get(row["metric"], len(order)),
                         ),
+                        sorted(
+                            (row for row in judgements if _judges(study, row, cell)),
+                            key=lambda row: (order[f"{row['judge']}.{row['metric']}"], row["replicate"]),
+                        ),
                     )
                     for cell in of_ranking
                 ],
@@ -132,6 +139,12 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
 
 def _is_of(row: Row, cell: Cell) -> bool:
     return (row["cell"], row["replicate"]) == (cell.name, cell.replicate)
+
+
+def _judges(study: Study, row: Row, cell: Cell) -> bool:
+    """Return whether a row is of a cell, and of a judge that judges it now."""
+    known = row["judge"] in study.judged_by(cell) and f"{row['judge']}.{row['metric']}" in study.measured
+    return known and (row["cell"], row["cell_replicate"]) == (cell.name, cell.replicate)
 
 
 def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, question_id: str) -> Row:
@@ -161,6 +174,7 @@ _CURRENT = {
     "hits": "SELECT * FROM current_hits WHERE list_contains(?, ranking)",
     "losses": "SELECT * FROM current_losses WHERE list_contains(?, ranking)",
     "answers": "SELECT * FROM current_answers WHERE list_contains(?, cell)",
+    "judgements": "SELECT * FROM current_judgements WHERE list_contains(?, cell)",
     "scores": "SELECT * FROM current_scores WHERE list_contains(?, cell)",
 }
 

@@ -11,7 +11,7 @@ import polars as pl
 from evals.leaderboard import NOT_RUN
 from evals.measuring.contract import OF_RANKING, Metric
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
-from evals.reporting.limits import BIN_CHARACTERS
+from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
@@ -26,7 +26,7 @@ from warehouse.errors import InputError
 from warehouse.inference import models
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
+from warehouse.schemas import ANSWERS, HITS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def report_data(
         answers = _of_cells(connection, "current_answers", cells, ANSWERS, _SHORT_BINS)
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
+        judgements = _judgements(connection, study, cells)
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
     gone = _not_run(study, store)
@@ -114,6 +115,7 @@ def report_data(
         comparison=f"studentised paired bootstrap over the questions ({significance.RESAMPLES:,} resamples, "
         f"seed {study.seed}; told apart below p = {significance.ALPHA} by Holm's correction)",
         losses=losses,
+        judgements=judgements,
         generators={
             name: GeneratorFacts(one.reads, one.chat.model if one.chat else None)
             for name, one in study.generators.items()
@@ -143,6 +145,17 @@ def _of_cells(
     """
     sql = f"SELECT *{changes} FROM {table} WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
     return _select(connection, sql, [cells], {**schema, **_OF_CELL})
+
+
+def _judgements(connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str]) -> pl.DataFrame:
+    """Return what the judges of a study said, of each judgement the first statements."""
+    sql = (
+        f"SELECT * REPLACE (NULL AS raw, list_slice(statements, 1, {STATEMENTS + 1}) AS statements) "  # noqa: S608
+        "FROM current_judgements WHERE list_contains(?, cell) AND list_contains(?, judge) "
+        "ORDER BY cell, cell_replicate, question_id, judge, metric, replicate"
+    )
+    schema = {**JUDGEMENTS, "cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String}
+    return _select(connection, sql, [cells, list(study.judges)], schema)
 
 
 def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:

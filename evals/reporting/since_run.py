@@ -11,7 +11,9 @@ from assets.engine.of_now import is_by_recipe_of_now, is_of_contents_of_now
 from assets.engine.stage import Need, Stage
 from assets.pages import Pages
 from evals.answers import Answers
+from evals.judgements import Judgements
 from evals.leaderboard import NOT_RUN, Leaderboard
+from evals.measuring.reuse import NOT_JUDGED
 from evals.questions import Questions
 from evals.rankings import Rankings
 from evals.scores import Scores
@@ -57,10 +59,13 @@ def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl
     run = _run_cells(study, store, board)
     comparing = Leaderboard(grid)
     comparing.without = frozenset(Need("scores", cell.key) for cell in {*study.runs()} - {*run})
+    scoring = Scores(grid)
+    scoring.without = frozenset(Need("judgements", key) for key in _gaps(run, store))
     stages: dict[Stage, list[str]] = {
         Rankings(grid): [cell.ranking for cell in run],
         Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
-        Scores(grid): [cell.key for cell in run],
+        Judgements(grid): _judged(grid, run, store),
+        scoring: [cell.key for cell in run],
         comparing: [study.study],
     }
     return [
@@ -69,6 +74,19 @@ def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl
         for key in dict.fromkeys(keys)
         if not is_of_contents_of_now(stage, key, store)
     ]
+
+
+def _judged(grid: Grid, run: list[Cell], store: ArtifactStore) -> list[str]:
+    """Return the keys of the judgements that the cells were scored by."""
+    keys = [one.key for cell in run for one in grid.judgements_of(cell)]
+    gaps = _gaps(run, store)
+    return [key for key in keys if key not in gaps and store.current("judgements", key) is not None]
+
+
+def _gaps(run: list[Cell], store: ArtifactStore) -> set[str]:
+    """Return the keys of the judgements that the cells were scored without."""
+    scores = [store.current("scores", cell.key) for cell in run]
+    return {key for one in scores if one for key in one.meta.get(NOT_JUDGED, ())}
 
 
 def _run_cells(study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[Cell]:
@@ -110,6 +128,7 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
         Embeddings(grid.build): [grid.index_key(cell) for cell in run],
         Rankings(grid): [cell.ranking for cell in run],
         Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
+        Judgements(grid): _judged(grid, run, store),
     }
     found = [
         f"{stage.name} of {key}"

@@ -23,7 +23,7 @@ _UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
 class StudyFacts:
     """What the stages of a study have stored about it, as its report shows it.
 
-    recipes: name of a retriever, embedder or generator -> its recipe as YAML, with what was tuned for it
+    recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML, with what was tuned
     warnings: a sentence for each check that failed, and for what else a reader must know
     """
 
@@ -87,7 +87,7 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
         name: _yaml(recipe.model_dump(mode="json", exclude_defaults=True))
         for name, recipe in study.embedders.items()
     }
-    for name, part in {**study.retrievers, **study.generators}.items():
+    for name, part in {**study.retrievers, **study.generators, **study.judges}.items():
         recipes[name] = _yaml(as_written(part, exclude_none=True))
     for ranking, cell in grid.rankings.items():
         meta = _meta(store.current("rankings", ranking))

@@ -15,7 +15,7 @@ from evals.gold.reading.contract import SetFile
 from evals.gold.resolving import Resolver
 from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
 from evals.study.grid import Grid, read_questions_of
-from evals.study.registry import GENERATORS
+from evals.study.registry import GENERATORS, JUDGES
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from evals.study.written_questions import written_questions
@@ -25,6 +25,7 @@ from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.model_servers import unreachable
 from warehouse.marked_yaml import MarkedYaml, Place, load
 from warehouse.paths import Home
+from warehouse.registry import Registry
 from warehouse.source import Source
 
 LOOKED_AT = 100  # pages of a source that are tried before it is said that none can be read
@@ -120,7 +121,7 @@ def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
     api = part.get("api")
     asks = (
         place[-1:] in {("enrich",), ("date_by",), ("questions_by",)}
-        or (len(place) == 3 and place[0] == "generators" and _asks(place[2]))
+        or (len(place) == 3 and place[0] in _ASKING and _asks(_ASKING[str(place[0])], place[2]))
         or part.get("by") == "llm"
         or api is not None
     )
@@ -143,9 +144,12 @@ def _further_models(listed: Any, place: Place) -> Iterator[tuple[Place, str, str
             yield where, model, base if isinstance(base, str) else None
 
 
-def _asks(kind: str | int) -> bool:
-    """Return whether a kind of generator asks a language model."""
-    return kind in GENERATORS and issubclass(GENERATORS[str(kind)], ChatModel)
+_ASKING: dict[str, Registry[Any]] = {"generators": GENERATORS, "judges": JUDGES}
+
+
+def _asks(kinds: Registry[Any], kind: str | int) -> bool:
+    """Return whether a kind of generator or judge asks a language model."""
+    return kind in kinds and issubclass(kinds[str(kind)], ChatModel)
 
 
 # Sources ---------------------------------------------------------------------------------------------------

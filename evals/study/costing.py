@@ -13,10 +13,9 @@ from pydantic import BaseModel
 
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Stage, Work
-from evals.judging.contract import Judge
-from evals.measuring.contract import Metric
 from evals.study.estimate import Cached, Estimate, Span, bounded_calls, estimate, of_chat
 from evals.study.grid import read_questions_of, read_train_questions_of
+from evals.study.judge_costs import JSON_TOKENS, judge_estimates, of_cases
 from evals.study.planning import PROMPT_TOKENS, Plan, window_of
 from evals.study.study import Study
 from evals.understanding.by_model.model_transform import ByModel
@@ -26,10 +25,8 @@ from warehouse.inference.structured import MOST_ASKED
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 
-JSON_TOKENS = 600  # that a model may write at most to say what it understood
 DATE_READ, DATE_WRITTEN = 1_600, 60  # tokens of a page's beginning, and of a date as JSON
 SUMMARY_TOKENS = 200  # that a summary may have
-CASE_TOKENS = 8_000  # of a question, its passages, its ground truth and its answer, at most about
 DENSEST, SPARSEST = 2.5, 6.0  # characters of a token: German compounds and code, plain English
 
 
@@ -40,6 +37,7 @@ def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -
     rows = [
         *_answers(study, found, cached),
         *_understanding(study, stages, cached, home),
+        *judge_estimates(study, stages, cached, home),
         *_measuring(study, stages["scores"], cached, home),
         *_enriching(study, found, cached, corpus),
         *_dating(study, found, cached),
@@ -47,11 +45,6 @@ def estimates(study: Study, found: Plan, stages: dict[str, Stage], home: Home) -
         *_embedding_questions(study, stages["rankings"], home),
     ]
     return [row for row in rows if row.calls.most != 0]
-
-
-def judging(name: str, judge: Judge, cases: int, home: Home) -> Estimate | None:
-    """Return what a judge would ask its model about so many cases; None where it asks none."""
-    return _of_cases(f"judging by {name}", judge, cases, Cached(home))
 
 
 def _answers(study: Study, found: Plan, cached: Cached) -> Iterator[Estimate]:
@@ -148,18 +141,8 @@ def _measuring(study: Study, scores: Stage, cached: Cached, home: Home) -> Itera
     ]
     for metric in metrics:
         applies = sum(map(metric.applies, rows))
-        row = _of_cases(metric.name, metric, sum(min(size, applies) for size in sizes), cached)
+        row = of_cases(metric.name, metric, sum(min(size, applies) for size in sizes), cached)
         yield from [row] if row else []
-
-
-def _of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> Estimate | None:
-    """Estimate what is asked about answers: question, passages, ground truth and answer are read."""
-    chat = part.chat
-    if chat is None:
-        return None
-    calls = bounded_calls(cases, part.calls_per_case(), chat, cached)
-    per_call = (Span(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), Span(1, JSON_TOKENS))
-    return replace(of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
 
 
 def _enriching(study: Study, found: Plan, cached: Cached, corpus: _Corpus) -> Iterator[Estimate]:

@@ -47,6 +47,7 @@ from warehouse.registry import Registry
 
 __all__ = [
     "GENERATORS",
+    "JUDGES",
     "QUERY_TRANSFORMS",
     "RETRIEVERS",
     "RETRIEVER_OR_POWERSET",

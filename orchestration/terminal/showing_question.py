@@ -11,8 +11,10 @@ from evals.gold.similar_evidence import in_words
 from evals.reporting.answer_steps import steps_of
 from evals.reporting.cuts import cut_words
 from evals.reporting.display import number, several, trimmed
+from evals.reporting.judged import judgements_of
 from evals.reporting.question_rows import Answered, Found, Hit, QuestionRows
 from orchestration.terminal.answer_steps import step_lines
+from orchestration.terminal.judgement_lines import STATEMENTS, judgement_lines
 from orchestration.terminal.losses import fate_words
 from orchestration.terminal.speaking import console, text, width
 
@@ -105,6 +107,7 @@ def _answered(one: Answered) -> Iterator[Text]:
             cited = dict.fromkeys(map(_citation, answer["citations"]))
             yield text(f"  {name} cites: {'; '.join(cited)}")
         yield from step_lines(steps_of(answer))
+    yield from judgement_lines(judgements_of(one.judgements, STATEMENTS))
     scores = ", ".join(_score(row) for row in one.scores)
     yield text(f"  scores of {name}: {scores or 'it was not asked this question'}", "dim")
 

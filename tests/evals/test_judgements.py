@@ -12,10 +12,17 @@ import polars as pl
 import pytest
 
 from assets.engine.stage import Need
+from evals.reporting.files import json_rows
+from evals.reporting.page import render_html
+from evals.reporting.question_rows import question_rows
+from evals.reporting.rows import leaderboard_rows
+from evals.study.costing import estimates
+from evals.study.planning import plan
 from tests.fakes.judges import AskingJudge, CountingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.town import PLAIN, QUESTIONS, Town, Variant
 from warehouse.connection import connect
+from warehouse.errors import InputError
 from warehouse.parquet import read_parquet
 from warehouse.schemas import JUDGEMENTS, Status
 
@@ -317,3 +324,60 @@ def _with_version(artifact: Any) -> Any:
     from dataclasses import replace
 
     return replace(artifact, data_version=f"{artifact.data_version}x")
+
+
+def test_what_was_said_is_shown_and_told(town: Town, server: FakeOpenAI) -> None:
+    server.respond = lambda received: verdict(0.25, reason=f"because of {received.body['seed']}")
+    data = town.run(study({"judge": asking(server, replicates=2)}), "home")
+    said = question_rows(town.bench.study, "noon", town.bench.home).found[0].cells[0].judgements
+    assert [(row["judge"], row["metric"], row["replicate"]) for row in said] == [
+        ("judge", metric, replicate) for metric in ("support", "agreement") for replicate in (1, 2)
+    ]
+    assert {row["reason"] for row in said} == {"because of 7", "because of 8"}
+    assert data.judgements is not None
+    assert set(data.judgements["question_id"]) == ALL
+    page = render_html(data)
+    assert "judge.support (replicate 2)" in page
+    assert "because of 8" in page
+    assert {row["metric"] for row in json.loads(json_rows(data.leaderboard))} >= {"judge.support"}
+    assert "judge" in (data.recipes or {})
+
+
+def test_a_report_tells_that_a_judge_is_another_one_now(town: Town, server: FakeOpenAI) -> None:
+    town.run(study({"judge": asking(server)}), "home")
+    changed = town.bench_of(study({"judge": asking(server, temperature=0.5)}), "home")
+    with pytest.raises(InputError, match=r"judgements of tiny\.t16.*is no longer what was run"):
+        leaderboard_rows(changed.study, changed.home)
+    more = town.bench_of(study({"judge": asking(server), "words": {"counting": {}}}), "home")
+    with pytest.raises(InputError, match="is no longer what was run"):
+        leaderboard_rows(more.study, more.home)
+
+
+def planned(town: Town, variant: Variant) -> dict[str, Any]:
+    bench = town.bench_of(variant, "home")
+    found = plan(bench.study, bench.stages, bench.home)
+    return {row.what: row for row in estimates(bench.study, found, bench.stages, bench.home)}
+
+
+def test_the_plan_counts_what_judges_would_ask(town: Town, server: FakeOpenAI) -> None:
+    judges = {"judge": asking(server, replicates=2), "few": asking(server), "words": {"counting": {}}}
+    variant = study(judges, restrict={"few": {"sample": 2}})
+    town.run(study({"words": {"counting": {}}}), "home")
+    before = planned(town, variant)
+    assert before["judging by judge"].calls == (2 * len(ALL), 4 * len(ALL))
+    assert before["judging by few"].calls == (2, 4)
+    assert before["judging by judge"].of_study
+    assert "judging by words" not in before
+    town.run(variant, "home")
+    assert not {name for name in planned(town, variant) if name.startswith("judging")}
+
+
+def test_the_budget_holds_for_judges(town: Town, server: FakeOpenAI) -> None:
+    one = {"judge": asking(server)}
+    town.run(study(one, budget={"calls": 2}), "home", whole=False)
+    assert len(server.requests) == 2
+    by_status = Counter(status for status, _, _ in scores(town, "judge.support").values())
+    assert by_status == {Status.OK: 2, Status.OVER_BUDGET: len(ALL) - 2}
+    assert planned(town, study(one))["judging by judge"].calls.most == 2 * (len(ALL) - 2)
+    town.run(study(one), "home")
+    assert len(server.requests) == len(ALL), "the next run goes on"

@@ -12,8 +12,9 @@ from evals.generating.llm import Llm
 from evals.measuring import get_metric
 from evals.measuring.abstention import Abstention
 from evals.study.caps import passed_caps
-from evals.study.costing import estimates, judging, parts
-from evals.study.estimate import Estimate, Span, total
+from evals.study.costing import estimates, parts
+from evals.study.estimate import Cached, Estimate, Span, total
+from evals.study.judge_costs import judging
 from evals.study.planning import plan
 from evals.study.registry import read_retriever_or_powerset
 from evals.study.sections import StudyBudget
@@ -189,8 +190,8 @@ def test_a_part_without_a_model_makes_no_call() -> None:
 
 
 def test_what_a_judge_would_ask_is_bounded(tmp_path: Path) -> None:
-    assert judging("counting", CountingJudge(), 40, Home(tmp_path)) is None
-    row = judging("asking", AskingJudge(model=MINI, budget_usd=0.5), 40, Home(tmp_path))
+    assert judging("counting", CountingJudge(), 40, Cached(Home(tmp_path))) is None
+    row = judging("asking", AskingJudge(model=MINI, budget_usd=0.5), 40, Cached(Home(tmp_path)))
     assert row is not None
     assert (row.what, row.calls, row.limit_usd, row.of_study) == ("judging by asking", (40, 80), 0.5, True)
     assert row.usd is not None
