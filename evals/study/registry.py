@@ -14,6 +14,7 @@ from evals.generating.no_context import NoContext
 from evals.generating.oracle_context import OracleContext
 from evals.judging.contract import JUDGES
 from evals.judging.entailment.judge import Entailment
+from evals.judging.entailment_classifier import EntailmentClassifier
 from evals.judging.ragas.judge import Ragas
 from evals.judging.yes_no import YesNo
 from evals.retrieving.bm25 import Bm25
@@ -104,6 +105,7 @@ GENERATORS.add(
 )
 JUDGES.add(
     Entailment,
+    EntailmentClassifier,
     YesNo,
     Ragas,
 )

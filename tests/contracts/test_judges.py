@@ -29,9 +29,11 @@ from evals.judging.contract import (
     Judgements,
 )
 from evals.judging.entailment.judge import Entailment
+from evals.judging.entailment_classifier import LABELS, EntailmentClassifier
 from evals.judging.ragas.judge import MetricName, Ragas
 from evals.judging.yes_no import YesNo
 from evals.study.registry import JUDGES
+from tests.fakes.cross_encoder import build_cross_encoder
 from tests.fakes.indexing import vector_of
 from tests.fakes.judges import AGREEMENT, REPLIES, SUPPORT, AskingJudge, CountingJudge
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
@@ -231,12 +233,18 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
         yield fake
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    folder = build_cross_encoder(tmp_path_factory.mktemp("model"), [*HOSTILE, "at noon"], labels=LABELS)
+    return EntailmentClassifier(model=str(folder))
+
+
+@pytest.mark.parametrize("name", [*KINDS, EntailmentClassifier.kind])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_a_judge_keeps_the_contract(
-    name: str, check: Callable[[Bench], None], server: FakeOpenAI, tmp_path: Path
+    name: str, check: Callable[[Bench], None], server: FakeOpenAI, tmp_path: Path, classifier: Judge
 ) -> None:
-    check(Bench(KINDS[name], server, tmp_path))
+    check(Bench(KINDS.get(name, classifier), server, tmp_path))
 
 
 def test_a_judge_has_the_budget_of_its_model() -> None:
@@ -247,7 +255,7 @@ def test_a_judge_has_the_budget_of_its_model() -> None:
 
 
 def test_every_kind_is_held_to_it() -> None:
-    assert set(JUDGES.built_in) <= {judge.kind for judge in KINDS.values()}
+    assert set(JUDGES.built_in) <= {EntailmentClassifier.kind, *(judge.kind for judge in KINDS.values())}
 
 
 def test_a_study_could_name_a_judge() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from assets.indexing.lexical import plain_tokens
@@ -11,8 +11,13 @@ POSITIONS = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def build_cross_encoder(folder: Path, texts: Iterable[str], outputs: int = 1, seed: int = 7) -> Path:
-    """Write a BERT of one layer that knows the words of ``texts``, as sentence-transformers loads it."""
+def build_cross_encoder(
+    folder: Path, texts: Iterable[str], outputs: int = 1, seed: int = 7, labels: Sequence[str] = ()
+) -> Path:
+    """Write a BERT of one layer that knows the words of ``texts``, as sentence-transformers loads it.
+
+    labels: names of its outputs, in their order; unless said, as transformers numbers them
+    """
     import torch
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
@@ -27,9 +32,12 @@ def build_cross_encoder(folder: Path, texts: Iterable[str], outputs: int = 1, se
         num_attention_heads=2,
         intermediate_size=64,
         max_position_embeddings=POSITIONS,
-        num_labels=outputs,
+        num_labels=len(labels) or outputs,
         initializer_range=0.5,  # large, so that scores differ
     )
+    if labels:
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: number for number, label in enumerate(labels)}
     BertForSequenceClassification(config).save_pretrained(folder)
     BertTokenizerFast(vocab=vocabulary).save_pretrained(folder)
     return folder

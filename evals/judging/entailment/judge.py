@@ -11,7 +11,7 @@ from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric,
 from evals.judging.entailment.asking import Asking, prompts_identity
 from evals.judging.entailment.facts import Tag
 from evals.judging.entailment.hypotheses import Splitting
-from evals.judging.entailment.pairs import PAIRS, PairName, Side, SplitText, entailed, prepare, split
+from evals.judging.entailment.pairs import PAIRS, WORDS, PairName, Side, entailed, prepare, split, text_of
 from evals.judging.entailment.refusing import MOST_TEXTS, Opening, Refusal, opening, refusals
 from evals.judging.replies import judged
 from warehouse.inference.chat_model import ChatModel
@@ -30,13 +30,13 @@ class _Refused:
 
     def __init__(self, name: RefusalName, side: Side) -> None:
         needs: frozenset[Need] = frozenset({side})
-        self.metric = JudgedMetric(name, needs, higher_is_better=False)
+        about = f"1 where the {WORDS[side]} refuses to answer, else 0."
+        self.metric = JudgedMetric(name, needs, higher_is_better=False, about=about)
         self.side = side
 
     def opening(self, case: JudgeCase, sentences: int) -> Opening:
         """Return the first sentences of the text."""
-        text = case.answer if self.side == "answer" else case.ground_truth
-        return Opening(opening(text or "", sentences), case.question_id)
+        return Opening(opening(text_of(case, self.side), sentences), case.question_id)
 
 
 REFUSED: Mapping[RefusalName, _Refused] = {
@@ -119,17 +119,17 @@ class Entailment(ChatModel, Splitting, Judge):
     def _pairs(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
         wanted = [{name: pair for name, pair in PAIRS.items() if self._judges(name, case)} for case in cases]
         texts = [
-            {side: self._split(case, side) for pair in pairs.values() for side in pair.sides}
+            {
+                side: split(text_of(case, side), side, self, self.most_sentences)
+                for pair in pairs.values()
+                for side in pair.sides
+            }
             for case, pairs in zip(cases, wanted, strict=True)
         ]
         ready = prepare(texts, cases, asking, self.pronoun_batch if self.pronouns else None)
         tasks = [(one, pair) for one, pairs in zip(ready, wanted, strict=True) for pair in pairs.values()]
         found = iter(entailed(tasks, asking, self.tags.by_tag()))
         return [{name: next(found) for name in pairs} for pairs in wanted]
-
-    def _split(self, case: JudgeCase, side: Side) -> SplitText:
-        text = case.answer if side == "answer" else case.ground_truth
-        return split(text or "", side, self, self.most_sentences)
 
     def _refusals(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
         tasks = [

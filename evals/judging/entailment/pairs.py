@@ -42,10 +42,27 @@ class Pair(NamedTuple):
 _OF_PASSAGES: frozenset[Need] = frozenset({"answer", "passages"})
 _OF_BOTH: frozenset[Need] = frozenset({"answer", "ground_truth"})
 PAIRS: Mapping[PairName, Pair] = {
-    "faithfulness": Pair(JudgedMetric("faithfulness", _OF_PASSAGES), "answer", None),
-    "precision": Pair(JudgedMetric("precision", _OF_BOTH), "answer", "ground_truth"),
-    "recall": Pair(JudgedMetric("recall", _OF_BOTH), "ground_truth", "answer"),
+    "faithfulness": Pair(
+        JudgedMetric("faithfulness", _OF_PASSAGES, about="Share of the answer that the passages entail."),
+        "answer",
+        None,
+    ),
+    "precision": Pair(
+        JudgedMetric("precision", _OF_BOTH, about="Share of the answer that the ground truth entails."),
+        "answer",
+        "ground_truth",
+    ),
+    "recall": Pair(
+        JudgedMetric("recall", _OF_BOTH, about="Share of the ground truth that the answer entails."),
+        "ground_truth",
+        "answer",
+    ),
 }
+
+
+def text_of(case: JudgeCase, side: Side) -> str:
+    """Return one of the two texts of a case; empty where there is none."""
+    return (case.answer if side == "answer" else case.ground_truth) or ""
 
 
 class SplitText(NamedTuple):
