@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from evals.generating.answer_prompt import LANGUAGE_NAMES
 from evals.generating.templates import Template, Values
 from evals.judging.contract import JudgeCase, Need
 from evals.judging.framing import framed_passages, quoted_text
@@ -67,7 +66,6 @@ def values_of(case: JudgeCase, shown: Collection[Need]) -> Values:
         "ground_truth": value("ground_truth", case.ground_truth),
         "rival": value("rival", case.rival),
         "passages": framed_passages(case.passages) if "passages" in shown else None,
-        "language_name": LANGUAGE_NAMES.get((case.language or "").lower()[:2], "English"),
     }
 
 

@@ -7,25 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from evals.generating.fitting import Window
 from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
 from evals.judging.fitting import fitted_case
 from evals.judging.prompt_files import JudgePrompt, Language
 from evals.judging.replies import judged
+from evals.judging.wordings import OwnWordings, check_names, metrics_of, wording, wordings_identity
 from evals.judging.yes_or_no import Chances, chances, word_of
-from evals.word_lists import groups
-from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.chat_part import CallsEach
 from warehouse.inference.gateway import Messages
 from warehouse.inference.replies import Reply
-from warehouse.recipe import Strict, error_at
 from warehouse.schemas import Status
 
 WORD_TOKENS = 16  # of a reply whose words are read
-_LISTS: dict[Language, Literal["english", "german"]] = {"en": "english", "de": "german"}
 
 Preset = Literal["supported", "correct", "relevant"]
 NEEDS: dict[str, frozenset[Need]] = {
@@ -33,28 +30,6 @@ NEEDS: dict[str, frozenset[Need]] = {
     "correct": frozenset({"answer", "ground_truth"}),
     "relevant": frozenset({"answer"}),
 }
-
-MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-
-
-class OwnQuestion(Strict):
-    """A question that a study words itself; yes is good.
-
-    ask: as the model reads it
-    needs: what it is shown beside the question of the case; the answer unless said
-    """
-
-    ask: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=2000)]
-    needs: Annotated[
-        tuple[Literal["answer", "passages", "ground_truth"], ...],
-        Field(min_length=1),
-        AfterValidator(lambda needs: tuple(sorted(set(needs)))),
-    ] = ("answer",)
-
-
-def _written_out(written: object) -> object:
-    """Let the text of a question stand for the question."""
-    return {"ask": written} if isinstance(written, str) else written
 
 
 @dataclass(frozen=True)
@@ -84,9 +59,7 @@ class YesNo(ChatModel, Judge):
     unless_said: ClassVar[frozenset[str]] = frozenset({"language", "window"})
 
     metrics: tuple[Preset, ...] = ("supported", "correct")
-    questions: Annotated[
-        dict[MetricName, Annotated[OwnQuestion, BeforeValidator(_written_out)]], Field(max_length=50)
-    ] = {}  # noqa: RUF012 - pydantic copies it
+    questions: OwnWordings = {}  # noqa: RUF012 - pydantic copies it
     language: Language | None = None
     window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
     top_logprobs: Annotated[int, Field(ge=2, le=100)] = 20
@@ -94,19 +67,13 @@ class YesNo(ChatModel, Judge):
 
     @model_validator(mode="after")
     def _asks_each_once(self) -> Self:
-        names = [*self.metrics, *self.questions]
-        if not names:
-            raise error_at(("metrics",), "name at least one metric, or word a question of your own")
-        for place, name in enumerate(names):
-            if name in names[:place]:
-                raise error_at(("metrics" if name not in self.questions else "questions",), f"{name} twice")
+        check_names(self.metrics, self.questions, "questions")
         return self
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
         """Our own first."""
-        ours = [JudgedMetric(name, NEEDS[name]) for name in self.metrics]
-        return (*ours, *(JudgedMetric(name, frozenset(own.needs)) for name, own in self.questions.items()))
+        return metrics_of(self.metrics, NEEDS, self.questions)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         """Ask about each case by each metric that can judge it, as many at once as the limits allow."""
@@ -127,7 +94,7 @@ class YesNo(ChatModel, Judge):
     def wording(self, metric: str, language: Language) -> str:
         """Return the question that is asked for a metric."""
         own = self.questions.get(metric)
-        return own.ask if own else str(groups("judging", _LISTS[language])["yes_no"][metric])
+        return own.ask if own else wording("yes_no", metric, language)
 
     @property
     def prompt(self) -> JudgePrompt:
@@ -136,9 +103,9 @@ class YesNo(ChatModel, Judge):
 
     def dependencies(self, seed: int) -> list[str | int]:
         """Return the digests of its prompt and of our own questions, the seed, and who answers."""
-        wordings = [self.wording(name, code) for name in self.metrics for code in _LISTS]
+        asked = wordings_identity("yes_no", self.metrics)
         served = self.served_by()
-        return [self.prompt.identity(), digest(wordings), seed, *([served] if served else [])]
+        return [self.prompt.identity(), asked, seed, *([served] if served else [])]
 
     def calls_per_case(self) -> CallsEach:
         """Return one call for each question, and a second for the word where probabilities do not come."""

@@ -13,9 +13,12 @@ from evals.generating.llm import Llm
 from evals.generating.no_context import NoContext
 from evals.generating.oracle_context import OracleContext
 from evals.judging.contract import JUDGES
+from evals.judging.criteria import Criteria
 from evals.judging.entailment.judge import Entailment
 from evals.judging.entailment_classifier import EntailmentClassifier
+from evals.judging.pairwise import Pairwise
 from evals.judging.ragas.judge import Ragas
+from evals.judging.similarity import Similarity
 from evals.judging.yes_no import YesNo
 from evals.retrieving.bm25 import Bm25
 from evals.retrieving.chain import Chain
@@ -104,9 +107,12 @@ GENERATORS.add(
     OracleContext,
 )
 JUDGES.add(
+    YesNo,
+    Criteria,
+    Pairwise,
+    Similarity,
     Entailment,
     EntailmentClassifier,
-    YesNo,
     Ragas,
 )
 

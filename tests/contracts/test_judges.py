@@ -28,9 +28,12 @@ from evals.judging.contract import (
     Judgement,
     Judgements,
 )
+from evals.judging.criteria import Criteria
 from evals.judging.entailment.judge import Entailment
 from evals.judging.entailment_classifier import LABELS, EntailmentClassifier
+from evals.judging.pairwise import Pairwise
 from evals.judging.ragas.judge import MetricName, Ragas
+from evals.judging.similarity import Similarity
 from evals.judging.yes_no import YesNo
 from evals.study.registry import JUDGES
 from tests.fakes.cross_encoder import build_cross_encoder
@@ -53,12 +56,33 @@ KINDS: dict[str, Judge] = {
         metrics=("supported", "correct", "relevant"),
         questions={"cited": {"ask": "Is it in the passages?", "needs": ["passages"]}, "polite": "Polite?"},
     ),
+    "criteria": Criteria(
+        model="openai/any",
+        metrics=("correctness", "relevance", "conciseness", "helpfulness", "detail"),
+        criteria={"tone": "Is it polite?", "grounded": {"ask": "Is it there?", "needs": ["passages"]}},
+    ),
+    "criteria_binary": Criteria(model="openai/any", scale="binary", shown=("passages",)),
+    "criteria_together": Criteria(model="openai/any", together=True, criteria={"tone": "Is it polite?"}),
+    "pairwise": Pairwise(model="openai/any", against="t64.minilm.bm25.small"),
+    "pairwise_shown": Pairwise(
+        model="openai/any", against="a.b.c.d", ask="Which is kinder?", shown=("ground_truth", "passages")
+    ),
+    "similarity": Similarity(),
     "entailment": Entailment(model="openai/any"),
     "entailment_batched": Entailment(model="openai/any", refusal_batch=8, pronoun_batch=1),
 }
 PASSAGES = (Passage("The ferry leaves the harbour at noon."), Passage("Tickets are sold on the quay."))
-NOON = JudgeCase("When does it leave?", "en", "At noon.", ground_truth="at noon.", passages=PASSAGES)
-QUAY = JudgeCase("Where are tickets?", "en", "On the moon.", ground_truth="On the quay.", passages=PASSAGES)
+NOON = JudgeCase(
+    "When does it leave?", "en", "At noon.", ground_truth="at noon.", passages=PASSAGES, rival="At dusk."
+)
+QUAY = JudgeCase(
+    "Where are tickets?",
+    "en",
+    "On the moon.",
+    ground_truth="On the quay.",
+    passages=PASSAGES,
+    rival="At noon.",
+)
 NO_TRUTH = replace(NOON, ground_truth=None)
 NO_PASSAGES = replace(NOON, passages=())
 BLANK_PASSAGES = replace(NOON, passages=(Passage(" \n"),))
@@ -180,6 +204,7 @@ def check_any_text_passes_and_stays_data(bench: Bench) -> None:
     cases = [replace(NOON, answer=evil) for evil in HOSTILE]
     cases += [replace(NOON, question=evil, ground_truth=evil) for evil in HOSTILE]
     cases += [replace(NOON, passages=(Passage(evil),)) for evil in HOSTILE]
+    cases += [replace(NOON, rival=evil) for evil in HOSTILE]
     found = bench.ask(*cases)
     assert len(found) == len(cases)
     for received in bench.server.requests:

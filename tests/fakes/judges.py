@@ -61,12 +61,36 @@ def _refusals(user: str, _body: dict[str, Any]) -> dict[str, object]:
     return {"verdicts": [{"number": number, "refusal": "do not say" in text} for number, text in found]}
 
 
+def _grade(user: str, _body: dict[str, Any]) -> dict[str, object]:
+    return {"reason": "So it is.", "grade": 4 if "At noon" in user else 2}
+
+
+def _met(user: str, _body: dict[str, Any]) -> dict[str, object]:
+    return {"reason": "So it is.", "met": "At noon" in user}
+
+
+def _grades(user: str, body: dict[str, Any]) -> dict[str, object]:
+    one = body["response_format"]["json_schema"]["schema"]["properties"]["verdicts"]["items"]
+    names = one["properties"]["criterion"]["enum"]
+    return {"verdicts": [{"criterion": name, **_grade(user, body)} for name in names[::-1]]}
+
+
+def _better(user: str, _body: dict[str, Any]) -> dict[str, object]:
+    """Prefer the answer that says when; where both or neither does, the first: its place counts."""
+    says = ["noon" in texts_in(user, f"answer_{place}")[0] for place in (1, 2)]
+    return {"reason": "It says when.", "better": "2" if says == [False, True] else "1"}
+
+
 REPLIES: Mapping[str, Callable[[str, dict[str, Any]], object]] = {
     "verdict": _verdict,
     "pronouns": _pronouns,
     "facts": _facts,
     "refusals": _refusals,
     **dict.fromkeys(RAGAS_SHAPES, ragas_reply),
+    "grade": _grade,
+    "met": _met,
+    "grades": _grades,
+    "better": _better,
 }
 """Name of the schema that a judge asks by -> what a scripted model replies, by the last message and the whole
 body: by what was asked, so that a mixed-up verdict is seen."""

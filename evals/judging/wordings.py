@@ -1,0 +1,85 @@
+"""What judges ask, in words: our own by metric and language, and those of a study."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from evals.judging.contract import JudgedMetric, Need
+from evals.judging.prompt_files import Language
+from evals.word_lists import groups
+from warehouse.identity import digest
+from warehouse.recipe import Strict, error_at
+
+_LISTS: dict[Language, Literal["english", "german"]] = {"en": "english", "de": "german"}
+
+Shown = Literal["answer", "passages", "ground_truth"]
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=2000)]
+MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+class OwnWording(Strict):
+    """What a study asks of a case; yes, or a high grade, is good.
+
+    ask: as the model reads it
+    needs: what it is shown beside the question of the case; the answer unless said
+    """
+
+    ask: Words
+    needs: Annotated[
+        tuple[Shown, ...],
+        Field(min_length=1),
+        AfterValidator(lambda needs: tuple(sorted(set(needs)))),
+    ] = ("answer",)
+
+
+def _written_out(written: object) -> object:
+    """Let the text stand for the wording."""
+    return {"ask": written} if isinstance(written, str) else written
+
+
+OwnWordings = Annotated[
+    dict[MetricName, Annotated[OwnWording, BeforeValidator(_written_out)]], Field(max_length=50)
+]
+"""Metric -> what is asked for it: a text, or `{ask: …, needs: […]}`."""
+
+
+def wording(topic: str, metric: str, language: Language) -> str:
+    """Return what we ask for a metric of ours.
+
+    topic: table of the word lists `judging`
+
+    >>> wording("yes_no", "relevant", "de")
+    'Beantwortet die Antwort die Frage?'
+    """
+    return str(groups("judging", _LISTS[language])[topic][metric])
+
+
+def wordings_identity(topic: str, metrics: tuple[str, ...]) -> str:
+    """Return the digest of what we ask for some metrics of ours, in any language."""
+    return digest([wording(topic, metric, language) for metric in metrics for language in _LISTS])
+
+
+def metrics_of(
+    metrics: tuple[str, ...], needs: dict[str, frozenset[Need]], own: dict[str, OwnWording]
+) -> tuple[JudgedMetric, ...]:
+    """Return metrics of ours, and then those of a study."""
+    ours = [JudgedMetric(name, needs[name]) for name in metrics]
+    return (*ours, *(JudgedMetric(name, frozenset(one.needs)) for name, one in own.items()))
+
+
+def check_names(metrics: tuple[str, ...], own: dict[str, OwnWording], own_key: str) -> None:
+    """Check that there is a metric, and each once.
+
+    own_key: where a study words its own
+
+    Raises:
+        ValidationError: there is none, or one twice.
+    """
+    names = [*metrics, *own]
+    if not names:
+        raise error_at(("metrics",), f"name at least one metric, or word one of your own in `{own_key}`")
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise error_at((own_key if name in own else "metrics",), f"{name!r} stands there twice")

@@ -1,0 +1,149 @@
+"""What a model says beside the JSON that was wanted: read where it can be read in one way, else not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evals.judging.criteria_verdicts import Grade, Met
+from evals.judging.loose_verdicts import (
+    LONGEST,
+    choice_within,
+    grade_within,
+    json_within,
+    mending,
+    met_within,
+)
+
+READ = [
+    ("Score: 4/5", 4),
+    ("It is short. **Score:** 4/5.", 4),
+    ("Bewertung: 3 von 5", 3),
+    ("The grade is 2, for it rambles.", 2),
+    ("4", 4),
+    ("**4/5**", 4),
+    ('{"score": 4}', 4),
+    ("{'grade': 4, 'reason': 'single quotes'}", 4),
+    ('{"reason": "it says "noon" twice", "grade": 5}', 5),
+    ("Ｓｃｏｒｅ： ４", 4),
+    ("Score: 4\n\nScore: 4 out of 5", 4),
+    ("Score: 4.0", 4),
+]
+NOT_READ = [
+    "",
+    "It is good.",
+    "4.5",
+    "Score: 4.5/5",
+    "Score: 4-5",
+    "Score: 4 or 5",
+    "Score: 4, grade: 2",
+    "Score: 8/10",
+    "80/100",
+    "Score: 0",
+    "Score: 6",
+    "Score: 1000000000",
+    "Score: NaN",
+    "Score: -4",
+    "Score: 4 would be too much",
+    "I would not give a score of 5.",
+    "A score from 1 to 5 is wanted.",
+    "3 of 5 facts are there.",
+    "3/5 of it is right, I think",
+    "punteggio: 4",
+    "Score: four",
+    "score: 4" + " " * LONGEST,
+]
+
+
+@pytest.mark.parametrize(("text", "grade"), READ)
+def test_a_grade_that_is_sure_is_read(text: str, grade: int) -> None:
+    assert grade_within(text, 5) == grade
+
+
+@pytest.mark.parametrize("text", NOT_READ)
+def test_a_grade_that_is_not_sure_is_none(text: str) -> None:
+    assert grade_within(text, 5) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("met: true", True),
+        ("Verdict: **No**", False),
+        ("Urteil: ja.", True),
+        ("No, it rambles.", False),
+        ("{'met': True, 'reason': 'x'}", True),
+        ("met: true\nmet: false", None),
+        ("Verdict: yes. Met: no.", None),
+        ("It is not met.", None),
+        ("true", None),
+        ("1", None),
+        ("sí", None),
+        ("yes" + " " * LONGEST, None),
+    ],
+)
+def test_whether_a_criterion_is_met(text: str, met: bool | None) -> None:
+    assert met_within(text) is met
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("1", "1"),
+        ("Better: 2.", "2"),
+        ("Winner: Answer 1", "1"),
+        ('{"better": "tie"}', "tie"),
+        ("**TIE**", "tie"),
+        ("Better: 1. Better: 2.", None),
+        ("Better: 12", None),
+        ("Better: 1 or 2", None),
+        ("3", None),
+        ("Answer 1 is not better.", None),
+        ("Both.", None),
+    ],
+)
+def test_which_answer_is_better(text: str, choice: str | None) -> None:
+    assert choice_within(text) == choice
+
+
+GOOD = {"reason": "Short.", "grade": 4}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{json.dumps(GOOD)}\n```",
+        f"Here you are: {json.dumps(GOOD)} I hope this helps {{smile}}.",
+        f"{json.dumps(GOOD)}\n{json.dumps(GOOD, indent=2)}",
+        json.dumps({"grade": 4, "reason": "Short.", "confidence": 0.9}) + " Done.",
+    ],
+)
+def test_json_among_prose_is_found(text: str) -> None:
+    assert Grade.model_validate_json(json_within(text, Grade) or "") == Grade(**GOOD)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 5_000,
+        '{"a":' * 4_000,
+        json.dumps(GOOD) + json.dumps({**GOOD, "grade": 2}),
+        '{"grade": 4',
+        '{"grade": NaN}',
+        '{"grade": true}',
+        json.dumps(GOOD) + " " * LONGEST,
+    ],
+)
+def test_json_that_is_not_sure_is_not_taken(text: str) -> None:
+    assert json_within(text, Grade) is None
+
+
+def test_json_that_is_right_is_left_alone() -> None:
+    def said(text: str) -> Any:
+        raise AssertionError(text)
+
+    assert mending(Grade, said)(json.dumps(GOOD)) is None
+    assert mending(Met, lambda _: {"met": True})("Surely.") == '{"reason": "Surely.", "met": true}'
+    assert mending(Met, lambda _: None)("Perhaps.") is None
