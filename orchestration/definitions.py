@@ -15,6 +15,7 @@ from assets.enrichments import Enrichments
 from assets.indexes import Indexes
 from assets.pages import Pages
 from evals.answers import Answers
+from evals.judge_cards import JudgeCards
 from evals.judgements import Judgements
 from evals.leaderboard import Leaderboard
 from evals.questions import Questions
@@ -44,6 +45,7 @@ def stages_of(grid: Grid) -> dict[str, Stage]:
         Rankings(grid),
         Answers(grid),
         Judgements(grid),
+        JudgeCards(grid),
         Scores(grid),
         Leaderboard(grid),
         Report(grid),

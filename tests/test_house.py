@@ -113,7 +113,7 @@ def test_a_noun_file_is_a_stage_and_nothing_else() -> None:
                 continue
             defined = [n for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
             public = [node.name for node in defined if not node.name.startswith("_")]
-            assert public == [path.stem.capitalize()], path
+            assert public == [path.stem.title().replace("_", "")], path
 
 
 def test_no_file_takes_private_names_of_another() -> None:

@@ -319,6 +319,17 @@ JUDGE_CARDS: Schema = {
     "reason": pl.String,
 }
 
+JUDGE_TRIALS: Schema = {
+    "trial": pl.String,  # the question id of its judgements
+    "role": pl.String,  # original | labelled | worse | same | order
+    "kind": pl.String,  # of the mutation
+    "of": pl.String,  # the trial that was changed
+    "note": pl.String,  # what was changed; where a labelled case is from
+    "question": pl.String,
+    "answer": pl.String,
+    "labels": pl.List(pl.Struct({"metric": pl.String, "value": pl.Float64})),
+}
+
 LEADERBOARD: Schema = {
     "study": pl.String,
     "subset": pl.String,  # all | sample of N: cells are compared on the same questions only

@@ -35,6 +35,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "rankings": ("hits", "ranked", "losses", "notes"),
     "answers": ("answers",),
     "judgements": ("judgements",),
+    "judge_cards": ("judge_cards",),
     "scores": ("scores",),
     "leaderboard": ("leaderboard",),
 }

@@ -29,7 +29,7 @@ RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 ASKING = frozenset(
-    {"documents", "enrichments", "rankings", "answers", "judgements"}
+    {"documents", "enrichments", "rankings", "answers", "judgements", "judge_cards"}
 )  # stages that may ask a model
 
 

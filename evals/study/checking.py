@@ -14,6 +14,7 @@ from evals.gold.reading import WrittenSet, read_set
 from evals.gold.reading.contract import SetFile
 from evals.gold.resolving import Resolver
 from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
+from evals.judging.cards.labels import read_labels
 from evals.study.grid import Grid, read_questions_of
 from evals.study.registry import GENERATORS, JUDGES
 from evals.study.study import Study
@@ -54,6 +55,7 @@ def check_study(path: Path, home: Home) -> Checked:
     except InputError as error:
         errors += error.findings
     errors += _mistakes_of_questions(path, study)
+    errors += _mistakes_of_labels(study) if study else []
     marked = _marked(path)
     if marked is not None:
         errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
@@ -95,6 +97,18 @@ def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
                 read_set(WrittenSet(SetFile(where, "questions"), item.get("format")))
         except InputError as error:
             found += error.findings
+    return found
+
+
+def _mistakes_of_labels(study: Study) -> list[str]:
+    """Return what is wrong in the files of labelled cases, each with its line."""
+    found: list[str] = []
+    for name, card in study.judge_cards.items():
+        try:
+            if card.labels is not None:
+                read_labels(study.resolve(card.labels), study.judges[name].judged_metrics)
+        except InputError as error:
+            found += map(str, error.findings)
     return found
 
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from assets.engine.stage import Stage, Work
+from evals.judging.cards.labels import read_labels
+from evals.judging.cards.mutations import MUTATIONS, ORIGINALS
 from evals.judging.contract import Judge, JudgedMetric
 from evals.judging.scoring import JudgedScores
 from evals.measuring.contract import Metric
@@ -16,7 +18,7 @@ from evals.study.grid import read_questions_of
 from evals.study.planning import PROMPT_TOKENS
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
-from warehouse.errors import AssayError
+from warehouse.errors import AssayError, InputError
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
@@ -41,6 +43,30 @@ def judge_estimates(
         cases = sum(_cases(study, one, questions, stages, store) for one in waiting)
         row = judging(name, judge, cases, cached)
         yield from [row] if row else []
+        row = of_cases(
+            f"the card of {name}", judge, _trials(study, name, stages["judge_cards"], store), cached
+        )
+        yield from [row] if row else []
+
+
+def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -> int:
+    """Count what a judge is tried with at most: each answer and all that is made of it, and labelled cases.
+
+    Where a card was made before, it is not known how much of it is kept: so it may be less.
+    """
+    key, judge, card = f"{study.study}.{name}", study.judges[name], study.card_of(name)
+    if key not in judge_cards.keys() or judge_cards.fresh(key, store) is not None:
+        return 0
+    n_labelled = 0
+    if card.labels is not None:
+        try:
+            n_labelled = len(read_labels(study.resolve(card.labels), judge.judged_metrics))
+        except InputError:  # which `assay check` tells
+            n_labelled = 0
+    again = max(ORIGINALS, judge.times) if judge.varies else 1
+    kinds = sum(any(kind.moves(metric) for metric in judge.judged_metrics) for kind in MUTATIONS.values())
+    n_mutated = card.mutations if study.generators or n_labelled else 0
+    return n_labelled * judge.times + n_mutated * (again + kinds * judge.times)
 
 
 def judging(name: str, judge: Judge, cases: int, cached: Cached) -> Estimate | None:

@@ -48,6 +48,9 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
     restrict = data.get("restrict", {})
     for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
         found += _restriction(data, name, restriction, known, judges)
+    cards = _names(data.get("judge_cards", {})) or []
+    for name in cards:
+        found += _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
     found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
     return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges)
 

@@ -13,6 +13,8 @@ from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
 from warehouse.inference.budget import Caps
 from warehouse.recipe import Strict
 
+MOST_MUTATED = 1_000  # answers that a judge is tried with
+
 
 class BeirQuestions(Strict):
     """The queries and relevance grades of a BEIR folder.
@@ -87,6 +89,17 @@ class Restriction(Strict):
             (self.generators if generator else None, generator),
         )
         return all(values is None or value in values for values, value in wanted)
+
+
+class JudgeCard(Strict):
+    """What a judge is tried with, for its card.
+
+    labels: file of cases that people have labelled; without one, the judge is uncalibrated
+    mutations: how many answers of the study are made worse on purpose, in every way that there is
+    """
+
+    labels: str | None = None
+    mutations: Annotated[int, Field(ge=0, le=MOST_MUTATED)] = 8
 
 
 class StudyBudget(Strict):

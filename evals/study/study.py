@@ -22,7 +22,7 @@ from evals.study.judged import is_judged, judged_metrics
 from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
-from evals.study.sections import QuestionSource, Restriction, StudyBudget
+from evals.study.sections import JudgeCard, QuestionSource, Restriction, StudyBudget
 from warehouse.errors import InputError
 from warehouse.findings import shown
 from warehouse.identity import digest
@@ -49,6 +49,7 @@ class Study(BuildHalf):
     retrievers: a powerset among them stands for all of its combinations, each by a name of its own
     questions_by: the model that `assay questions make` asks; no cell does
     judges: each by a name of its own, which no generator has; its metrics are called `JUDGE.METRIC`
+    judge_cards: what judges are tried with; those that are not named, with answers made worse alone
     metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
@@ -61,6 +62,7 @@ class Study(BuildHalf):
     retrievers: Annotated[dict[Name, Annotated[Retriever, RETRIEVER_OR_POWERSET]], Field(min_length=1)]
     generators: dict[Name, AnyGenerator] = Field(default_factory=dict)
     judges: dict[Name, AnyJudge] = Field(default_factory=dict)
+    judge_cards: dict[Name, JudgeCard] = Field(default_factory=dict)
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
     questions_by: ChatModel | None = None
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
@@ -151,6 +153,10 @@ class Study(BuildHalf):
         has_answers = cell.generator != NO_GENERATOR
         applies = has_answers or any("answer" not in one.needs for one in self.judges[name].judged_metrics)
         return applies and restriction.allows(cell.chunking, cell.embedder, cell.retriever, cell.generator)
+
+    def card_of(self, judge: str) -> JudgeCard:
+        """Return what a judge is tried with."""
+        return self.judge_cards.get(judge, JudgeCard())
 
     def metrics_of(self, cell: Cell) -> list[Metric]:
         """Return what a cell is measured by: of answers only where there are answers, and by its judges."""

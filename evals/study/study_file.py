@@ -79,6 +79,8 @@ def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
         place: Place = ("questions", number)
         found += _no_file(_mapping(item).get("file"), (*place, "file"), base)
         found += _not_there(_mapping(_mapping(item).get("beir")).get("path"), (*place, "beir", "path"), base)
+    for name, card in _mapping(data.get("judge_cards")).items():
+        found += _no_file(_mapping(card).get("labels"), ("judge_cards", name, "labels"), base)
     return found
 
 
@@ -94,7 +96,7 @@ def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
 
 
 def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
-    """Find a question file that is missing, or none: a folder, a pipe, a device that never ends."""
+    """Find a file of questions or labels that is missing, or none: a folder, a pipe, an endless device."""
     if found := _not_there(path, place, base):
         return found
     try:

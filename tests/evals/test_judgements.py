@@ -60,7 +60,9 @@ def asking(server: FakeOpenAI, **parameters: Any) -> dict[str, Any]:
 
 
 def study(judges: dict[str, Any] | None = None, **changes: Any) -> Variant:
-    return {**PLAIN, "judges": {"counting": {"counting": {}}} if judges is None else judges, **changes}
+    found = {"counting": {"counting": {}}} if judges is None else judges
+    cards = {name: {"mutations": 0} for name in found}
+    return {**PLAIN, "judges": found, "judge_cards": cards, **changes}
 
 
 def judged(town: Town, judge: str, cell: str = CELL) -> pl.DataFrame:
@@ -113,7 +115,7 @@ def test_a_second_run_asks_nothing_and_a_further_judge_alone_is_asked(town: Town
     before = town.bench.artifact("judgements", f"{CELL}.by.first")
     town.run(study({**one, "counting": {"counting": {}}}), "home")
     assert len(server.requests) == len(ALL)
-    assert town.built == {"judgements", "scores", "leaderboard"}
+    assert town.built == {"judgements", "judge_cards", "scores", "leaderboard"}
     assert [found.computed for found in town.outcomes["judgements"]] == [True, False]
     assert town.bench.artifact("judgements", f"{CELL}.by.first") == before
     computed = town.bench.artifact("scores", CELL).meta["metrics_computed"]

@@ -22,6 +22,7 @@ from warehouse.schemas import Status
 
 Role = Literal["worse", "same", "order"]
 """What a change does to a case: worse; nothing that counts; another order of what it holds."""
+ORIGINALS = 2  # times that an answer is judged before it is changed, where the judge may vary
 LEAST_WORDS = 4  # of a sentence that is put into another answer
 LIKE = 0.5  # share of its words that a text may have in common with a case and still be foreign to it
 

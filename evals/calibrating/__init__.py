@@ -1,0 +1,1 @@
+"""How far a judge can be trusted: what is tried with it, and what its card says."""

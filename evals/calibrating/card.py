@@ -1,0 +1,259 @@
+"""A judge's card: how far it can be trusted, one row a measure (schemas.JUDGE_CARDS)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evals.calibrating.judged import Judged, Row
+from evals.judging.cards.mutations import MUTATIONS
+from evals.judging.contract import JudgedMetric
+from evals.statistics.bootstrap import bootstrap
+from evals.statistics.estimate import Estimate
+from evals.statistics.kappa import cohens_kappa
+from evals.statistics.rank_correlation import kendall, spearman
+from evals.statistics.roc import roc_auc
+from evals.statistics.shares import share
+
+ALIKE = 0.01
+"""Two values are as high as each other where they differ by no more than this share of the metric's range."""
+MOST_LEVELS = 11  # of labels that are grades, not numbers
+PER = 1_000  # cases that costs are of
+
+
+class Measured(NamedTuple):
+    """One row of a card; ``part``: what of, where it is not of all."""
+
+    metric: str | None
+    measure: str
+    estimate: Estimate
+    part: str | None = None
+
+
+def card_rows(judged: Judged, unmade: Mapping[str, Sequence[str]]) -> list[Measured]:
+    """Return all measures of a judge, metric by metric, and last those of the judge as a whole.
+
+    unmade: kind of mutation -> why it could not be made of some answers
+    """
+    found: list[Measured] = []
+    for metric in judged.metrics:
+        for measures in (_parsed, _flips, _labelled, _length):
+            found += measures(judged, metric)
+        found += _caught(judged, metric, unmade)
+        found += _controls(judged, metric, unmade)
+    return found + list(_costs(judged))
+
+
+def stored_rows(study: str, judge: str, measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    """Return rows of `schemas.JUDGE_CARDS`."""
+    return [
+        {
+            "study": study,
+            "judge": judge,
+            "metric": one.metric,
+            "measure": one.measure,
+            "slice": one.part,
+            **one.estimate._asdict(),
+        }
+        for one in measured
+    ]
+
+
+def _parsed(judged: Judged, metric: JudgedMetric) -> Iterator[Measured]:
+    rows = judged.asked(metric)
+    statuses = Counter(str(row["status"]) for row in rows)
+    with_value = sum(row["value"] is not None for row in rows)
+    found = share(with_value, len(rows))
+    if not rows:
+        found = found._replace(reason="it was asked for nothing yet")
+    yield Measured(metric.name, "parse_rate", found)
+    for status, count in sorted(statuses.items()):
+        if status != "ok":
+            yield Measured(metric.name, "status", share(count, len(rows)), status)
+
+
+def _flips(judged: Judged, metric: JudgedMetric) -> Iterator[Measured]:
+    """Yield how often two replicates of a case differ, and by how much: means over the cases."""
+    pairs = [
+        [abs(one - other) for one, other in combinations(values, 2)] for values in judged.replicates(metric)
+    ]
+    if not pairs:
+        reason = "no case was judged twice" if judged.judge.varies else "it judges a case alike each time"
+        yield Measured(metric.name, "flip_rate", Estimate(None, reason=reason))
+        return
+    shares = [sum(one > 1e-9 for one in of_case) / len(of_case) for of_case in pairs]
+    yield Measured(metric.name, "flip_rate", share(sum(shares), len(shares)))
+    spread = np.array([sum(of_case) / len(of_case) for of_case in pairs])
+    yield Measured(metric.name, "spread", _mean(spread, judged.seed))
+
+
+def _mean(values: np.ndarray, seed: int) -> Estimate:
+    found = bootstrap(values, seed)
+    if found is None:
+        return Estimate(None, reason="there is no case")
+    return Estimate(found.mean, found.low, found.high, len(values))
+
+
+# Labels ----------------------------------------------------------------------------------------------------
+
+
+def _labelled(judged: Judged, metric: JudgedMetric) -> Iterator[Measured]:
+    """Yield the agreement with people: sides of the middle (AUC, kappa, share), grades, and order."""
+    labelled = [one for one in judged.trials.values() if metric.name in one.labels]
+    n = len(labelled)
+    if not n:
+        none = Estimate(0.0, reason="uncalibrated: nobody has labelled cases of it")
+        yield Measured(metric.name, "labels", none)
+        return
+    scored = [(one.labels[metric.name], judged.score(one.trial_id, metric)) for one in labelled]
+    pairs = [(label, value) for label, value in scored if value is not None]
+    missing = f"{n - len(pairs)} of {n} labelled cases have no value" if len(pairs) < n else None
+    yield Measured(metric.name, "labels", Estimate(float(n), n=n, reason=missing))
+    labels, values = (
+        (np.array(column, np.float64) for column in zip(*pairs, strict=True))
+        if pairs
+        else (
+            np.zeros(0),
+            np.zeros(0),
+        )
+    )
+    middle = sum(metric.bounds) / 2
+    sides = [(one >= middle).astype(np.float64) for one in (labels, values)]
+    yield Measured(metric.name, "right", share(int((sides[0] == sides[1]).sum()), len(labels)))
+    yield Measured(metric.name, "auc", roc_auc(labels >= middle, values))
+    yield Measured(metric.name, "kappa", cohens_kappa(sides[0], sides[1]))
+    levels = np.unique(labels)
+    if 2 < len(levels) <= MOST_LEVELS:
+        nearest = levels[np.abs(values[:, None] - levels[None, :]).argmin(axis=1)]
+        yield Measured(metric.name, "kappa", cohens_kappa(labels, nearest, "quadratic"), "quadratic")
+    yield Measured(metric.name, "tau", kendall(labels, values))
+
+
+# Mutations -------------------------------------------------------------------------------------------------
+
+
+def _pairs(judged: Judged, metric: JudgedMetric, kind: str) -> tuple[list[tuple[float, float]], int]:
+    """Return the values of an original and of what became of it, better is more; and how many lack one."""
+    sign = 1 if metric.higher_is_better else -1
+    found, without = [], 0
+    for trial in judged.trials.values():
+        if trial.kind == kind and trial.of is not None:
+            before, after = judged.score(trial.of, metric), judged.score(trial.trial_id, metric)
+            if before is None or after is None:
+                without += 1
+            else:
+                found.append((sign * before, sign * after))
+    return found, without
+
+
+def _caught(judged: Judged, metric: JudgedMetric, unmade: Mapping[str, Sequence[str]]) -> Iterator[Measured]:
+    """Yield which share of worse answers scores lower, and as high, by kind and of all kinds together."""
+    if not unmade and not any(one.role == "worse" for one in judged.trials.values()):
+        return
+    width = metric.bounds[1] - metric.bounds[0]
+    floor = metric.bounds[0] if metric.higher_is_better else -metric.bounds[1]
+    total: Counter[str] = Counter()
+    for kind, mutation in MUTATIONS.items():
+        if mutation.role != "worse" or not mutation.moves(metric):
+            continue
+        found, without = _pairs(judged, metric, kind)
+        pairs = [(before, after) for before, after in found if before - floor > ALIKE * width]
+        lower = sum(before - after > ALIKE * width for before, after in pairs)
+        tied = sum(abs(before - after) <= ALIKE * width for before, after in pairs)
+        total += Counter(lower=lower, tied=tied, n=len(pairs))
+        reason = _why(len(found) - len(pairs), without, unmade.get(kind, ()))
+        yield Measured(metric.name, "caught", _share(lower, len(pairs), reason), kind)
+        yield Measured(metric.name, "tied", _share(tied, len(pairs), reason), kind)
+    if total["n"]:
+        yield Measured(metric.name, "caught", _share(total["lower"], total["n"], None))
+        yield Measured(metric.name, "tied", _share(total["tied"], total["n"], None))
+
+
+def _why(at_floor: int, without: int, unmade: Sequence[str]) -> str | None:
+    """Say what is not counted, and why; None where all is."""
+    parts = []
+    if at_floor:
+        parts.append(f"{at_floor} of no value to lose")
+    if without:
+        parts.append(f"{without} without a judgement")
+    if unmade:
+        why, _ = Counter(unmade).most_common(1)[0]
+        parts.append(f"{len(unmade)} not made: {why}")
+    return "; ".join(parts) or None
+
+
+def _share(hits: int, n: int, reason: str | None) -> Estimate:
+    found = share(hits, n)
+    if not n:
+        return found._replace(reason=reason or "no answer was made worse in this way")
+    return found._replace(reason=reason)
+
+
+def _controls(
+    judged: Judged, metric: JudgedMetric, unmade: Mapping[str, Sequence[str]]
+) -> Iterator[Measured]:
+    """Yield how often it scores the same words lower, or minds an order that means nothing."""
+    width = metric.bounds[1] - metric.bounds[0]
+    for kind, mutation in MUTATIONS.items():
+        if mutation.role == "worse" or not mutation.moves(metric):
+            continue
+        pairs, without = _pairs(judged, metric, kind)
+        if not pairs and not without:
+            continue
+        reason = _why(0, without, unmade.get(kind, ()))
+        if mutation.role == "same":
+            lower = sum(before - after > ALIKE * width for before, after in pairs)
+            yield Measured(metric.name, "false_alarm", _share(lower, len(pairs), reason))
+        elif kind == "order":
+            moved = sum(abs(before - after) > ALIKE * width for before, after in pairs)
+            yield Measured(metric.name, "position_bias", _share(moved, len(pairs), reason), "order")
+        else:
+            # Of a fair judge the two add up to the whole; more: it prefers the answer that comes first.
+            whole = sum(metric.bounds) if metric.higher_is_better else -sum(metric.bounds)
+            first = np.array([(before + after - whole) / width for before, after in pairs])
+            yield Measured(metric.name, "position_bias", _mean(first, judged.seed), "sides")
+
+
+def _length(judged: Judged, metric: JudgedMetric) -> Iterator[Measured]:
+    """Yield how far the value rises with the answer's length: of equal labels, or of the study's answers."""
+    if "answer" not in metric.needs:
+        return
+    sign = 1 if metric.higher_is_better else -1
+    labelled = [
+        (sign * value, float(len(one.case.answer or "")), one.labels[metric.name])
+        for one in judged.trials.values()
+        if metric.name in one.labels and (value := judged.score(one.trial_id, metric)) is not None
+    ]
+    if labelled:
+        columns = [np.array(column, np.float64) for column in zip(*labelled, strict=True)]
+        yield Measured(metric.name, "length_bias", spearman(*columns), "equal labels")
+    found = judged.answer_lengths(metric)
+    values = np.array([sign * value for value, _ in found], np.float64)
+    lengths = np.array([length for _, length in found], np.float64)
+    plain = spearman(values, lengths)
+    if plain.value is not None:
+        plain = plain._replace(reason="longer answers may be better ones: labels would tell")
+    yield Measured(metric.name, "length_bias", plain)
+
+
+# Costs -----------------------------------------------------------------------------------------------------
+
+
+def _costs(judged: Judged) -> Iterator[Measured]:
+    """Yield what 1,000 cases cost that are judged once by all metrics: calls, tokens, seconds, dollars."""
+    cases = judged.judged_cases()
+    for name in ("calls", "prompt_tokens", "completion_tokens", "seconds", "usd"):
+        yield Measured(None, f"{name}_per_1000", _per(cases, name))
+
+
+def _per(cases: Sequence[Sequence[Row]], name: str) -> Estimate:
+    sums = [sum(known) for rows in cases if (known := [row[name] for row in rows if row[name] is not None])]
+    if not sums:
+        return Estimate(None, n=len(cases), reason="nothing was asked" if not cases else "it is not known")
+    missing = len(cases) - len(sums)
+    reason = f"not known of {missing} of {len(cases)} cases" if missing else None
+    return Estimate(PER * sum(sums) / len(sums), n=len(sums), reason=reason)

@@ -1,0 +1,137 @@
+"""What a judge is tried with: answers of the study, the same made worse, controls, and labelled cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from evals.generating.refusals import is_refusal
+from evals.judging.cards.labels import LabelledCase
+from evals.judging.cards.mutations import MUTATIONS, Mutation, Role, mutated
+from evals.judging.contract import JudgeCase, JudgedMetric
+from warehouse.identity import digest
+from warehouse.schemas import Status
+
+MOST_OTHERS = 60  # other questions that a mutation may take something from
+
+
+class Trial(NamedTuple):
+    """A case that a judge judges for its card; its question id is that of the trial.
+
+    kind: of the mutation; None: it is an original, or labelled
+    of: id of the trial that was changed
+    note: what was changed, or where a labelled case is from
+    """
+
+    role: Literal["original", "labelled"] | Role
+    case: JudgeCase
+    kind: str | None = None
+    of: str | None = None
+    note: str = ""
+    labels: Mapping[str, float] = {}
+
+    @property
+    def trial_id(self) -> str:
+        """Its name on the card."""
+        return self.case.question_id or ""
+
+
+class Trials(NamedTuple):
+    """All trials of a judge, and why what could not be made was not: kind -> reasons."""
+
+    trials: list[Trial]
+    unmade: dict[str, list[str]]
+
+
+def trials_of(
+    cases: Sequence[JudgeCase],
+    labelled: Sequence[LabelledCase],
+    metrics: Sequence[JudgedMetric],
+    n_mutated: int,
+    seed: int,
+) -> Trials:
+    """Return what a judge is tried with.
+
+    Args:
+        cases: of the study; one answer a question is taken, drawn by the seed.
+        labelled: of the judge; good ones among them are changed, where the study has too few.
+        metrics: of the judge.
+        n_mutated: answers that are changed; 0: none.
+        seed: the study's.
+    """
+    tried = [
+        Trial(
+            "labelled", replace(one.case, question_id=f"labelled.{number}"), note=one.place, labels=one.labels
+        )
+        for number, one in enumerate(labelled, start=1)
+    ]
+    unmade: dict[str, list[str]] = {}
+    pool = _one_a_question([*_drawn(cases, seed), *_good(labelled, metrics)])
+    others = pool[:MOST_OTHERS]
+    for number, case in enumerate(pool[:n_mutated], start=1):
+        original = Trial("original", replace(case, question_id=f"answer.{number}"))
+        tried.append(original)
+        for mutation in MUTATIONS.values():
+            if any(mutation.moves(metric) and _can_judge(metric, case) for metric in metrics):
+                _add(original, mutation, others, seed, tried, unmade)
+    return Trials(tried, unmade)
+
+
+def _add(
+    original: Trial,
+    mutation: Mutation,
+    others: Sequence[JudgeCase],
+    seed: int,
+    tried: list[Trial],
+    unmade: dict[str, list[str]],
+) -> None:
+    found = mutated(original.case, others, mutation, seed)
+    if found.case is None:
+        unmade.setdefault(mutation.kind, []).append(found.note)
+        return
+    case = replace(found.case, question_id=f"{original.trial_id}.{mutation.kind}")
+    tried.append(Trial(mutation.role, case, mutation.kind, original.trial_id, found.note))
+
+
+def _can_judge(metric: JudgedMetric, case: JudgeCase) -> bool:
+    return metric.applies(case) and metric.obstacle(case) is None
+
+
+def _drawn(cases: Sequence[JudgeCase], seed: int) -> list[JudgeCase]:
+    """Return the cases that can be changed, in an order that the seed decides.
+
+    Where there are answers, those that answer are taken; else passages are all that there is.
+    """
+    answered = [
+        one
+        for one in cases
+        if one.status is Status.OK and one.answer and one.answer.strip() and not is_refusal(one.answer)
+    ]
+    if not answered and not any(one.answer for one in cases):
+        answered = [one for one in cases if one.passages]
+    return sorted(answered, key=lambda one: digest([seed, one.question, one.answer]))
+
+
+def _good(labelled: Iterable[LabelledCase], metrics: Sequence[JudgedMetric]) -> list[JudgeCase]:
+    """Return the labelled cases that all of their labels call good."""
+    by_name = {metric.name: metric for metric in metrics}
+
+    def is_good(name: str, label: float) -> bool:
+        least, most = by_name[name].bounds
+        above = label >= (least + most) / 2
+        return above if by_name[name].higher_is_better else not above
+
+    return [
+        one.case
+        for one in labelled
+        if all(is_good(name, label) for name, label in one.labels.items())
+        and not is_refusal(one.case.answer or "")
+    ]
+
+
+def _one_a_question(cases: Iterable[JudgeCase]) -> list[JudgeCase]:
+    found: dict[str, JudgeCase] = {}
+    for one in cases:
+        found.setdefault(one.question.casefold(), one)
+    return list(found.values())

@@ -1,0 +1,234 @@
+"""judge_cards: how far each judge of a study can be trusted, one partition a study and judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from assets.engine.stage import Built, Need, Stage, Work
+from evals.calibrating.card import Measured, card_rows, stored_rows
+from evals.calibrating.judged import Judged
+from evals.calibrating.trials import Trial, Trials, trials_of
+from evals.judging.cards.labels import read_labels
+from evals.judging.cards.mutations import ORIGINALS
+from evals.judging.contract import Judge, JudgeContext
+from evals.judging.running import JudgeTask, Row, case_id, judgement_rows, kept_rows, may_be_mended
+from evals.pipeline.judge_cases import case_needs, read_cases
+from evals.pipeline.judging import judge_context, judge_digest
+from evals.study.cells import Judged as JudgedCell
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.artifacts import Artifact
+from warehouse.errors import CorruptFileError
+from warehouse.identity import digest, sha256_file
+from warehouse.inference.purpose import Purpose
+from warehouse.parquet import conformed, frame, read_parquet, write_parquet
+from warehouse.pieces import Pieces
+from warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS, JUDGEMENTS
+
+MOST_CELLS = 4
+"""Cells of which answers are drawn to be made worse."""
+CARD, TRIALS, JUDGED = "judge_cards.parquet", "trials.parquet", "judged.parquet"
+
+
+class JudgeCards(Stage):
+    """Tries every judge of a study: on answers made worse, and on cases that people have labelled."""
+
+    name = "judge_cards"
+    group = "grid"
+    description = (
+        "How far each judge can be trusted: how often it gives a number, changes its mind, agrees with "
+        "people where cases are labelled, notices answers made worse on purpose, and minds length and "
+        "position; and what it costs. What it has judged is kept: only what is new is judged."
+    )
+    code_version = "1"
+    upstream = ("judgements", "answers", "rankings", "indexes", "chunks", "documents", "questions")
+    resumes: ClassVar[bool] = True
+    tolerates_gaps: ClassVar[bool] = True
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def keys(self) -> list[str]:
+        """Return `study.judge` keys."""
+        return sorted({f"{one.cell.study}.{one.judge}" for one in self.grid.judged.values()})
+
+    def needs(self, key: str) -> list[Need]:
+        """Return all judgements of the judge, and what the cases are made of that are drawn."""
+        judged = [one for one in self._cells(key) if Need("judgements", one.key) not in self.without]
+        cases = [need for one in self._drawn(key) for need in case_needs(self.grid, one)]
+        return list(dict.fromkeys([*(Need("judgements", one.key) for one in judged), *cases]))
+
+    def _study(self, key: str) -> tuple[Study, str]:
+        study, _, judge = key.partition(".")
+        return self.grid.studies[study], judge
+
+    def _cells(self, key: str) -> list[JudgedCell]:
+        """Return the cells that the judge judges, each replicate for itself."""
+        study, judge = self._study(key)
+        return [
+            one for one in self.grid.judged.values() if one.judge == judge and one.cell.study == study.study
+        ]
+
+    def _drawn(self, key: str) -> list[JudgedCell]:
+        """Return the cells whose answers are made worse: some that were run, drawn by the study's seed."""
+        study, judge = self._study(key)
+        if not study.card_of(judge).mutations:
+            return []
+        able = [
+            one
+            for one in self._cells(key)
+            if one.cell.replicate == 1
+            and not any(
+                need in self.without for need in (Need("judgements", one.key), *case_needs(self.grid, one))
+            )
+        ]
+        return sorted(able, key=lambda one: digest([study.seed, one.cell.key]))[:MOST_CELLS]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digests of the judge, of what it is tried with, and of the names on its card."""
+        study, name = self._study(key)
+        judge, card = study.judges[name], study.card_of(name)
+        labels = sha256_file(study.resolve(card.labels)) if card.labels else None
+        drawn = [[one.cell.sample, study.judged_sample(name)] for one in self._drawn(key)]
+        return {
+            f"judge.{key}": digest([judge_digest(study, name), judge.times, judge.vote]),
+            f"card.{key}": digest([labels, card.mutations, study.seed, drawn]),
+            f"named.{key}": digest([study.study, name]),
+        }
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return also what was measured: what judging costs is on the card."""
+        found = super().regarded(artifact)
+        return [*found, artifact.measured] if artifact.stage in {"judgements", "answers"} else found
+
+    def waits_for_servers(self, key: str) -> bool:
+        """Return whether the judge asks a language model on a server."""
+        study, judge = self._study(key)
+        chat = study.judges[judge].chat
+        return chat is not None and not chat.is_local
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Try one judge; what it has judged before, and has not changed, is kept."""
+        study, name = self._study(key)
+        judge, card = study.judges[name], study.card_of(name)
+        inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
+        cases = [case for one in self._drawn(key) for case in read_cases(self.grid, one, inputs, work).cases]
+        labelled = read_labels(study.resolve(card.labels), judge.judged_metrics) if card.labels else []
+        trials = trials_of(cases, labelled, judge.judged_metrics, card.mutations, study.seed)
+        of_study = {need.key: _rows(one, work) for need, one in inputs.items() if need.stage == "judgements"}
+        by = judge_digest(study, name)
+        known = [*self._known(key, by, folder, work), *_as_trials(trials.trials, of_study)]
+        pieces = Pieces(folder)
+        rows, again = _judged(judge, trials.trials, self._context(key, work), known, pieces)
+        lengths = {case_id(case): len(case.answer or "") for case in cases}
+        judged = Judged(judge, judge.judged_metrics, trials.trials, rows, of_study, lengths, study.seed)
+        measured = card_rows(judged, trials.unmade)
+        write_parquet(frame(rows, JUDGEMENTS), folder / JUDGED)
+        write_parquet(frame(_stored_trials(trials), JUDGE_TRIALS), folder / TRIALS)
+        write_parquet(frame(stored_rows(study.study, name, measured), JUDGE_CARDS), folder / CARD)
+        pieces.clear()
+        return _built(measured, trials, rows, again, by)
+
+    def _context(self, key: str, work: Work) -> JudgeContext:
+        study, _ = self._study(key)
+        context = judge_context(study, self._cells(key)[0], work)
+        return replace(context, purpose=Purpose("judging", study.study, key), progress=work.progress)
+
+    def _known(self, key: str, by: str, folder: Path, work: Work) -> list[Row]:
+        """Return what the same judge has judged of its trials, in an incomplete build or before a change."""
+        before = work.store.current(self.name, key)
+        paths = [folder / JUDGED]
+        if before and before.meta.get("judge") == by:
+            paths.append(work.store.folder(self.name, before.identity) / JUDGED)
+        return [row for path in paths for row in _readable(path)]
+
+
+def _readable(path: Path) -> list[Row]:
+    try:
+        return kept_rows(conformed(read_parquet(path), JUDGEMENTS)) if path.exists() else []
+    except CorruptFileError:
+        return []
+
+
+def _rows(artifact: Artifact, work: Work) -> list[Row]:
+    return kept_rows(read_parquet(work.store.folder("judgements", artifact.identity) / "judgements.parquet"))
+
+
+def _as_trials(trials: Sequence[Trial], of_study: dict[str, list[Row]]) -> list[Row]:
+    """Return judgements of the study for trials of the same case: they need not be judged again."""
+    by_case: dict[str, list[Row]] = {}
+    for rows in of_study.values():
+        places = {(row["case_id"], row["replicate"], row["metric"]): row for row in rows}
+        for (case, _, _), row in places.items():
+            by_case.setdefault(case, []).append(row)
+    return [
+        {**row, "question_id": trial.trial_id}
+        for trial in trials
+        for row in by_case.get(case_id(trial.case), ())
+    ]
+
+
+def _judged(
+    judge: Judge, trials: Sequence[Trial], context: JudgeContext, known: Sequence[Row], pieces: Pieces
+) -> tuple[list[Row], list[Row]]:
+    """Return the judgements of all trials, and those that another run may mend.
+
+    Originals are judged twice at least, where the judge may say something else the second time.
+    """
+    often = max(ORIGINALS, judge.times) if judge.varies else 1
+    rows: list[Row] = []
+    again: list[Row] = []
+    for times, is_original in ((often, True), (judge.times, False)):
+        cases = [one.case for one in trials if (one.role == "original") == is_original]
+        task = JudgeTask(judge.model_copy(update={"replicates": times}), judge.judged_metrics, cases)
+        found = judgement_rows(task, context, known, pieces)
+        rows += found
+        again += may_be_mended(found, task)
+    return rows, again
+
+
+def _stored_trials(trials: Trials) -> list[dict[str, Any]]:
+    """Return rows of `schemas.JUDGE_TRIALS`."""
+    return [
+        {
+            "trial": one.trial_id,
+            "role": one.role,
+            "kind": one.kind,
+            "of": one.of,
+            "note": one.note,
+            "question": one.case.question,
+            "answer": one.case.answer,
+            "labels": [{"metric": name, "value": value} for name, value in one.labels.items()],
+        }
+        for one in trials.trials
+    ]
+
+
+def _built(
+    measured: Sequence[Measured], trials: Trials, rows: Sequence[Row], again: Sequence[Row], by: str
+) -> Built:
+    costs = [row["usd"] for row in rows if row["usd"] is not None]
+    found = {(one.metric, one.measure): one.estimate for one in measured if one.part is None}
+    metrics = dict.fromkeys(one.metric for one in measured if one.metric is not None)
+    meta: dict[str, Any] = {
+        "judge": by,
+        "trials": len(trials.trials),
+        "labelled": sum(one.role == "labelled" for one in trials.trials),
+        "uncalibrated": [name for name in metrics if (name, "auc") not in found],
+        "judgements": len(rows),
+        "usd": round(sum(costs), 6),
+    }
+    for measure in ("parse_rate", "auc", "caught"):
+        values = {name: one.value for name in metrics if (one := found.get((name, measure)))}
+        meta[measure] = {name: round(value, 3) for name, value in values.items() if value is not None}
+    if again:
+        first = again[0]
+        meta["incomplete"] = (
+            f"{len(again)} of {len(rows)} judgements failed, first: {first['status']}: {first['reason']}"
+        )
+    lines = [[one.metric, one.measure, one.part, *one.estimate] for one in measured]
+    content = [line for line in lines if line[0] is not None]
+    return Built(digest(content), meta, complete=not again, measured=digest(lines))

@@ -1,0 +1,202 @@
+"""A judge with known rates of error gets the card that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evals.calibrating.card import Measured, card_rows
+from evals.calibrating.judged import Judged
+from evals.calibrating.trials import Trials, trials_of
+from evals.judging.cards.labels import LabelledCase
+from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
+from evals.judging.running import JudgeTask, Row, case_id, judgement_rows
+from tests.fakes.faulty_judge import Faults, FaultyJudge, labelled_case
+from tests.fakes.indexing import vector_of
+from tests.fakes.judges import CountingJudge
+from tests.fakes.openai_server import FakeOpenAI
+from warehouse.inference.gateway import Gateway
+from warehouse.paths import Home
+from warehouse.schemas import Status
+
+N_LABELLED = 240
+Card = dict[tuple[str | None, str, str | None], Measured]
+
+
+def card_of(
+    judge: Judge,
+    trials: Trials,
+    home: Path,
+    metrics: Sequence[JudgedMetric] | None = None,
+    of_study: Mapping[str, Sequence[Row]] | None = None,
+    lengths: Mapping[str, int] | None = None,
+) -> Card:
+    wanted = judge.judged_metrics if metrics is None else metrics
+    with Gateway(Home(home), retries=0) as gateway:
+        context = JudgeContext(gateway, lambda texts: np.stack([vector_of(text) for text in texts]), 7)
+        rows = judgement_rows(JudgeTask(judge, wanted, [one.case for one in trials.trials]), context)
+    judged = Judged(judge, wanted, trials.trials, rows, of_study or {}, lengths or {}, 7)
+    return {(one.metric, one.measure, one.part): one for one in card_rows(judged, trials.unmade)}
+
+
+def labelled(n: int) -> list[LabelledCase]:
+    cases = [labelled_case(number) for number in range(n)]
+    return [LabelledCase(case, {"support": label}, f"labels:{at}") for at, (case, label) in enumerate(cases)]
+
+
+@pytest.fixture(scope="module")
+def card(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Card, FakeOpenAI]]:
+    faults = Faults()
+    with FakeOpenAI(respond=faults.respond) as server:
+        judge = FaultyJudge(model="openai/any", api_base=server.api_base, replicates=3, vote="majority")
+        cases = [labelled_case(number)[0] for number in range(1000, 1096, 2)]
+        trials = trials_of(cases, labelled(N_LABELLED), judge.judged_metrics, 48, 7)
+        yield card_of(judge, trials, tmp_path_factory.mktemp("home")), server
+
+
+@pytest.mark.parametrize(
+    ("metric", "measure", "part", "truth"),
+    [
+        ("support", "parse_rate", None, 0.95),
+        ("preferred", "parse_rate", None, 0.95),
+        ("support", "status", "parse_failed", 0.05),
+        ("support", "flip_rate", None, 0.10),
+        ("support", "spread", None, 0.10),
+        ("support", "right", None, 0.80),
+        ("support", "auc", None, 0.80),
+        ("support", "kappa", None, 0.60),
+        ("support", "tau", None, 0.60),
+        ("support", "caught", "numbers", 0.75),  # of 1.0, a half of what is judged wrong and long stays
+        ("support", "tied", "numbers", 0.25),
+        ("support", "false_alarm", None, 0.01),
+        ("support", "length_bias", "equal labels", 0.5),  # 0.4 / sqrt(1 - 0.6^2)
+        ("preferred", "position_bias", "sides", 0.30),
+    ],
+)
+def test_a_measure_holds_the_rate_that_the_judge_was_given(
+    card: tuple[Card, FakeOpenAI], metric: str, measure: str, part: str | None, truth: float
+) -> None:
+    found = card[0][metric, measure, part].estimate
+    assert found.value is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= truth <= found.high
+    assert found.high - found.low < 0.32
+    assert found.n >= 30
+
+
+def test_the_card_says_what_judging_costs(card: tuple[Card, FakeOpenAI]) -> None:
+    found, server = card
+    calls = found[None, "calls_per_1000", None].estimate
+    assert calls.value == pytest.approx(1000 * len(server.requests) / calls.n)
+    assert found[None, "prompt_tokens_per_1000", None].estimate.value == pytest.approx(
+        11 * (calls.value or 0)
+    )
+    assert found[None, "completion_tokens_per_1000", None].estimate.value == pytest.approx(
+        7 * (calls.value or 0)
+    )
+    assert (found[None, "seconds_per_1000", None].estimate.value or 0) > 0
+
+
+def test_a_card_without_labels_is_uncalibrated_and_one_without_trials_measures_nothing(
+    tmp_path: Path,
+) -> None:
+    judge = CountingJudge()
+    cases = [labelled_case(number, rival=False)[0] for number in range(8)]
+    found = card_of(judge, trials_of(cases, [], judge.judged_metrics, 4, 7), tmp_path)
+    labels = found["support", "labels", None].estimate
+    assert labels.value == 0
+    assert "uncalibrated" in (labels.reason or "")
+    assert ("support", "auc", None) not in found
+    assert found["support", "caught", None].estimate.n > 4
+    assert "alike each time" in (found["support", "flip_rate", None].estimate.reason or "")
+    assert found["support", "false_alarm", None].estimate.n == 4
+    empty = card_of(judge, trials_of([], [], judge.judged_metrics, 8, 7), tmp_path)
+    assert empty["support", "parse_rate", None].estimate.reason == "it was asked for nothing yet"
+    assert all(one.estimate.value in {None, 0.0} for one in empty.values())
+    assert all(one.estimate.reason for one in empty.values())
+
+
+class BrokenJudge(CountingJudge):
+    """Says nothing that is a number, or breaks."""
+
+    kind = "broken"
+    breaks: bool = False
+
+    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
+        if self.breaks:
+            raise ZeroDivisionError("by design")
+        return [{"support": Judgement(Status.OK, float("nan"), raw="NaN")} for _ in cases]
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_judge_that_fails_gets_a_card_that_says_so(tmp_path: Path, breaks: bool) -> None:
+    judge = BrokenJudge(breaks=breaks)
+    metrics = [one for one in judge.judged_metrics if one.name == "support"]
+    found = card_of(judge, trials_of([labelled_case(0)[0]], labelled(6), metrics, 4, 7), tmp_path, metrics)
+    assert found["support", "parse_rate", None].estimate.value == 0.0
+    status = "error" if breaks else "parse_failed"
+    assert found["support", "status", status].estimate.value == 1.0
+    assert "6 of 6 labelled cases have no value" in (found["support", "labels", None].estimate.reason or "")
+    for measure, part in (("auc", None), ("kappa", None), ("tau", None), ("caught", "numbers")):
+        one = found["support", measure, part].estimate
+        assert one.value is None
+        assert one.reason
+
+
+def test_labels_of_one_class_and_grades(tmp_path: Path) -> None:
+    judge = CountingJudge()
+    metrics = [one for one in judge.judged_metrics if one.name == "support"]
+    good = [replace(one, labels={"support": 1.0}) for one in labelled(8)]
+    found = card_of(judge, trials_of([], good, metrics, 0, 7), tmp_path, metrics)
+    assert found["support", "auc", None].estimate.reason == "all cases have the same label"
+    assert ("support", "caught", None) not in found, "no answer was to be made worse"
+    grades = [replace(one, labels={"support": at % 4 / 3}) for at, one in enumerate(labelled(12))]
+    found = card_of(judge, trials_of([], grades, metrics, 0, 7), tmp_path, metrics)
+    assert found["support", "kappa", "quadratic"].estimate.n == 12
+
+
+def test_a_metric_that_is_better_when_it_is_lower_is_read_the_other_way_round(tmp_path: Path) -> None:
+    class Unsupported(CountingJudge):
+        kind = "unsupported"
+
+        @property
+        def judged_metrics(self) -> tuple[JudgedMetric, ...]:
+            return (JudgedMetric("unsupported", frozenset({"answer", "passages"}), higher_is_better=False),)
+
+        def of(self, case: JudgeCase) -> dict[str, Judgement]:
+            support = super().of(case)["support"]
+            return {"unsupported": replace(support, value=1 - (support.value or 0))}
+
+    cases = [labelled_case(number, rival=False)[0] for number in range(0, 24, 4)]
+    one, other = (CountingJudge(), Unsupported())
+    metrics = [one.judged_metrics[0]]
+    plain = card_of(one, trials_of(cases, [], metrics, 6, 7), tmp_path / "a", metrics)
+    turned = card_of(other, trials_of(cases, [], other.judged_metrics, 6, 7), tmp_path / "b")
+    for kind in ("numbers", "denied", "other_answer"):
+        assert turned["unsupported", "caught", kind] == plain["support", "caught", kind]._replace(
+            metric="unsupported"
+        )
+    assert ("unsupported", "caught", "no_evidence") not in turned
+
+
+def test_what_the_study_has_judged_counts_too(tmp_path: Path) -> None:
+    judge = CountingJudge()
+    cases = [replace(labelled_case(n)[0], question_id=f"q{n}", rival=None) for n in range(12)]
+    with Gateway(Home(tmp_path), retries=0) as gateway:
+        context = JudgeContext(gateway, lambda texts: np.stack([vector_of(text) for text in texts]), 7)
+        rows = judgement_rows(JudgeTask(judge, judge.judged_metrics, cases), context)
+    lost = {**rows[0], "value": None, "status": "timeout", "raw": None, "calls": 1, "replicate": 2}
+    silent = {**rows[0], "value": None, "status": "no_context", "raw": None, "calls": None, "replicate": 3}
+    of_study = {"study.cell.by.judge": [*rows, lost, silent]}
+    lengths = {case_id(case): len(case.answer or "") for case in cases}
+    found = card_of(judge, trials_of([], [], judge.judged_metrics, 0, 7), tmp_path, None, of_study, lengths)
+    assert found["support", "parse_rate", None].estimate.n == 13
+    assert found["support", "status", "timeout"].estimate.value == pytest.approx(1 / 13)
+    length = found["support", "length_bias", None].estimate
+    assert length.n == 12
+    assert "labels would tell" in (length.reason or "")
