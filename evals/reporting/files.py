@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from evals.reporting.data import ReportData
+from evals.reporting.effect_rows import effect_rows
 from evals.reporting.page import render_html
 from evals.reporting.risk import risk_rows
 from warehouse.parquet import replacing
@@ -45,12 +46,12 @@ COLUMNS = (
 )
 
 
-def json_rows(board: pl.DataFrame, risks: Iterable[Mapping[str, Any]] = ()) -> str:
+def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects.
 
-    risks: rows of risk-coverage curves (`risk_rows`), which come last
+    others: rows of the same columns that come last: `risk_rows`, `effect_rows`
     """
-    last = [{name: row.get(name) for name in COLUMNS} for row in risks]
+    last = [{name: row.get(name) for name in COLUMNS} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 
 
@@ -62,7 +63,13 @@ def write_html(data: ReportData, path: Path) -> Path:
 def write_report(data: ReportData, home: Home) -> list[Path]:
     """Write the report of a study and its leaderboard as JSON to their place in a home; return the paths."""
     page = write_html(data, home.report(data.study))
-    return [page, _written(json_rows(data.leaderboard, risk_rows(data)) + "\n", home.report_rows(data.study))]
+    rows = json_rows(data.leaderboard, other_rows(data))
+    return [page, _written(rows + "\n", home.report_rows(data.study))]
+
+
+def other_rows(data: ReportData) -> list[dict[str, Any]]:
+    """Return the rows that a report has beside those of the leaderboard."""
+    return [*risk_rows(data), *effect_rows(data)]
 
 
 def _written(text: str, path: Path) -> Path:

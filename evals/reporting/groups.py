@@ -31,7 +31,7 @@ class Groups:
     means: Mapping[tuple[str, str], GroupMean]
 
 
-def _group(column: str) -> pl.Expr:
+def group_of(column: str) -> pl.Expr:
     """Return the group of a question: that it is unanswerable, or a follow-up, goes before its type."""
     plain = pl.col(column).fill_null("(none)")
     if column != "type":
@@ -48,7 +48,7 @@ def _group(column: str) -> pl.Expr:
 
 def groups(data: ReportData, column: str, best: Sequence[Entry]) -> Groups:
     """Average the primary metric by ``column`` of the questions (`type` or `question_set`)."""
-    kinds = data.questions.select("question_id", _group(column).alias("group"))
+    kinds = data.questions.select("question_id", group_of(column).alias("group"))
     sizes = dict(kinds.group_by("group").len().iter_rows())
     cells = [entry.cells[0] for entry in best]
     scored = data.values.filter((pl.col("metric") == data.primary.name) & pl.col("cell").is_in(cells))

@@ -14,6 +14,7 @@ from evals.reporting import display, limits
 from evals.reporting.answer_steps import verdict_words
 from evals.reporting.breaks import breakable
 from evals.reporting.data import ReportData
+from evals.reporting.effect_words import effect_words, pair_words
 from evals.reporting.links import safe_link
 from evals.reporting.view import drops, effect_sentence, view
 from warehouse.schemas import MIN_COVERAGE
@@ -60,6 +61,8 @@ def _environment() -> Environment:
         trimmed=display.trimmed,
         drops=drops,
         effect_sentence=effect_sentence,
+        effect_words=effect_words,
+        pair_words=pair_words,
         safe_link=safe_link,
         verdict_words=verdict_words,
         limits=limits,

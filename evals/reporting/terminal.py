@@ -13,6 +13,8 @@ from rich.text import Text
 from evals.reporting.ceilings import ceiling_sentences
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, interval, number, percent, plain, several, trimmed
+from evals.reporting.effect_words import effects_words
+from evals.reporting.effects import effects
 from evals.reporting.headline import headline
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
@@ -21,6 +23,7 @@ from evals.reporting.unseen import unseen
 MOST_METRICS = 5
 ROWS = 30
 NOTES = 3
+EFFECTS = 5  # sentences of what the axes do
 NOTE = 240  # characters of a note
 CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
 _GAP = 2  # between two columns
@@ -50,6 +53,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
         parts += [_text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
         parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
     parts += [_text(_in_a_line(data, other), "dim") for other in subsets(data)[1:]]
+    parts += [_text(one, "dim") for one in effects_words(effects(data))[:EFFECTS]]
     parts += [_text(one, "yellow") for one in unseen(data, subset)]
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:

@@ -11,6 +11,7 @@ from evals.reporting.chart import Chart, Place, Scale, chart, domain, place_of
 from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import counted, number, percent, several
+from evals.reporting.effects import Effects, effects
 from evals.reporting.entries import Entry, entries
 from evals.reporting.failures import Failures, failures, reasons_missing
 from evals.reporting.groups import Groups, groups
@@ -63,6 +64,7 @@ class View:
     entries: tuple[Entry, ...]
     charts: tuple[Chart, ...]
     places: Mapping[str, int]
+    effects: Effects
     matrices: tuple[Matrix, ...]
     cost_metrics: tuple[MetricInfo, ...]
     costs: Mapping[tuple[str, str], Cost]
@@ -98,6 +100,7 @@ def view(data: ReportData) -> View:
         entries=found,
         charts=tuple(drawn for drawn in charts if drawn),
         places=_places(found),
+        effects=effects(data),
         matrices=matrices(data, main),
         cost_metrics=cost_metrics(data),
         costs=costs(data),

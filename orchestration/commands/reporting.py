@@ -47,12 +47,11 @@ def report(
     found = study_of(study)
     where = home_of(found)
     if format is ReportFormat.JSON:
-        from evals.reporting.files import json_rows
-        from evals.reporting.risk import risk_rows
+        from evals.reporting.files import json_rows, other_rows
         from evals.reporting.rows import report_data
 
         data = report_data(found, where, with_hits=False)
-        print(json_rows(data.leaderboard, risk_rows(data)))
+        print(json_rows(data.leaderboard, other_rows(data)))
     elif format is ReportFormat.TREC:
         _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
     else:

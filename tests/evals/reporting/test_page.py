@@ -121,6 +121,7 @@ def test_the_sections_come_in_the_readers_order(page: Page) -> None:
         "answer",
         "leaderboard",
         "intervals",
+        "effects",
         "matrix",
         "costs",
         "risk",

@@ -1,0 +1,97 @@
+"""The effect of an axis: means of its levels over equal contexts, and their paired differences."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evals.statistics.clusters import Codes
+from evals.statistics.resampling import Floats
+from evals.statistics.significance import ALPHA, holm, paired_bootstrap
+
+RESAMPLES = 2_000
+"""Fewer than for cells: there are many tables, and p-values below them come from Student's distribution."""
+
+
+class Levels(NamedTuple):
+    """What is known of the levels of an axis, as arrays of one number a level; NaN where there is none.
+
+    mean: over the questions with a value, of the mean over the contexts; low, high: its 95 % interval
+    difference: mean difference from the best level on the same questions, with its interval; 0 of the best
+    p: of that difference, adjusted for the levels (Holm); NaN of the best
+    best: which level has the best mean
+    n: questions with a value
+    """
+
+    mean: Floats
+    low: Floats
+    high: Floats
+    difference: Floats
+    difference_low: Floats
+    difference_high: Floats
+    p: Floats
+    best: int
+    n: int
+
+    @property
+    def apart(self) -> list[bool]:
+        """Of each level whether it can be told apart from the best one."""
+        return [bool(p < ALPHA) for p in self.p]
+
+
+def over_contexts(table: Floats) -> Floats:
+    """Average over the contexts in which a question has a value of every level; NaN where there is none.
+
+    Of each question the levels are so compared in the same contexts, though some cells lack its value.
+
+    Args:
+        table: shape (questions, contexts, …levels), NaN for a missing value.
+
+    >>> over_contexts(np.array([[[1.0, 3.0], [5.0, np.nan]]])).tolist()
+    [[1.0, 3.0]]
+    """
+    axes = tuple(range(2, table.ndim))
+    whole = ~np.isnan(table).any(axis=axes, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        found: Floats = np.where(whole, table, 0.0).sum(axis=1) / whole.sum(axis=1)
+    return found
+
+
+def effect(
+    values: Floats, seed: int, clusters: Codes | None = None, *, higher_is_better: bool = True
+) -> Levels | None:
+    """Compare the levels of an axis by their means over the questions; None where no question has a value.
+
+    The best level is chosen on the questions that it is then compared on, as the leader of a leaderboard is:
+    at most one table in twenty tells the level that is truly best apart from another, and calls that better.
+
+    Args:
+        values: of each question and level the mean over equal contexts, shape (questions, levels); a row is
+            NaN where they have none (`over_contexts`).
+        seed: the study's.
+        clusters: of the questions, shape (questions,).
+        higher_is_better: whether the best mean is the largest.
+
+    >>> values = np.array([[0.2, 0.6], [0.3, 0.5], [0.1, 0.8], [0.2, 0.5], [0.3, 0.7], [0.1, 0.4]])
+    >>> found = effect(values, seed=7)
+    >>> found.best, found.difference.round(3).tolist(), bool(found.p[0] < 0.05)
+    (1, [-0.383, 0.0], True)
+    """
+    n = int((~np.isnan(values).any(axis=1)).sum())
+    if not n:
+        return None
+    means = np.nanmean(values, axis=0)
+    best = int(np.argmax(means if higher_is_better else -means))
+    others = [level for level in range(values.shape[1]) if level != best]
+    both = np.hstack([values, values[:, others] - values[:, [best]]])
+    found = paired_bootstrap(both, seed, RESAMPLES, clusters)
+    width = values.shape[1]
+    rows = {name: np.zeros(width) for name in ("mean", "low", "high")}
+    for name, row in rows.items():
+        row[others] = getattr(found, name)[width:]
+    p = np.full(width, np.nan)
+    p[others] = holm(found.p[width:])
+    return Levels(
+        means, found.low[:width], found.high[:width], rows["mean"], rows["low"], rows["high"], p, best, n
+    )

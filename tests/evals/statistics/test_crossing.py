@@ -1,0 +1,72 @@
+"""Which cells of a grid with gaps are compared."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from evals.statistics.crossing import crossing
+
+GRID = list(product("ab", "xyz", "mn"))
+
+
+def test_a_whole_grid_is_compared_whole() -> None:
+    found = crossing(GRID, [1])
+    assert found is not None
+    assert found.levels == (("x", "y", "z"),)
+    assert sorted(found.contexts) == sorted(product("ab", "mn"))
+    assert (found.left_out, found.unused) == (((),), 0)
+    assert found.place([1], ["y"], ("a", "n")) == ("a", "y", "n")
+
+
+def test_two_axes_have_the_third_for_context() -> None:
+    found = crossing(GRID, [0, 2])
+    assert found is not None
+    assert found.levels == (("a", "b"), ("m", "n"))
+    assert found.contexts == (("x",), ("y",), ("z",))
+    assert found.place([0, 2], ["b", "m"], ("z",)) == ("b", "z", "m")
+
+
+def test_a_hole_costs_its_context_and_no_level() -> None:
+    found = crossing([place for place in GRID if place != ("a", "x", "m")], [1])
+    assert found is not None
+    assert found.levels == (("x", "y", "z"),)
+    assert found.contexts == (("a", "n"), ("b", "m"), ("b", "n"))
+    assert found.unused == 2  # the two others of that context
+
+
+def test_a_level_that_is_nearly_nowhere_is_left_out() -> None:
+    grid = [*product([f"c{n}" for n in range(9)], ["small", "large"]), ("c0", "restricted")]
+    found = crossing(grid, [1])
+    assert found is not None
+    assert found.levels == (("large", "small"),)
+    assert (len(found.contexts), found.left_out, found.unused) == (9, (("restricted",),), 1)
+
+
+@pytest.mark.parametrize("grid", [[], [("a", "x")], [("a", "x"), ("a", "y")], [("a", "x"), ("b", "y")]])
+def test_what_cannot_be_compared_is_not(grid: list[tuple[str, ...]]) -> None:
+    assert crossing(grid, [0]) is None
+    assert crossing(grid, [0, 1]) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_combination_of_levels_and_contexts_is_a_cell(seed: int) -> None:
+    chance = random.Random(seed)
+    grid = [
+        place for place in product("abcd", "xyz", "mn") if chance.random() < chance.choice([0.4, 0.7, 0.95])
+    ]
+    for axes in ([0], [1], [2], [0, 1], [1, 2]):
+        found = crossing(grid, axes)
+        if found is None:
+            continue
+        used = {
+            found.place(axes, own, context) for own in product(*found.levels) for context in found.contexts
+        }
+        assert used <= set(grid)
+        assert found.unused == len(grid) - len(used)
+        for axis, names, left in zip(axes, found.levels, found.left_out, strict=True):
+            assert {*names, *left} == {place[axis] for place in grid}
+            assert len(names) > 1
+        assert found == crossing(chance.sample(grid, len(grid)), axes), "the order of cells says nothing"
