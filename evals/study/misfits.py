@@ -69,7 +69,7 @@ def _restriction(
     if judges and name in judges:
         of_judge = ("generators", *axes)
         return _restricted(name, restriction, known, of_judge) if isinstance(restriction, dict) else []
-    names = None if generators is None or judges is None else [*generators, *judges]
+    names = None if generators is None or judges is None else list(dict.fromkeys((*generators, *judges)))
     found = _unknown("generator or judge" if judges else "generator", name, names, place)
     if not isinstance(restriction, dict):
         return found

@@ -207,6 +207,24 @@ REFERENCES = [
     ("sample: 2", "embedders: [mini]", 16, "unknown_embedder"),
     ("model: openai/x", "model: openai/x, passages: 5", 15, "less_than_equal"),
 ]
+SMALL = "{yes_no: {model: local/smollm2-135m-instruct}}"
+JUDGED = f"extractive: {{extractive: {{}}}}\njudges:\n  small: {SMALL}\nrestrict: {{small: {{sample: 2}}}}\n"
+JUDGES = [
+    ("yes_no:", "yes_on:", 17, "unknown_key"),
+    ("small: {yes", "extractive: {yes", 17, "doubled_name"),
+    ("small: {yes", "small.one: {yes", 17, "bad_name"),
+    ("model: local", "replicates: 0, model: local", 17, "greater_than_equal"),
+    ("model: local", "vote: median, model: local", 17, "literal_error"),
+    ("{small: {sample: 2}", "{smal: {sample: 2}", 18, "unknown_generator"),
+    ("sample: 2", "generators: [extractiv]", 18, "unknown_generator"),
+    ("sample: 2", "generators: []", 18, "no_cell"),
+    ("sample: 2", "retrievers: [bm52]", 18, "unknown_retriever"),
+    ("sample: 2", "sample: 0", 18, "greater_than_equal"),
+    ("{small: {sample: 2}", "{extractive: {generators: [extractive]}", 18, "no_judge"),
+    ("ndcg@10", "smal.supported", 21, "unknown_judge"),
+    ("ndcg@10", "small.suported", 21, "unknown_metric"),
+    ("ndcg@10", "small.supported, small.supported", 21, "doubled_metric"),
+]
 BM25 = "bm25: {bm25: {k: 5}}\n"
 QUOTES = "extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
 
@@ -222,6 +240,14 @@ OF_STUDIES = [
     *wrong(POWERSETS, {BM25: ALL}),
     *wrong(MODELS, {QUOTES: LLM}),
     *wrong(REFERENCES, {QUOTES: CLOSED}),
+    *wrong(JUDGES, {QUOTES: JUDGED}),
+    Wrong("ndcg@10", "small.supported", 18, "unknown_judge"),
+    Wrong(
+        "generators:\n  extractive: {extractive: {passages: 2, max_tokens: 40}}\n",
+        f"judges:\n  small: {SMALL}\n",
+        15,
+        "no_generators",
+    ),
 ]
 
 
