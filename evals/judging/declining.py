@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+DECLINED = "the model declines to judge"
 LOOK = 300  # characters in which a model that declines says so
 _DECLINES = re.compile(
     r"""\b(?:

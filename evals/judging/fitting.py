@@ -1,4 +1,4 @@
-"""Fits a case into what a judge's model reads: its passages are cut, as those of a generator are."""
+"""Fits a case into what a judge's model reads: its passages are cut, or its reply has less room."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from evals.generating.contract import Request
 from evals.generating.fitting import Window, fitted
 from evals.judging.contract import JudgeCase, Judgement
 from warehouse.errors import AssayError
-from warehouse.inference.gateway import Messages
+from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.gateway import Gateway, Messages
 from warehouse.schemas import Status
 
 
@@ -44,3 +45,19 @@ def fitted_case(
         return Judgement(Status.NO_CONTEXT, reason=f"no passage fits into {window.words}")
     note = f"{len(found.cuts)} of {total} passages were cut or left out to fit" if found.cuts else ""
     return FittedCase(found.messages, note)
+
+
+def reply_room(
+    chat: ChatModel, gateway: Gateway, messages: Messages, wanted: int, window: int | None = None
+) -> int:
+    """Return how many tokens a reply may have: as many as wanted, or as a prompt leaves of the window.
+
+    window: as the recipe says, in tokens; None: what is known of the model
+    """
+    tokens = Window(chat, gateway, wanted, window).tokens
+    if tokens is None:
+        return wanted
+    try:
+        return min(wanted, tokens - gateway.count_tokens(chat, messages))
+    except AssayError:  # weights that are not there fail the call itself
+        return wanted

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from evals.generating.templates import Template
 from evals.judging.contract import JudgeContext
+from evals.judging.declining import DECLINED, declines
+from evals.judging.fitting import reply_room
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.replies import Reply, together
 from warehouse.inference.structured import Bounds, Shape, Structured
+from warehouse.schemas import Status
 
 Stage = Literal["pronouns", "facts", "refusals"]
 STAGES: tuple[Stage, ...] = ("pronouns", "facts", "refusals")
+LEAST_REPLY = 200  # tokens of a reply; with less room nothing is sent
 _VERSION = "1"  # of how values are made of a case
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,10 +38,14 @@ def prompts_identity() -> str:
 
 @dataclass(frozen=True)
 class Asking:
-    """A model, and the context in which a judge asks it."""
+    """A model, and the context in which a judge asks it.
+
+    window: tokens that the model reads, as the recipe says; None: what is known of it
+    """
 
     chat: ChatModel
     context: JudgeContext
+    window: int | None = None
 
     def ask(
         self,
@@ -50,19 +58,31 @@ class Asking:
         bounds: Bounds | None = None,
         check: Callable[[Shape], None] | None = None,
     ) -> Structured[Shape]:
-        """Ask by the prompt of a stage, whose values are quoted already."""
-        return self.context.gateway.structured(
+        """Ask by the prompt of a stage, whose values are quoted already.
+
+        Where the prompt leaves too little of the model's window for a reply, nothing is sent.
+        """
+        messages = _prompt(stage).messages(values)
+        room = reply_room(self.chat, self.context.gateway, messages, max_tokens, self.window)
+        if room < min(max_tokens, LEAST_REPLY):
+            reason = f"the prompt leaves {max(0, room)} tokens of the model's window for its reply; not asked"
+            return Structured(None, Status.TRUNCATED, reason, ())
+        found = self.context.gateway.structured(
             self.chat,
-            _prompt(stage).messages(values),
+            messages,
             shape,
             name=stage,
-            max_tokens=max_tokens,
+            max_tokens=room,
             seed=self.context.seed,
             replicate=self.context.replicate,
             bounds=bounds,
             check=check,
             purpose=self.context.purpose.of(question_id),
         )
+        if found.status is Status.PARSE_FAILED and declines(found.replies[-1].text):
+            reason = f"{DECLINED}: {found.replies[-1].text}"
+            return replace(found, status=Status.REFUSED, reason=reason)
+        return found
 
     def each(self, ask: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
         """Do what asks the model for each item, side by side, and say how far it is."""

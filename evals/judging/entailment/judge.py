@@ -85,9 +85,12 @@ class Entailment(ChatModel, Splitting, Judge):
     refusal_sentences: of a text that are read for a refusal
     refusal_batch: texts of one prompt that looks for refusals. With more than one, a verdict may depend on
         the other texts of its prompt, which are those that are judged together: another run may differ
+    window: tokens that the model reads, prompt and reply together; unless said, what is known of it. A
+        sentence whose premise does not fit is not judged (`truncated`)
     """
 
     kind: ClassVar[str] = "entailment"
+    unless_said: ClassVar[frozenset[str]] = frozenset({"window"})
 
     metrics: Annotated[tuple[Name, ...], Field(min_length=1)] = NAMES
     pronouns: bool = True
@@ -96,6 +99,7 @@ class Entailment(ChatModel, Splitting, Judge):
     tags: TagValues = TagValues()
     refusal_sentences: Annotated[int, Field(ge=1, le=20)] = 2
     refusal_batch: Annotated[int, Field(ge=1, le=MOST_TEXTS)] = 1
+    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
 
     @field_validator("metrics")
     @classmethod
@@ -111,7 +115,7 @@ class Entailment(ChatModel, Splitting, Judge):
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:
         """Judge cases stage by stage, the calls of each stage side by side over all cases."""
-        asking = Asking(self, context)
+        asking = Asking(self, context, self.window)
         pairs = self._pairs(cases, asking)
         refused = self._refusals(cases, asking)
         return [{**one, **other} for one, other in zip(pairs, refused, strict=True)]

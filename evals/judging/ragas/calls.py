@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from evals.generating.fitting import Window
 from evals.judging.contract import JudgeContext, Judgement, Statement
-from evals.judging.declining import declines
+from evals.judging.declining import DECLINED, declines
+from evals.judging.fitting import reply_room
 from evals.judging.replies import judged
-from warehouse.errors import AssayError
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Messages
 from warehouse.inference.replies import Reply
@@ -21,7 +20,6 @@ from warehouse.schemas import Status
 
 Shape = TypeVar("Shape", bound=BaseModel)
 LEAST_ROOM = 40  # tokens: no reply that is asked for is shorter
-DECLINED = "the model declines to judge"
 
 
 class StoppedError(Exception):
@@ -69,7 +67,7 @@ class CaseCalls:
         known = self._known.get(key)
         if known is not None:
             return known, ()  # type: ignore[return-value] # the same prompt and class name have the same shape
-        room = self._room(messages, max_tokens)
+        room = reply_room(self.chat, self.context.gateway, messages, max_tokens, self.window)
         if room < LEAST_ROOM:
             reason = f"the prompt leaves {max(0, room)} tokens of the model's window for its reply; not asked"
             return Structured(None, Status.TRUNCATED, reason, ()), ()
@@ -89,16 +87,6 @@ class CaseCalls:
             found = replace(found, status=Status.REFUSED, reason=f"{DECLINED}: {found.replies[-1].text}")
         self._known[key] = found  # type: ignore[assignment] # read by its own class only
         return found, found.replies
-
-    def _room(self, messages: Messages, wanted: int) -> int:
-        """Return how many tokens a reply may have: as many as wanted, or as the prompt leaves."""
-        tokens = Window(self.chat, self.context.gateway, wanted, self.window).tokens
-        if tokens is None:
-            return wanted
-        try:
-            return min(wanted, tokens - self.context.gateway.count_tokens(self.chat, messages))
-        except AssayError:  # weights that are not there fail the call itself
-            return wanted
 
 
 @dataclass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -220,6 +222,7 @@ BROKEN: list[tuple[Scripted, Status, str]] = [
     (answer(json.dumps(facts([E]) | {"score": 1e9})), Status.PARSE_FAILED, "score"),
     (answer(LONG), Status.PARSE_FAILED, "facts"),
     (answer('{"facts": [{"fact": "f"', "length"), Status.TRUNCATED, "cut at the limit"),
+    (answer("I'm sorry, but I cannot judge this."), Status.REFUSED, "the model declines to judge"),
     (answer(None, "content_filter"), Status.REFUSED, "content filter"),
     (answer(None, refusal="I cannot judge that."), Status.REFUSED, "I cannot judge that."),
     (content_policy(), Status.REFUSED, ""),
@@ -321,6 +324,41 @@ def test_texts_that_have_no_sentence_or_too_many(bench: Bench) -> None:
     }
     assert {one.status for name, one in many.items() if not name.endswith("refusal")} == {Status.TRUNCATED}
     assert bench.asked("facts") == []
+
+
+def test_a_premise_that_does_not_fit_is_not_sent(bench: Bench) -> None:
+    long = replace(CASE, passages=(Passage("It leaves at noon. " * 400),), ground_truth=None)
+    (found,) = bench.judge(long, window=2_000)
+    assert (found["faithfulness"].status, found["faithfulness"].value) == (Status.TRUNCATED, None)
+    assert "2 of 2 sentences could not be judged: the prompt leaves " in (found["faithfulness"].reason or "")
+    assert found["faithfulness"].calls == 1, "of the pronouns"
+    assert bench.asked("facts") == []
+    assert found["answer_refusal"].status is Status.OK
+
+
+def test_a_reply_has_the_room_that_a_prompt_leaves(bench: Bench) -> None:
+    bench.judge(CASE, metrics=["faithfulness"], pronouns=False, window=1_500)
+    rooms = {one.body.get("max_tokens") or one.body["max_completion_tokens"] for one in bench.server.requests}
+    assert all(200 < room < 1_400 for room in rooms)
+
+
+def test_calls_are_made_side_by_side(bench: Bench) -> None:
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def respond(received: Received) -> Scripted:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.2)
+        with lock:
+            now[0] -= 1
+        return reply(received)
+
+    bench.server.respond = respond
+    text = " ".join(f"This is sentence number {n}." for n in range(60))
+    case = replace(CASE, answer=text, ground_truth=None)
+    bench.judge(case, metrics=["faithfulness"], pronouns=False)
+    assert 8 < most[0] <= 32
 
 
 # Pronouns --------------------------------------------------------------------------------------------------
@@ -454,6 +492,7 @@ def test_every_parameter_is_part_of_the_identity() -> None:
     changes: list[dict[str, Any]] = [
         {"longest": 400}, {"shortest": 10}, {"pronoun_batch": 8}, {"pronouns": False}, {"refusal_batch": 8},
         {"refusal_sentences": 3}, {"tags": {"neutral": 0.5}}, {"metrics": ["recall"]}, {"most_sentences": 50},
+        {"window": 8_000},
     ]  # fmt: skip
     found = {Entailment(model="openai/any", **change).identity() for change in changes}
     assert len(found | {plain}) == len(changes) + 1
