@@ -14,13 +14,14 @@ from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import answered, primary_of
+from evals.statistics.question_clusters import clustering
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import LEADERBOARD, MIN_COVERAGE
+from warehouse.schemas import LEADERBOARD, MIN_COVERAGE, QUESTIONS
 
 NOT_RUN = "not_run"
 """Where the meta of a leaderboard says which replicates could not be run."""
@@ -34,10 +35,11 @@ class Leaderboard(Stage):
     description = (
         "Value, number of questions, coverage and bootstrap interval of every cell and metric. Every "
         "question counts in every cell; below 98 % coverage, of values or of answers, a cell has no rank, "
-        "and its best and worst case are shown. A paired bootstrap with Holm's correction says which cells "
-        "cannot be told apart from the leader. Cells that were asked a sample are compared on that sample."
+        "and its best and worst case are shown. A paired bootstrap and a paired permutation test, over "
+        "clusters of questions that share documents, say which cells cannot be told apart from the leader. "
+        "Cells that were asked a sample are compared on that sample."
     )
-    code_version = "3"
+    code_version = "4"
     upstream = ("scores", "answers", "questions")
     tolerates_gaps = True
     checks: ClassVar[dict[str, str]] = {
@@ -65,14 +67,16 @@ class Leaderboard(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of what compares the cells, of their names, and of those that were not run.
 
-        Compared by metrics in their order, seed, interval. The names are part of every row, so that another
-        name is another leaderboard, however equal the scores.
+        Compared by metrics in their order, seed, interval, clusters. The names are part of every row, so that
+        another name is another leaderboard, however equal the scores.
         """
         study = self.grid.studies[key]
         named = [[*cell.key.split("."), cell.sample] for cell in study.runs()]
         gaps = self._gaps(study)
         return {
-            f"comparison.{key}": digest([list(study.measured), study.seed, RESAMPLES, CONFIDENCE]),
+            f"comparison.{key}": digest(
+                [list(study.measured), study.seed, RESAMPLES, CONFIDENCE, study.clusters]
+            ),
             f"cells.{key}": digest(named),
             **({f"gaps.{key}": digest(gaps)} if gaps else {}),
         }
@@ -90,7 +94,9 @@ class Leaderboard(Stage):
         study = self.grid.studies[key]
         run = {cell: _read("scores", cell, work) for cell in study.runs() if self._is_run(cell)}
         scores = {cell: run[cell] if cell in run else not_run(cell, run) for cell in study.runs()}
-        rows = board_rows(study, scores, self._answered(key, run, work))
+        questions = read_questions(self.inputs(key, work.store), work) if run else frame([], QUESTIONS)
+        clusters = clustering(questions, study.clusters)
+        rows = board_rows(study, scores, self._answered(key, run, work, questions), clusters)
         uneven = _uneven(rows)
         rows = _with_cell_ids(rows, run, work)
         board = frame(rows, LEADERBOARD)
@@ -109,14 +115,12 @@ class Leaderboard(Stage):
         }
         if len(best):
             top = best.row(0, named=True)
-            meta["highest"] = (
-                f"{top['cell']}: {primary} {top['value']:.3f} [{top['low']:.3f}, {top['high']:.3f}]"
-            )
+            ends = "" if top["low"] is None else f" [{top['low']:.3f}, {top['high']:.3f}]"
+            meta["highest"] = f"{top['cell']}: {primary} {top['value']:.3f}{ends}"
         return Built(digest([[*row.values()] for row in rows]), meta, _checks(study, board, uneven))
 
-    def _answered(self, key: str, run: Container[Cell], work: Work) -> Answered:
+    def _answered(self, key: str, run: Container[Cell], work: Work, questions: pl.DataFrame) -> Answered:
         """Return the share of questions that a cell answered, the mean over its replicates."""
-        questions = read_questions(self.inputs(key, work.store), work)
         answerable = dict(questions.select("question_id", "answerable").iter_rows())
         shares: dict[str, list[pl.DataFrame | None]] = {}
         for cell in self.grid.studies[key].runs():

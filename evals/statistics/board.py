@@ -14,8 +14,20 @@ import numpy as np
 import polars as pl
 
 from evals.measuring.contract import Metric
-from evals.statistics.bootstrap import bootstrap
-from evals.statistics.comparison import UNCOMPARED, Valued, compared, leader_of, primary_of, with_ranks
+from evals.statistics.bootstrap import Interval, intervals
+from evals.statistics.comparison import (
+    UNCOMPARED,
+    Valued,
+    best_chances,
+    compared,
+    leader_of,
+    primary_of,
+    table_of,
+    tie_groups,
+    with_ranks,
+)
+from evals.statistics.question_clusters import ALONE, Clustering
+from evals.statistics.replication import Components, components
 from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.parquet import frame
@@ -28,8 +40,13 @@ Scores = Mapping[Cell, pl.DataFrame]
 """Of each replicate of each cell, schemas.SCORES."""
 
 
-def board_rows(study: Study, scores: Scores, share: Answered) -> list[dict[str, Any]]:
-    """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared."""
+def board_rows(
+    study: Study, scores: Scores, share: Answered, clusters: Clustering = ALONE
+) -> list[dict[str, Any]]:
+    """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared.
+
+    clusters: of the study's questions
+    """
     metrics = [study.metric(name) for name in study.measured]
     primary = study.metric(
         primary_of(study.measured, (n for rows in scores.values() for n in rows["metric"]))
@@ -41,16 +58,35 @@ def board_rows(study: Study, scores: Scores, share: Answered) -> list[dict[str, 
     for subset, ids in subsets(scores).items():
         inside = {cell: found for cell, found in cells.items() if _is_of(cell, subset)}
         dealt = {cell.key: share(cell, ids) for cell in inside}
-        valued = {metric.name: _valued(study, metric, subset, ids, inside, dealt) for metric in metrics}
+        valued = {
+            metric.name: _valued(study, metric, subset, ids, inside, dealt, clusters) for metric in metrics
+        }
         ceilings = {cell.key for cell in inside if study.reads(cell.generator) == "evidence"}
-        ranked = with_ranks([row for found in valued.values() for row, _ in found], primary, ceilings)
-        ranks = {row["cell"]: row["rank"] for row in ranked}
-        leader = leader_of(ranked, primary)
-        able = {cell for cell, rank in ranks.items() if rank is not None}
-        for metric in metrics:
-            with_rank = [({**row, "rank": ranks[row["cell"]]}, values) for row, values in valued[metric.name]]
-            rows += compared(with_rank, leader, able, study.seed)
+        rows += _compared(study, valued, primary, ceilings, clusters)
     return rows
+
+
+def _compared(
+    study: Study, valued: dict[str, Valued], primary: Metric, ceilings: set[str], clusters: Clustering
+) -> list[dict[str, Any]]:
+    """Rank and compare the cells of one subset by each metric."""
+    ranked = with_ranks([row for found in valued.values() for row, _ in found], primary, ceilings)
+    ranks = {row["cell"]: row["rank"] for row in ranked}
+    leader = leader_of(ranked, primary)
+    able = {cell for cell, rank in ranks.items() if rank is not None}
+    with_rank = {
+        name: [({**row, "rank": ranks[row["cell"]]}, values) for row, values in found]
+        for name, found in valued.items()
+    }
+    done = {name: compared(found, leader, able, study.seed, clusters) for name, found in with_rank.items()}
+    first = with_rank[primary.name]
+    groups = tie_groups(done[primary.name], first, study.seed, clusters)
+    chances = best_chances(first, able, primary, study.seed, clusters)
+    return [
+        {**row, "tie_group": groups.get(row["cell"]), "p_best": chances.get(row["cell"])}
+        for rows in done.values()
+        for row in rows
+    ]
 
 
 def not_run(cell: Cell, run: Scores) -> pl.DataFrame:
@@ -91,17 +127,30 @@ def _valued(
     ids: list[str],
     cells: Mapping[Cell, Sequence[pl.DataFrame]],
     dealt: Mapping[str, float | None],
+    clusters: Clustering,
 ) -> Valued:
     wanted = (pl.col("metric") == metric.name) & pl.col("question_id").is_in(ids)
-    found: Valued = []
+    found: dict[Cell, tuple[list[pl.DataFrame], pl.DataFrame]] = {}
     for cell, frames in cells.items():
         replicates = [rows.filter(wanted).sort("question_id") for rows in frames]
         if sum(map(len, replicates)):
-            means = question_means(replicates)
-            row = _row(study, cell, metric, subset, replicates, means["value"])
-            values = dict(means.drop_nulls("value").select("question_id", "value").iter_rows())
-            found.append((row | {"answered": dealt[cell.key]}, values))
-    return found
+            found[cell] = replicates, question_means(replicates)
+    values = {
+        cell.key: dict(means.drop_nulls("value").select("question_id", "value").iter_rows())
+        for cell, (_, means) in found.items()
+    }
+    questions = sorted({name for _, means in found.values() for name in means["question_id"]})
+    drawn = clusters.codes(questions)
+    of_cells = intervals(table_of(values, list(values), questions), study.seed, drawn)
+    count = len(questions) if drawn is None else int(drawn.max()) + 1
+    return [
+        (
+            _row(study, cell, metric, subset, replicates, interval)
+            | {"n": len(means), "answered": dealt[cell.key], "clusters": count},
+            values[cell.key],
+        )
+        for (cell, (replicates, means)), interval in zip(found.items(), of_cells, strict=True)
+    ]
 
 
 def question_means(replicates: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -130,21 +179,31 @@ def spread(replicates: Sequence[pl.DataFrame]) -> tuple[float | None, float | No
     return (float(means.min()), float(means.max())) if len(means) else (None, None)  # type: ignore[arg-type]
 
 
+def noise(replicates: Sequence[pl.DataFrame]) -> Components | None:
+    """Return the noise of the questions and that of asking again; None where a cell was asked once."""
+    if len(replicates) == 1:
+        return None
+    values = [dict(rows.select("question_id", "value").iter_rows()) for rows in replicates]
+    questions = sorted({name for found in values for name in found})
+    table = [[found.get(name) for found in values] for name in questions]
+    return components(np.array(table, np.float64))
+
+
 def _row(
     study: Study,
     cell: Cell,
     metric: Metric,
     subset: str,
     replicates: Sequence[pl.DataFrame],
-    means: pl.Series,
+    interval: Interval | None,
 ) -> dict[str, Any]:
-    interval = bootstrap(means.drop_nulls().to_numpy().astype(np.float64), study.seed)
     # A replicate without a value is missing, though others of its question have one.
     all_values = np.concatenate([rows["value"].drop_nulls().to_numpy() for rows in replicates])
     values = all_values.astype(np.float64)
     n_asked = sum(map(len, replicates))
     lowest, highest = (_bounded(values, n_asked - len(values), bound) for bound in metric.bounds)
     least, most = spread(replicates)
+    sd = noise(replicates)
     return {
         "study": study.study,
         "subset": subset,
@@ -154,10 +213,10 @@ def _row(
         "generator": cell.generator,
         "metric": metric.name,
         "value": interval.mean if interval else None,
-        "n": len(means),
+        "n": None,
         "coverage": len(values) / n_asked,
-        "low": interval.low if interval else None,
-        "high": interval.high if interval else None,
+        "low": _within(metric, interval.low) if interval else None,
+        "high": _within(metric, interval.high) if interval else None,
         "worst": lowest if metric.higher_is_better else highest,
         "best": highest if metric.higher_is_better else lowest,
         "rank": None,
@@ -166,7 +225,20 @@ def _row(
         "replicates": len(replicates),
         "replicate_low": least,
         "replicate_high": most,
+        "tie_group": None,
+        "p_best": None,
+        "clusters": None,
+        "question_sd": sd.questions if sd else None,
+        "replicate_sd": sd.replicates if sd else None,
     }
+
+
+def _within(metric: Metric, end: float | None) -> float | None:
+    """Return an end of an interval, kept within the metric's bounds."""
+    if end is None:
+        return None
+    lowest, highest = metric.bounds
+    return min(max(end, -np.inf if lowest is None else lowest), np.inf if highest is None else highest)
 
 
 def _bounded(values: np.ndarray, missing: int, bound: float | None) -> float | None:

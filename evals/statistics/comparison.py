@@ -11,7 +11,10 @@ import numpy.typing as npt
 import polars as pl
 
 from evals.measuring.contract import Metric
-from evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from evals.statistics.contrasts import Contrasts, contrasts
+from evals.statistics.first import first_shares
+from evals.statistics.question_clusters import ALONE, Clustering
+from evals.statistics.significance import ALPHA, RESAMPLES
 from warehouse.schemas import MIN_COVERAGE, Status
 
 Floats = npt.NDArray[np.float64]
@@ -19,7 +22,13 @@ Row = dict[str, Any]
 Valued = list[tuple[Row, dict[str, float]]]
 """Rows of schemas.LEADERBOARD of one subset and metric, each with its values by question."""
 
-UNCOMPARED: Row = dict.fromkeys(("leader", "difference", "difference_low", "difference_high", "p", "tied"))
+UNCOMPARED: Row = dict.fromkeys(
+    (
+        *("leader", "difference", "difference_low", "difference_high", "p", "tied"),
+        *("p_bootstrap", "p_permutation", "detectable", "questions_needed"),
+    )
+)
+FURTHER_RESAMPLES = 2_000  # of the tests between cells behind the first group: there may be many groups
 
 
 def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: Iterable[str]) -> float:
@@ -89,40 +98,107 @@ def leader_of(rows: Sequence[Row], primary: Metric) -> str | None:
     return min(((sign * row["value"], row["cell"]) for row in first), default=(0.0, None))[1]
 
 
-def compared(valued: Valued, leader: str | None, ranked: set[str], seed: int) -> list[Row]:
+def compared(
+    valued: Valued, leader: str | None, ranked: set[str], seed: int, clusters: Clustering = ALONE
+) -> list[Row]:
     """Add to rows of one subset and metric how the cells differ from the leader on the questions of both.
 
-    The cells with a rank and a value of enough questions are one family of comparisons (Holm); those that
-    share every value with each other are one comparison. `tied` says that a cell cannot be told apart from
-    the leader in this metric. That at most one study in twenty parts the best cell from its leader is what
-    this promises (Hsu, Annals of Statistics 1984, of such comparisons with the best); it is no promise for
-    every single cell, since the leader is found in the same data.
+    The cells with a rank and a value of enough questions are one family of comparisons; those that share
+    every value with each other are one comparison. `tied` says that a cell cannot be told apart from the
+    leader in this metric (`evals.statistics.contrasts`).
     """
     able = {row["cell"]: values for row, values in valued if row["cell"] in ranked and is_able(row)}
     if leader is None or leader not in able:
         return [{**row, **UNCOMPARED} for row, _ in valued]
     others = [cell for cell in able if cell != leader]
-    questions = sorted(able[leader])
-    table = np.array([[able[cell].get(q, math.nan) for q in questions] for cell in others], np.float64)
-    apart = table.reshape(len(others), len(questions)) - np.array([able[leader][q] for q in questions])
-    unique, which = np.unique(apart, axis=0, return_inverse=True)
-    found = paired_bootstrap(unique.T, seed)
-    adjusted = holm(found.p)
     results: dict[str, Row] = {leader: {**UNCOMPARED, "leader": leader, "difference": 0.0, "tied": True}}
-    for cell, at in zip(others, which.ravel(), strict=True):
+    found, which = _contrasts(able, leader, others, seed, clusters)
+    for cell, at in zip(others, which, strict=True):
+        needed = _number(found.needed[at])
         results[cell] = {
             "leader": leader,
-            "difference": _number(found.mean[at]),
-            "difference_low": _number(found.low[at]),
-            "difference_high": _number(found.high[at]),
-            "p": _number(adjusted[at]),
-            "tied": not adjusted[at] < ALPHA,
+            "difference": _number(found.differences.mean[at]),
+            "difference_low": _number(found.differences.low[at]),
+            "difference_high": _number(found.differences.high[at]),
+            "p": _number(found.p[at]),
+            "tied": not found.p[at] < ALPHA,
+            "p_bootstrap": _number(found.p_bootstrap[at]),
+            "p_permutation": _number(found.p_permutation[at]),
+            "detectable": _number(found.detectable[at]),
+            "questions_needed": None if needed is None else int(needed),
         }
     return [{**row, **results.get(row["cell"], {**UNCOMPARED, "leader": leader})} for row, _ in valued]
 
 
+def _contrasts(
+    values: Mapping[str, Mapping[str, float]],
+    leader: str,
+    others: Sequence[str],
+    seed: int,
+    clusters: Clustering,
+    resamples: int = RESAMPLES,
+) -> tuple[Contrasts, list[int]]:
+    """Compare others with the leader; return also which column each of them is: equal ones share one."""
+    questions = sorted(values[leader])
+    table = table_of(values, [leader, *others], questions)
+    apart = table[:, 1:] - table[:, :1]
+    unique, which = np.unique(apart.T, axis=0, return_inverse=True)
+    binary = bool((np.isnan(table) | (table == 0) | (table == 1)).all())
+    found = contrasts(unique.T, seed, clusters.codes(questions), binary=binary, resamples=resamples)
+    return found, which.ravel().tolist()
+
+
+def table_of(
+    values: Mapping[str, Mapping[str, float]], cells: Sequence[str], questions: Sequence[str]
+) -> Floats:
+    """Return the values of cells, NaN where there is none: shape (questions, cells)."""
+    table = [[values[cell].get(question, math.nan) for question in questions] for cell in cells]
+    return np.array(table, np.float64).reshape(len(cells), len(questions)).T
+
+
+def tie_groups(
+    compared_rows: Sequence[Row], valued: Valued, seed: int, clusters: Clustering
+) -> dict[str, int]:
+    """Put the ranked cells of one subset into groups by the primary metric; return cell -> group, from 1.
+
+    The first group holds what cannot be told apart from the leader, the second what cannot from the best of
+    the rest, and so on: each is a choice of the cells that may be the best of those that are left (Gupta,
+    Technometrics 1965; Hsu, Annals of Statistics 1984). A letter for each set of cells no two of which
+    differ (Piepho, Journal of Computational and Graphical Statistics 2004) would say more of pairs far from
+    the top, but takes all pairs into the family, and has more letters than a reader can follow.
+
+    A cell whose differences vary much can be in an earlier group than one with a better mean.
+    """
+    ranked = [row for row in compared_rows if row["rank"] is not None and row["tied"] is not None]
+    left = [row["cell"] for row in sorted(ranked, key=lambda row: (row["rank"], row["cell"]))]
+    values = {row["cell"]: found for row, found in valued}
+    tied = {row["cell"] for row in ranked if row["tied"]}
+    groups: dict[str, int] = {}
+    number = 1
+    while left:
+        groups |= {cell: number for cell in left if cell in tied}
+        left = [cell for cell in left if cell not in tied]
+        number += 1
+        if left:
+            found, which = _contrasts(values, left[0], left[1:], seed, clusters, FURTHER_RESAMPLES)
+            tied = {left[0]}
+            tied |= {cell for cell, at in zip(left[1:], which, strict=True) if not found.p[at] < ALPHA}
+    return groups
+
+
+def best_chances(
+    valued: Valued, ranked: set[str], primary: Metric, seed: int, clusters: Clustering
+) -> dict[str, float]:
+    """Return for each ranked cell the share of resamples of the questions in which it is the first."""
+    values = {row["cell"]: found for row, found in valued if row["cell"] in ranked}
+    questions = sorted({question for found in values.values() for question in found})
+    table, drawn = table_of(values, list(values), questions), clusters.codes(questions)
+    shares = first_shares(table, seed, primary.higher_is_better, clusters=drawn)
+    return dict(zip(values, shares.tolist(), strict=True))
+
+
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+    return float(value) if math.isfinite(value) else None
 
 
 def primary_of(metrics: Sequence[str], measured: Iterable[str]) -> str:

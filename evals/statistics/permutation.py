@@ -103,7 +103,9 @@ def step_down(
     shares = _share((largest >= seen[:, None] * _SURE).sum(axis=1), len(signs), exact)
     adjusted = np.maximum.accumulate(shares)
     failed = np.flatnonzero(adjusted >= ALPHA)
-    bound = float(np.quantile(largest[failed[0] if len(failed) else -1], 1 - ALPHA, method="higher"))
+    among = largest[failed[0] if len(failed) else -1]
+    none = (among >= among.max() * _SURE).mean() >= ALPHA  # not even if all signs were the same
+    bound = np.inf if none else float(np.quantile(among, 1 - ALPHA, method="higher"))
     p = np.empty(columns)
     p[order] = adjusted
     p[np.isnan(differences).all(axis=0)] = np.nan

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from assets.recipes.build_half import Name
 from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
@@ -100,6 +101,24 @@ class JudgeCard(Strict):
 
     labels: str | None = None
     mutations: Annotated[int, Field(ge=0, le=MOST_MUTATED)] = 8
+
+
+def _says_clusters(text: str) -> str:
+    if text in ("auto", "documents", "none"):
+        return text
+    if not text.startswith(CLUSTERS_BY_IDS) or text == CLUSTERS_BY_IDS:
+        raise ValueError("must be auto, documents, none or ids:REGULAR_EXPRESSION")
+    try:
+        re.compile(text.removeprefix(CLUSTERS_BY_IDS))
+    except re.error as error:
+        raise ValueError(f"what follows ids: must be a regular expression: {error}") from error
+    return text
+
+
+CLUSTERS_BY_IDS = "ids:"
+ClustersBy: TypeAlias = Annotated[str, AfterValidator(_says_clusters)]
+"""Which questions are a cluster. `documents`: those that share gold documents; `auto`: those, if enough
+clusters are left; `ids:REGEX`: those in whose ids its first match is the same; `none`: each by itself."""
 
 
 class StudyBudget(Strict):

@@ -22,7 +22,7 @@ from evals.study.judged import is_judged, judged_metrics
 from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
-from evals.study.sections import JudgeCard, QuestionSource, Restriction, StudyBudget
+from evals.study.sections import ClustersBy, JudgeCard, QuestionSource, Restriction, StudyBudget
 from warehouse.errors import InputError
 from warehouse.findings import shown
 from warehouse.identity import digest
@@ -52,6 +52,7 @@ class Study(BuildHalf):
     judge_cards: what judges are tried with; those that are not named, with answers made worse alone
     metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
+    clusters: which questions are not independent of each other, when cells are compared
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
     """
@@ -69,6 +70,7 @@ class Study(BuildHalf):
     restrict: dict[Name, Restriction] = Field(default_factory=dict)
     replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
     budget: StudyBudget | None = None
+    clusters: ClustersBy = "auto"
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
     path: Path = Path()
 

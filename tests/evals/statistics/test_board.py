@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+from evals.generating.no_context import NoContext
+from evals.generating.oracle_context import OracleContext
 from evals.statistics.board import board_rows, subsets
+from evals.statistics.question_clusters import ALONE, Clustering
 from evals.study.cells import Cell
 from tests.fakes.tiny import partial_study
 from warehouse.parquet import frame
@@ -286,3 +290,121 @@ def test_replicates_of_which_no_question_is_whole_have_no_spread() -> None:
     (row,) = board(asked("a", [1.0, None], [None, 0.0])).values()
     assert (row["value"], row["replicates"]) == (0.5, 2)
     assert (row["replicate_low"], row["replicate_high"]) == (None, None)
+
+
+def random_cells(means: Mapping[str, float], n: int = 120, noise: float = 0.1) -> dict[Cell, pl.DataFrame]:
+    chance = np.random.default_rng(5)
+    hard = chance.normal(0.5, 0.3, n)
+    return {cell(name): scores([*(hard + mean + chance.normal(0, noise, n))]) for name, mean in means.items()}
+
+
+def test_tie_groups_are_what_cannot_be_told_apart_from_their_first_cell() -> None:
+    rows = board(random_cells({"a": 0.2, "b": 0.195, "c": 0.1, "d": 0.12, "e": -0.3}))
+    assert {name: row["tie_group"] for (_, name), row in rows.items()} == {
+        "a": 1,
+        "b": 1,
+        "c": 2,
+        "d": 2,
+        "e": 3,
+    }
+    for row in rows.values():
+        assert (row["tie_group"] == 1) == row["tied"]
+
+
+def test_the_chance_of_being_the_best_sums_to_one_and_is_of_ranked_cells() -> None:
+    found = random_cells({"a": 0.2, "b": 0.19, "c": 0.0}) | {cell("gappy"): scores([1.0, None] * 60)}
+    rows = board(found)
+    chances = {name: row["p_best"] for (_, name), row in rows.items()}
+    assert chances.pop("gappy") is None
+    assert rows["all", "gappy"]["tie_group"] is None
+    assert sum(chances.values()) == pytest.approx(1)
+    assert chances["a"] > chances["b"] > chances["c"] == 0
+
+
+def test_where_less_is_better_the_least_is_likely_the_best() -> None:
+    found = {
+        cell("slow"): scores([2.0] * 9, "answer_latency"),
+        cell("fast"): scores([1.0] * 9, "answer_latency"),
+    }
+    rows = board(found, "answer_latency")
+    assert (rows["all", "fast"]["p_best"], rows["all", "slow"]["p_best"]) == (1, 0)
+    assert (rows["all", "fast"]["tie_group"], rows["all", "slow"]["tie_group"]) == (1, 2)
+
+
+def test_the_gold_evidence_has_no_group_and_no_chance() -> None:
+    generators = {"gold": OracleContext.model_construct(), "plain": NoContext.model_construct()}
+    study = partial_study(study="s", seed=7, metrics=("rouge_l",), generators=generators)
+    ceiling, plain = Cell("s", "-", "-", "-", "gold"), Cell("s", "-", "-", "-", "plain")
+    rows = board_rows(
+        study, {ceiling: scores([1.0] * 9, "rouge_l"), plain: scores([0.5] * 9, "rouge_l")}, lambda *_: 1.0
+    )
+    by_name = {row["generator"]: row for row in rows}
+    assert (by_name["gold"]["tie_group"], by_name["gold"]["p_best"], by_name["gold"]["tied"]) == (
+        None,
+        None,
+        None,
+    )
+    assert (by_name["plain"]["tie_group"], by_name["plain"]["p_best"]) == (1, 1.0)
+
+
+def test_questions_of_one_cluster_count_together() -> None:
+    found = random_cells({"a": 0.2, "b": 0.0})
+    study = partial_study(study="s", seed=7, metrics=("ndcg@10",))
+    ids = [f"q{number:03}" for number in range(120)]
+
+    def compared(clusters: Clustering) -> dict[str, Any]:
+        rows = board_rows(study, found, lambda *_: None, clusters)
+        return {row["retriever"]: row for row in rows}
+
+    alone = compared(ALONE)
+    few = compared(Clustering("ids", {name: number // 40 for number, name in enumerate(ids)}))
+    one = compared(Clustering("ids", dict.fromkeys(ids, 0)))
+    assert [found["b"]["clusters"] for found in (alone, few, one)] == [120, 3, 1]
+    assert [found["b"]["tied"] for found in (alone, few, one)] == [False, True, True]
+    assert (one["b"]["p"], one["b"]["low"], one["b"]["difference_low"]) == (1, None, None)
+    assert few["b"]["difference"] == alone["b"]["difference"]
+
+
+def test_an_open_comparison_says_what_would_settle_it() -> None:
+    rows = board(random_cells({"a": 0.0, "b": 0.0, "far": -0.5}, noise=0.2))
+    tied, far = rows["all", "b"], rows["all", "far"]
+    assert (tied["tied"], far["tied"]) == (True, False)
+    assert tied["questions_needed"] > tied["n"]
+    assert tied["detectable"] > -tied["difference"]
+    assert far["questions_needed"] is None
+    assert far["detectable"] < -far["difference"]
+    assert tied["p"] == max(tied["p_bootstrap"], tied["p_permutation"])
+
+
+def test_intervals_stay_within_the_metrics_bounds() -> None:
+    rows = board({cell("a"): scores([1.0] * 20 + [0.3] * 4), cell("b"): scores([0.0] * 20 + [0.7] * 4)})
+    assert rows["all", "a"]["high"] == 1
+    assert rows["all", "b"]["low"] == 0
+
+
+def test_noise_of_replicates_apart_from_that_of_questions() -> None:
+    chance = np.random.default_rng(3)
+    hard = chance.normal(0.5, 0.3, 400)
+    rows = board(
+        asked("a", *([*(hard + chance.normal(0, 0.1, 400))] for _ in range(3))) | asked("b", [0.1] * 400)
+    )
+    a, b = rows["all", "a"], rows["all", "b"]
+    assert (a["question_sd"], a["replicate_sd"]) == pytest.approx((0.3, 0.1), rel=0.1)
+    assert (b["question_sd"], b["replicate_sd"]) == (None, None)
+    same = board(asked("a", [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]))["all", "a"]
+    assert same["replicate_sd"] == 0
+
+
+def test_one_question_and_one_cell() -> None:
+    rows = board({cell("a"): scores([1.0]), cell("b"): scores([0.0])})
+    a, b = rows["all", "a"], rows["all", "b"]
+    assert (a["low"], a["high"], b["tied"], b["p"], b["detectable"]) == (None, None, True, 1, None)
+    alone = board({cell("a"): scores([0.5] * 9)})["all", "a"]
+    assert (alone["tie_group"], alone["p_best"], alone["tied"]) == (1, 1.0, True)
+
+
+def test_all_equal_cells_are_one_group_and_share_the_chance() -> None:
+    rows = board({cell(name): scores([0.0, 1.0, 0.5] * 9) for name in "abcd"})
+    assert {row["tie_group"] for row in rows.values()} == {1}
+    assert {row["p_best"] for row in rows.values()} == {0.25}
+    assert {row["questions_needed"] for row in rows.values()} == {None}

@@ -1,0 +1,73 @@
+"""Which questions of a study are not independent of each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from evals.statistics.clusters import Codes, by_documents, codes, effective
+from evals.study.sections import CLUSTERS_BY_IDS, ClustersBy
+
+LEAST_EFFECTIVE = 10
+"""With fewer clusters of equal size, intervals from them miss too often (`make bench-statistics`)."""
+
+
+class Clustering(NamedTuple):
+    """Clusters of a study's questions.
+
+    by: documents | ids | none
+    of: question id -> its cluster; a question that is not in it is a cluster of its own
+    found: clusters of those with gold documents, or of all where they are by ids
+    effective: as many of equal size would be as good
+    """
+
+    by: str
+    of: Mapping[str, int]
+    found: int = 0
+    effective: float = 0.0
+
+    def codes(self, questions: Sequence[str]) -> Codes | None:
+        """Number the clusters of some questions; None where each is one of its own.
+
+        >>> Clustering("ids", {"a": 0, "b": 0, "c": 1}).codes(["c", "b", "x", "a"]).tolist()
+        [0, 1, 2, 1]
+        """
+        found = codes([self.of.get(question, question) for question in questions])
+        return found if len(found) and int(found.max()) + 1 < len(found) else None
+
+
+ALONE = Clustering("none", {})
+
+
+def clustering(questions: pl.DataFrame, wanted: ClustersBy) -> Clustering:
+    """Return the clusters of questions (schemas.QUESTIONS) as a study wants them.
+
+    Questions about one document are easy or hard together. Where there are but few documents, though, they
+    are no sample of documents: each question stands for itself then, and what is found holds for further
+    questions about those documents.
+    """
+    if wanted.startswith(CLUSTERS_BY_IDS):
+        ids = questions["question_id"].to_list()
+        matches = [re.search(wanted.removeprefix(CLUSTERS_BY_IDS), name) for name in ids]
+        found = codes([("match", m.group()) if m else name for name, m in zip(ids, matches, strict=True)])
+        return _clustering("ids", ids, found)
+    if wanted == "none":
+        return ALONE
+    held = [
+        (name, [one["doc_id"] or one["url"] for one in evidence])
+        for name, evidence in questions.select("question_id", "evidence").iter_rows()
+        if evidence
+    ]
+    documents = [[name for name in names if name] for _, names in held]
+    shared = _clustering("documents", [name for name, _ in held], by_documents(documents))
+    if wanted == "auto" and shared.effective < LEAST_EFFECTIVE:
+        return Clustering("none", {}, shared.found, shared.effective)
+    return shared
+
+
+def _clustering(by: str, ids: Sequence[str], found: Codes) -> Clustering:
+    of = dict(zip(ids, found.tolist(), strict=True))
+    return Clustering(by, of, len(set(of.values())), effective(found))

@@ -1,0 +1,77 @@
+"""Which questions are a cluster, as a study says it or as they themselves show."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from evals.statistics.question_clusters import LEAST_EFFECTIVE, clustering
+from evals.study.sections import ClustersBy
+from warehouse.parquet import frame
+from warehouse.recipe import Strict
+from warehouse.schemas import QUESTIONS
+
+
+class Recipe(Strict):
+    clusters: ClustersBy
+
+
+def asked(documents: dict[str, list[str | None]]) -> pl.DataFrame:
+    rows = [
+        {"question_id": name, "evidence": [{"doc_id": one, "url": "u"} for one in held]}
+        for name, held in documents.items()
+    ]
+    filled = [{**dict.fromkeys(QUESTIONS), **row} for row in rows]
+    full = dict.fromkeys(("doc_id", "url", "quote", "start", "end", "grade", "reason", "similarity"))
+    for row in filled:
+        row["evidence"] = [{**full, **one} for one in row["evidence"]]  # type: ignore[attr-defined]
+    return frame(filled, QUESTIONS)
+
+
+MANY = {f"q{number:02}": [f"d{number // 2}"] for number in range(40)}
+FEW = {f"q{number:02}": [f"d{number % 3}"] for number in range(40)}
+
+
+def test_shared_documents_are_clusters_where_enough_are_left() -> None:
+    many, few = clustering(asked(MANY), "auto"), clustering(asked(FEW), "auto")
+    assert (many.by, many.found, many.effective) == ("documents", 20, 20)
+    assert many.codes(["q01", "q02", "q00"]).tolist() == [0, 1, 0]  # type: ignore[union-attr]
+    assert (few.by, few.found, few.effective < LEAST_EFFECTIVE) == ("none", 3, True)
+    assert few.codes([*FEW]) is None
+    assert clustering(asked(FEW), "documents").by == "documents"
+    assert clustering(asked(MANY), "none").codes([*MANY]) is None
+
+
+def test_one_large_cluster_among_small_ones_is_not_enough() -> None:
+    hub: dict[str, list[str | None]] = {f"h{number}": ["hub"] for number in range(60)}
+    hub |= {f"q{number}": [f"d{number}"] for number in range(20)}
+    found = clustering(asked(hub), "auto")
+    assert (found.by, found.found) == ("none", 21)
+
+
+def test_questions_without_documents_stand_alone_and_do_not_count() -> None:
+    found = clustering(asked(MANY | {f"x{number}": [] for number in range(9)}), "documents")
+    assert found.found == 20
+    assert found.codes(["x1", "q01", "x2", "q00"]).tolist() == [0, 1, 2, 1]  # type: ignore[union-attr]
+
+
+def test_documents_that_are_not_in_the_corpus_are_known_by_their_address() -> None:
+    found = clustering(asked({"a": [None], "b": [None], "c": ["d"]}), "documents")
+    assert found.codes(["a", "b", "c"]).tolist() == [0, 0, 1]  # type: ignore[union-attr]
+
+
+def test_by_ids() -> None:
+    names = {"law-1": [], "law-2": [], "sport-1": [], "plain": [], "other": []}
+    found = clustering(asked(names), "ids:^[a-z]+-")  # type: ignore[arg-type]
+    assert (found.by, found.found) == ("ids", 4)
+    assert found.codes([*names]).tolist() == [0, 0, 1, 2, 3]  # type: ignore[union-attr]
+
+
+def test_no_questions() -> None:
+    assert clustering(frame([], QUESTIONS), "auto").codes([]) is None
+
+
+@pytest.mark.parametrize("wrong", ["docs", "ids:", "ids:(", "", "AUTO"])
+def test_what_a_study_cannot_say(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"must be (auto, documents|a regular)"):
+        Recipe(clusters=wrong)
