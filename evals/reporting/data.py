@@ -124,7 +124,7 @@ class ReportData:
     versions: Mapping[str, str] | None = None
     notes: tuple[str, ...] = ()
     interval: str = "bootstrap interval over the questions"
-    comparison: str = "paired bootstrap over the questions with Holm's correction"
+    comparison: str = "paired bootstrap and a paired permutation test over the questions"
     losses: pl.DataFrame | None = None
     generators: Mapping[str, GeneratorFacts] | None = None
     judgements: pl.DataFrame | None = None

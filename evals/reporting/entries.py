@@ -14,12 +14,16 @@ from evals.reporting.standings import Result, Standing, Subset, varying_axes
 
 @dataclass(frozen=True)
 class Entry:
-    """One result of the primary metric and the keys of the cells that have it, those with a rank first."""
+    """One result of the primary metric and the keys of the cells that have it, those with a rank first.
+
+    p_best: how likely one of them is the best
+    """
 
     label: str
     rank: int | None
     result: Result
     cells: tuple[str, ...]
+    p_best: float | None = None
 
     @property
     def tied(self) -> bool:
@@ -66,4 +70,5 @@ def _entry(group: list[Standing], metric: MetricInfo, axes: tuple[str, ...]) -> 
         first.rank,
         first.results[metric.name],
         tuple(standing.cell.key for standing in group),
+        sum(chances) if (chances := [one.p_best for one in group if one.p_best is not None]) else None,
     )

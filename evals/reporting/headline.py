@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import interval, number, percent, quantity, several
 from evals.reporting.entries import Entry, could_reach, entries
+from evals.reporting.settling import settling
 from evals.reporting.standings import ALL, Result, Standing, main_subset
 
 NAMED = 2  # of the cells that cannot be told apart; the rest are counted
@@ -46,9 +47,11 @@ def headline_parts(data: ReportData) -> tuple[Part, ...]:
         for one in subset.standings
         if one.rank is None and metric.name in one.results and not one.is_ceiling(metric)
     ]
-    tied = [entry.label for entry in others if entry.tied]
-    tail = Part(_caveat(unranked, leader, metric))
-    return (Part(leader.label, is_name=True), *_claim(leader, tied, len(others), metric, questions), tail)
+    tied = [entry for entry in others if entry.tied]
+    claim = _claim(leader, [entry.label for entry in tied], len(others), metric, questions)
+    more = settling(tied, subset.n(metric), metric)
+    tail = Part(_caveat(unranked, leader, metric) + (f" {more}" if more else ""))
+    return (Part(leader.label, is_name=True), *claim, tail)
 
 
 def _questions(n: int, subset: str) -> str:
@@ -61,7 +64,8 @@ def _claim(
     value = _value(leader.result, metric)
     if tied:
         opening = Part(f" leads by {metric.title} with {value}, but ")
-        return (opening, *_listed(tied), Part(f" cannot be told apart from it on {questions}"))
+        apart = f"; {others - len(tied)} of {others} can" if len(tied) < others else ""
+        return (opening, *_listed(tied), Part(f" cannot be told apart from it on {questions}{apart}"))
     if not others:
         return (
             Part(f" has {metric.title} {value} on {questions}, and no other ranked cell stands beside it"),

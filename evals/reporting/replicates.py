@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import number
-from evals.reporting.standings import Subset, varying_axes
+from evals.reporting.display import number, percent
+from evals.reporting.standings import Result, Subset, varying_axes
 
 
 def replicates_sentence(data: ReportData, subset: Subset) -> str | None:
@@ -28,7 +28,24 @@ def replicates_sentence(data: ReportData, subset: Subset) -> str | None:
         if len(apart) > 1 and widest
         else ""
     )
-    return f"{opening}. {_apart(metric, widest)}{where}."
+    return f"{opening}. {_apart(metric, widest)}{where}.{_noise([result for _, result in results])}"
+
+
+def _noise(results: list[Result]) -> str:
+    """Say how much of the variance of a value comes from asking again; "" where it was not computed."""
+    shares = [
+        result.replicate_sd**2 / result.replicates / total
+        for result in results
+        if result.replicate_sd is not None
+        and result.question_sd is not None
+        and (total := result.question_sd**2 + result.replicate_sd**2 / result.replicates)
+    ]
+    if not shares or max(shares) < 0.0005:
+        return ""
+    return (
+        f" Asking again is {percent(max(shares))} of the variance of a mean at most; the rest is the "
+        "questions', which only more questions make smaller."
+    )
 
 
 def _whose(some: int, of: int) -> str:

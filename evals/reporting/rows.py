@@ -12,12 +12,14 @@ from evals.leaderboard import NOT_RUN
 from evals.measuring.contract import OF_RANKING, Metric
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
+from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
 from evals.statistics import significance
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import primary_of
+from evals.statistics.question_clusters import Clustering, clustering
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
@@ -94,6 +96,7 @@ def report_data(
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
     gone = _not_run(study, store)
+    clusters = clustering(questions, study.clusters)
     return ReportData(
         study=study.study,
         description=study.description,
@@ -109,11 +112,9 @@ def report_data(
         chunkings=facts.chunkings,
         recipes=facts.recipes,
         versions=_versions(study),
-        notes=(*_not_applied(study, primary), *_not_compared(board), *facts.warnings, *notes),
-        interval=f"{CONFIDENCE:.0%} percentile bootstrap interval over the questions "
-        f"({RESAMPLES:,} resamples, seed {study.seed})",
-        comparison=f"studentised paired bootstrap over the questions ({significance.RESAMPLES:,} resamples, "
-        f"seed {study.seed}; told apart below p = {significance.ALPHA} by Holm's correction)",
+        notes=(*_on_the_board(study, primary, board, clusters), *facts.warnings, *notes),
+        interval=_interval(study, clusters),
+        comparison=_comparison(study, clusters),
         losses=losses,
         judgements=judgements,
         generators={
@@ -271,6 +272,27 @@ def _versions(study: Study) -> dict[str, str]:
     return found | {name: models.digest(name) for name in sorted(names)} | dict(sorted(local.items()))
 
 
+def _interval(study: Study, clusters: Clustering) -> str:
+    return (
+        f"{CONFIDENCE:.0%} interval by the studentised bootstrap over {drawn_phrase(clusters)} "
+        f"({RESAMPLES:,} resamples, seed {study.seed}; of values that are all 0 or 1 Wilson's)"
+    )
+
+
+def _comparison(study: Study, clusters: Clustering) -> str:
+    return (
+        f"studentised paired bootstrap and a paired permutation test over {drawn_phrase(clusters)} "
+        f"({significance.RESAMPLES:,} resamples, seed {study.seed}; told apart where both, adjusted for the "
+        f"number of comparisons, are below p = {significance.ALPHA})"
+    )
+
+
+def _on_the_board(study: Study, primary: str, board: pl.DataFrame, clusters: Clustering) -> list[str]:
+    """Say what a reader of the leaderboard must know of how its cells were ranked and compared."""
+    few = few_documents_note(clusters)
+    return [*_not_applied(study, primary), *_not_compared(board), *([few] if few else [])]
+
+
 def _not_applied(study: Study, primary: str) -> list[str]:
     """Say so where the metric that was to rank the cells applies to no question, and another one does."""
     if primary == study.metrics[0]:
@@ -281,8 +303,10 @@ def _not_applied(study: Study, primary: str) -> list[str]:
 
 def _not_compared(board: pl.DataFrame) -> list[str]:
     """Say so where an earlier version has made the leaderboard, which compared no cell with another."""
-    if not len(board.drop_nulls("rank")) or len(board.drop_nulls("leader")):
+    if not len(board.drop_nulls("rank")) or len(board.drop_nulls("p_best")):
         return []
+    what = "by two tests, over clusters of questions" if len(board.drop_nulls("leader")) else ""
     return [
         "an earlier version of rag-assay made this leaderboard: run the study again to tell its cells apart"
+        + (f" {what}" if what else "")
     ]

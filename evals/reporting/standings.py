@@ -56,6 +56,13 @@ class Result:
     replicate_low: float | None = None
     replicate_high: float | None = None
     replicates: int = 1
+    p_bootstrap: float | None = None
+    p_permutation: float | None = None
+    detectable: float | None = None
+    questions_needed: int | None = None
+    clusters: int | None = None
+    question_sd: float | None = None
+    replicate_sd: float | None = None
 
     @property
     def spread(self) -> float | None:
@@ -77,12 +84,16 @@ class Standing:
     rank: by the primary metric; None: not ranked
     results: by metric
     answered: share of the questions that its generator dealt with; None: it has none
+    tie_group: of cells that cannot be told apart from its first; None: no rank
+    p_best: how likely it is the best; None: no rank
     """
 
     cell: Cell
     rank: int | None
     results: Mapping[str, Result]
     answered: float | None = None
+    tie_group: int | None = None
+    p_best: float | None = None
 
     def is_ceiling(self, metric: MetricInfo) -> bool:
         """Return whether it has no rank though it could: it answers from the gold evidence."""
@@ -146,11 +157,13 @@ def _subset(data: ReportData, name: str) -> Subset:
     results: dict[str, dict[str, Result]] = {}
     ranks: dict[str, int | None] = {}
     answered: dict[str, float | None] = {}
+    places: dict[str, tuple[int | None, float | None]] = {}
     for row in rows.iter_rows(named=True):
         key = row["cell"]
         cells[key] = Cell(key, *(row[axis] for axis in AXES))
         results.setdefault(key, {})
         answered[key] = row["answered"]
+        places[key] = row["tie_group"], row["p_best"]
         if row["retriever"] is None and row["metric"] in of_rankings:
             continue
         results[key][row["metric"]] = Result(
@@ -159,7 +172,9 @@ def _subset(data: ReportData, name: str) -> Subset:
         )
         if row["metric"] == data.primary.name:
             ranks[key] = row["rank"]
-    standings = [Standing(cells[key], ranks.get(key), results[key], answered[key]) for key in cells]
+    standings = [
+        Standing(cells[key], ranks.get(key), results[key], answered[key], *places[key]) for key in cells
+    ]
     return Subset(name, tuple(sorted(standings, key=lambda standing: _order(standing, data.primary))))
 
 

@@ -15,8 +15,10 @@ from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, interval, number, percent, plain, several, trimmed
 from evals.reporting.effect_words import effects_words
 from evals.reporting.effects import effects
+from evals.reporting.entries import entries
 from evals.reporting.headline import headline
 from evals.reporting.replicates import replicates_sentence
+from evals.reporting.settling import chances_sentence
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.unseen import unseen
 
@@ -162,6 +164,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
         )
     if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
         lines.append(f"{TIED} cannot be told apart from the leader by a {data.comparison}.")
+    lines += [sentence] if (sentence := chances_sentence(entries(data, subset))) else []
     lines += [sentence] if (sentence := replicates_sentence(data, subset)) else []
     lines += ceiling_sentences(data, subset)
     left_out = len(subset.standings) - rows

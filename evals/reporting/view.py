@@ -21,6 +21,7 @@ from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.risk import Risks, risks
+from evals.reporting.settling import settling
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.unseen import unseen
 
@@ -48,6 +49,8 @@ class Board:
     unranked: int
     replicates: str | None
     ceilings: Sequence[str]
+    grouped: bool
+    settling: str
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,7 @@ def _questions(subset: Subset) -> str:
 def _board(data: ReportData, subset: Subset) -> Board:
     shown = subset.standings[: limits.LEADERBOARD_ROWS]
     n = subset.n(data.primary)
+    ranked = [entry for entry in entries(data, subset) if entry.rank is not None]
     if subset.name == ALL:
         title, sentence = "Leaderboard", f"Every cell below was asked the same {several(n, 'question')}."
     else:
@@ -194,6 +198,8 @@ def _board(data: ReportData, subset: Subset) -> Board:
         ),
         replicates_sentence(data, subset),
         ceiling_sentences(data, subset),
+        any(standing.tie_group is not None for standing in subset.standings),
+        settling([one for one in ranked[1:] if one.tied], n, data.primary),
     )
 
 

@@ -157,7 +157,7 @@ def table_of(
 
 
 def tie_groups(
-    compared_rows: Sequence[Row], valued: Valued, seed: int, clusters: Clustering
+    compared_rows: Sequence[Row], valued: Valued, seed: int, clusters: Clustering = ALONE
 ) -> dict[str, int]:
     """Put the ranked cells of one subset into groups by the primary metric; return cell -> group, from 1.
 
@@ -187,7 +187,7 @@ def tie_groups(
 
 
 def best_chances(
-    valued: Valued, ranked: set[str], primary: Metric, seed: int, clusters: Clustering
+    valued: Valued, ranked: set[str], primary: Metric, seed: int, clusters: Clustering = ALONE
 ) -> dict[str, float]:
     """Return for each ranked cell the share of resamples of the questions in which it is the first."""
     values = {row["cell"]: found for row, found in valued if row["cell"] in ranked}

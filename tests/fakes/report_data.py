@@ -10,8 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from evals.measuring import get_metric
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
-from evals.statistics.comparison import compared
+from evals.statistics.comparison import best_chances, compared, tie_groups
+from evals.statistics.question_clusters import ALONE
 from warehouse.parquet import frame
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 
@@ -442,8 +444,14 @@ def _board(
     _rank(first)
     ranked = {row["cell"]: row["rank"] for row in first if row["rank"]}
     pairs = [({**row, "answered": None}, values[row["cell"]]) for row in first]
-    told = {row["cell"]: row for row in compared(pairs, min(ranked, key=ranked.__getitem__), set(ranked), 7)}
-    return [told[row["cell"]] if row["metric"] == metrics[0].name else row for row in rows]
+    found = compared(pairs, min(ranked, key=ranked.__getitem__), set(ranked), 7)
+    groups, told = tie_groups(found, pairs, 7), {row["cell"]: row for row in found}
+    chances = best_chances(pairs, set(ranked), get_metric(metrics[0].name), 7, ALONE)
+    return [
+        (told[row["cell"]] if row["metric"] == metrics[0].name else row)
+        | {"tie_group": groups.get(row["cell"]), "p_best": chances.get(row["cell"])}
+        for row in rows
+    ]
 
 
 def _row(

@@ -29,7 +29,7 @@ def test_no_winner_among_cells_that_cannot_be_told_apart() -> None:
     rows += [row("f", 0.69, 0.6, 0.8, 6, tied=False), row("g", 0.2, 0.1, 0.3, 7, tied=False)]
     assert headline(board_data(rows)) == (
         "a leads by Semantic similarity with 0.800 [0.700–0.900], "
-        "but b, c and 2 more cannot be told apart from it on 64 questions."
+        "but b, c and 2 more cannot be told apart from it on 64 questions; 2 of 6 can."
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from evals.reporting import limits
 from evals.reporting.data import ReportData
+from evals.reporting.display import percent
 from evals.reporting.page import render_html
 from tests.fakes.report_data import NDCG, OVERRIDE, board_data, report_data
 
@@ -226,3 +227,20 @@ def test_a_long_name_may_break_on_the_leaderboard_and_a_short_one_never(data: Re
     made = render_html(dataclasses.replace(data, leaderboard=board))
     assert f'<td class="part">{short}</td>' in made
     assert f'<td class="part long">{long.replace("-", "-<wbr>")}</td>' in made
+
+
+def test_tie_groups_and_chances_stand_beside_the_difference(data: ReportData, html: str, page: Page) -> None:
+    rows = data.leaderboard.filter((pl.col("subset") == "all") & (pl.col("metric") == NDCG.name))
+    first_board = html[html.index('id="leaderboard"') : html.index("Leaderboard on a sample of 12")]
+    assert "Tie group" in first_board
+    for group in set(rows.drop_nulls("tie_group")["tie_group"]):
+        assert f'<td class="num" data-sort="{group}">{group}</td>' in first_board
+    assert rows["p_best"].sum() == pytest.approx(1)
+    best = rows.filter(pl.col("rank") == 1)["p_best"][0]
+    assert f'data-sort="{best}">{percent(best)}</td>' in first_board
+    assert re.search(
+        r'title="bootstrap: p .*?; permutation: p .*?would be found four times out of five', first_board
+    )
+    assert "First when" not in page.text  # the columns say it
+    old = data.leaderboard.with_columns(tie_group=pl.lit(None, pl.Int64), p_best=pl.lit(None, pl.Float64))
+    assert "Tie group" not in render_html(dataclasses.replace(data, leaderboard=old)).split('id="reading"')[0]
