@@ -1,37 +1,18 @@
-"""The schemas of stored tables (column -> polars type), and the statuses of results."""
+"""The schemas of stored tables (column -> polars type); beside them the statuses that they hold."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TypeAlias
 
 import polars as pl
 
+from warehouse.status import MIN_COVERAGE, RETRYABLE, Status
+
+__all__ = ["MIN_COVERAGE", "RETRYABLE", "Status"]  # read with the tables that hold them
+
 Schema: TypeAlias = dict[str, pl.DataType | type[pl.DataType]]
 
 UTC_TIME = pl.Datetime("us", "UTC")
-
-
-class Status(StrEnum):
-    """How one (cell, question, metric) row ended. Anything but `ok` has a reason and no value."""
-
-    OK = "ok"
-    REFUSED = "refused"
-    NO_CONTEXT = "no_context"
-    PARSE_FAILED = "parse_failed"
-    TRUNCATED = "truncated"
-    TIMEOUT = "timeout"
-    RATE_LIMITED = "rate_limited"
-    OVER_BUDGET = "over_budget"
-    ERROR = "error"
-    NOT_RUN = "not_run"
-
-
-RETRYABLE = frozenset({Status.TIMEOUT, Status.RATE_LIMITED, Status.OVER_BUDGET, Status.ERROR, Status.NOT_RUN})
-"""Outcomes that another run may mend: a result that holds one is not complete, and is tried again."""
-
-MIN_COVERAGE = 0.98
-"""Share of its questions that must have a value; below it a cell has no rank and cannot win."""
 
 PAGES: Schema = {
     "url": pl.String,  # after redirects
