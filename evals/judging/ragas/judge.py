@@ -14,7 +14,6 @@ from evals.judging.ragas.calls import CaseCalls
 from evals.judging.ragas.metrics import METRICS, calls_of, prompts_digest
 from evals.judging.ragas.sentence_ratio import NAME, sentence_ratio
 from evals.judging.ragas.texts import texts_of
-from evals.measuring.semantic_similarity import JUDGE as EMBEDDER
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.chat_part import CallsEach
 from warehouse.inference.structured import MOST_ASKED
@@ -83,7 +82,7 @@ class Ragas(ChatModel, Judge):
             prompts_digest(self.metrics),
             seed,
             *([served] if served else []),
-            *([EMBEDDER.revision()] if embeds else []),
+            *([self.embeds_with.passage_revision()] if embeds else []),
         ]
 
     def calls_per_case(self) -> CallsEach:

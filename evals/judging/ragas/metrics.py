@@ -67,26 +67,43 @@ METRICS: dict[str, RagasMetric] = {
     one.judged.name: one
     for one in (
         RagasMetric(
-            JudgedMetric("faithfulness", _needs("answer", "passages")),
+            JudgedMetric(
+                "faithfulness",
+                _needs("answer", "passages"),
+                about="Share of the statements of the answer that the passages support",
+            ),
             "faithfulness",
             {"statements of the answer": Asks(), "faithfulness": _VERDICTS},
             (_ANSWER,),
         ),
         RagasMetric(
-            JudgedMetric("answer_relevancy", bounds=(-1.0, 1.0)),
+            JudgedMetric(
+                "answer_relevancy",
+                bounds=(-1.0, 1.0),
+                about="Mean cosine of the question and those that the answer would answer; 0 if evasive",
+            ),
             "answer_relevancy",
             {"questions of the answer": Asks(of_each_question=True)},
             embeds=True,
         ),
         RagasMetric(
-            JudgedMetric("answer_correctness", _needs("answer", "ground_truth"), bounds=(-0.25, 1.0)),
+            JudgedMetric(
+                "answer_correctness",
+                _needs("answer", "ground_truth"),
+                bounds=(-0.25, 1.0),
+                about="0.75 F1 of the statements of the answer + 0.25 cosine of answer and ground truth",
+            ),
             "answer_correctness",
             {"statements of the answer": Asks(), "statements of the truth": Asks(), "correctness": Asks()},
             (_ANSWER, _TRUTH),
             embeds=True,
         ),
         RagasMetric(
-            JudgedMetric("factual_correctness", _needs("answer", "ground_truth")),
+            JudgedMetric(
+                "factual_correctness",
+                _needs("answer", "ground_truth"),
+                about="F1 of the claims of answer and ground truth, each held against the other",
+            ),
             "factual_correctness",
             {
                 "claims of the answer": Asks(),
@@ -97,40 +114,70 @@ METRICS: dict[str, RagasMetric] = {
             (_ANSWER, _TRUTH),
         ),
         RagasMetric(
-            JudgedMetric("noise_sensitivity", _ALL_NEEDS, higher_is_better=False),
+            JudgedMetric(
+                "noise_sensitivity",
+                _ALL_NEEDS,
+                higher_is_better=False,
+                about="Share of the statements of the answer that are wrong and from a relevant passage",
+            ),
             "noise_sensitivity",
             _NOISE,
             (_TRUTH, _ANSWER),
         ),
         RagasMetric(
-            JudgedMetric("noise_sensitivity_irrelevant", _ALL_NEEDS, higher_is_better=False),
+            JudgedMetric(
+                "noise_sensitivity_irrelevant",
+                _ALL_NEEDS,
+                higher_is_better=False,
+                about="Share of the statements of the answer that are wrong and from irrelevant passages",
+            ),
             "noise_sensitivity",
             _NOISE,
             (_TRUTH, _ANSWER),
         ),
         RagasMetric(
-            JudgedMetric("context_precision", _needs("passages", "ground_truth")),
+            JudgedMetric(
+                "context_precision",
+                _needs("passages", "ground_truth"),
+                about="Average precision of the passages that are useful for the ground truth",
+            ),
             "context_precision",
             {"usefulness to the truth": Asks(of_each_passage=True)},
         ),
         RagasMetric(
-            JudgedMetric("context_utilization", _needs("answer", "passages")),
+            JudgedMetric(
+                "context_utilization",
+                _needs("answer", "passages"),
+                about="Average precision of the passages that are useful for the answer",
+            ),
             "context_precision",
             {"usefulness to the answer": Asks(of_each_passage=True)},
         ),
         RagasMetric(
-            JudgedMetric("context_recall", _needs("passages", "ground_truth")),
+            JudgedMetric(
+                "context_recall",
+                _needs("passages", "ground_truth"),
+                about="Share of the statements of the ground truth that are in the passages",
+            ),
             "context_recall",
             {"recall": Asks()},
             (_TRUTH,),
         ),
         RagasMetric(
-            JudgedMetric("context_relevance", _needs("passages")),
+            JudgedMetric(
+                "context_relevance",
+                _needs("passages"),
+                about="Mean of two ratings of how far the passages hold what the question needs",
+            ),
             "context_relevance",
             {"first rating": Asks(), "second rating": Asks()},
         ),
         RagasMetric(
-            JudgedMetric("relevant_sentence_ratio", _needs("passages")),
+            JudgedMetric(
+                "relevant_sentence_ratio",
+                _needs("passages"),
+                about="Share of the sentences of the passages that can help to answer the question",
+            ),
             None,
             {"relevant sentences": Asks(1, MOST_SENTENCE_CALLS)},
         ),
