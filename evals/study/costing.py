@@ -15,11 +15,12 @@ from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Stage, Work
 from evals.study.estimate import Cached, Estimate, Span, bounded_calls, estimate, of_chat
 from evals.study.grid import read_questions_of, read_train_questions_of
-from evals.study.judge_costs import JSON_TOKENS, judge_estimates, of_cases
+from evals.study.judge_costs import judge_estimates, of_cases
 from evals.study.planning import PROMPT_TOKENS, Plan, window_of
 from evals.study.study import Study
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.multi_query import MultiQuery
+from warehouse.inference.chat_part import JSON_TOKENS
 from warehouse.inference.prices import price_of
 from warehouse.inference.structured import MOST_ASKED
 from warehouse.parquet import read_parquet

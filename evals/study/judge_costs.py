@@ -24,7 +24,6 @@ from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
 
 CASE_TOKENS = 8_000  # of a question, its passages, its ground truth and its answer, at most about
-JSON_TOKENS = 600  # that a model may write at most to say what it understood
 Rows = list[dict[str, Any]]
 
 
@@ -83,7 +82,7 @@ def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> Est
     if chat is None:
         return None
     calls = bounded_calls(cases, part.calls_per_case(), chat, cached)
-    per_call = (Span(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), Span(1, JSON_TOKENS))
+    per_call = (Span(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), Span(1, part.longest_reply))
     return replace(of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
 
 

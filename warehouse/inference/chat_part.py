@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from warehouse.inference.chat_model import ChatModel
 
 
+JSON_TOKENS = 600  # that a model may write at most to say what it understood
+
+
 class CallsEach(NamedTuple):
     """How many calls one question or case takes."""
 
@@ -22,6 +25,11 @@ class ChatPart:
     def chat(self) -> ChatModel | None:
         """The language model that it asks; None: it asks none."""
         return None
+
+    @property
+    def longest_reply(self) -> int:
+        """Tokens that one of its model's replies has at most, for the plan of a run."""
+        return JSON_TOKENS
 
     @property
     def budget_limit(self) -> float | None:

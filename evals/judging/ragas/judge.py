@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from assets.embedding.embedder import Matrix
 from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
 from evals.judging.ragas.calls import CaseCalls
-from evals.judging.ragas.metrics import METRICS, calls_of, prompts_digest
+from evals.judging.ragas.metrics import METRICS, Times, calls_of, prompts_digest, reply_of
 from evals.judging.ragas.sentence_ratio import NAME, sentence_ratio
 from evals.judging.ragas.texts import texts_of
 from warehouse.inference.chat_model import ChatModel
@@ -87,7 +87,12 @@ class Ragas(ChatModel, Judge):
 
     def calls_per_case(self) -> CallsEach:
         """Return the calls of a case that is judged to the end; what two metrics share is asked once."""
-        return calls_of(self.metrics, self.passages, self.questions, MOST_ASKED)
+        return calls_of(self.metrics, Times(self.passages, self.questions), MOST_ASKED)
+
+    @property
+    def longest_reply(self) -> int:
+        """Tokens that a reply has at most, on average over the calls of a case."""
+        return self.max_tokens or reply_of(self.metrics, Times(self.passages, self.questions))
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         """Judge cases side by side; the metrics of one, one after another."""

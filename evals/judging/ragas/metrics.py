@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import chain, combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from evals.generating.templates import Template
 from evals.judging.contract import JudgedMetric, Need
@@ -19,12 +20,23 @@ BATCH = 20  # statements in one prompt: the verdicts of more are cut by many ser
 MOST_BATCHES = -(-MOST_STATEMENTS // BATCH)
 SENTENCES = 50  # of passages in one prompt …
 MOST_SENTENCE_CALLS = 10  # … or more, so that no case takes more calls than that
+LIST_TOKENS, REASON_TOKENS, RATING_TOKENS = 2_000, 300, 60  # of a reply with statements, a reason, a number
+MOST_TOKENS = 8_000  # of any reply
 _SHARED = ("prompt/metrics/base_prompt.py", "prompt/metrics/common.py")
 
 
-class Asks(NamedTuple):
-    """How often something is asked of a case: least and most, for each passage or question if so said."""
+def reply_tokens(verdicts: int) -> int:
+    """Return how many tokens a reply with so many statements, reasons and verdicts may have."""
+    return min(MOST_TOKENS, 200 + 200 * verdicts)
 
+
+class Asks(NamedTuple):
+    """How often something is asked of a case: least and most, for each passage or question if so said.
+
+    tokens: of a reply at most
+    """
+
+    tokens: int
     least: int = 1
     most: int = 1
     of_each_passage: bool = False
@@ -51,12 +63,15 @@ def _needs(*needs: Need) -> frozenset[Need]:
     return frozenset(needs)
 
 
-_VERDICTS = Asks(1, MOST_BATCHES)
-_EACH = Asks(1, MOST_BATCHES, of_each_passage=True)
+_LIST = Asks(LIST_TOKENS)
+_VERDICTS = Asks(reply_tokens(BATCH), 1, MOST_BATCHES)
+_EACH = _VERDICTS._replace(of_each_passage=True)
+_USEFUL = Asks(REASON_TOKENS, of_each_passage=True)
+_RATED = Asks(RATING_TOKENS)
 _ANSWER, _TRUTH = "answer", "ground truth"
 _NOISE = {
-    "noise: statements of the ground truth": Asks(),
-    "noise: statements of the answer": Asks(),
+    "noise: statements of the ground truth": _LIST,
+    "noise: statements of the answer": _LIST,
     "noise: the truth by each passage": _EACH,
     "noise: the answer by each passage": _EACH,
     "noise: the answer by the truth": _VERDICTS,
@@ -73,7 +88,7 @@ METRICS: dict[str, RagasMetric] = {
                 about="Share of the statements of the answer that the passages support",
             ),
             "faithfulness",
-            {"statements of the answer": Asks(), "faithfulness": _VERDICTS},
+            {"statements of the answer": _LIST, "faithfulness": _VERDICTS},
             (_ANSWER,),
         ),
         RagasMetric(
@@ -83,7 +98,7 @@ METRICS: dict[str, RagasMetric] = {
                 about="Mean cosine of the question and those that the answer would answer; 0 if evasive",
             ),
             "answer_relevancy",
-            {"questions of the answer": Asks(of_each_question=True)},
+            {"questions of the answer": Asks(REASON_TOKENS, of_each_question=True)},
             embeds=True,
         ),
         RagasMetric(
@@ -94,7 +109,11 @@ METRICS: dict[str, RagasMetric] = {
                 about="0.75 F1 of the statements of the answer + 0.25 cosine of answer and ground truth",
             ),
             "answer_correctness",
-            {"statements of the answer": Asks(), "statements of the truth": Asks(), "correctness": Asks()},
+            {
+                "statements of the answer": _LIST,
+                "statements of the truth": _LIST,
+                "correctness": Asks(MOST_TOKENS),
+            },
             (_ANSWER, _TRUTH),
             embeds=True,
         ),
@@ -106,8 +125,8 @@ METRICS: dict[str, RagasMetric] = {
             ),
             "factual_correctness",
             {
-                "claims of the answer": Asks(),
-                "claims of the truth": Asks(),
+                "claims of the answer": _LIST,
+                "claims of the truth": _LIST,
                 "claims of the answer by the truth": _VERDICTS,
                 "claims of the truth by the answer": _VERDICTS,
             },
@@ -142,7 +161,7 @@ METRICS: dict[str, RagasMetric] = {
                 about="Average precision of the passages that are useful for the ground truth",
             ),
             "context_precision",
-            {"usefulness to the truth": Asks(of_each_passage=True)},
+            {"usefulness to the truth": _USEFUL},
         ),
         RagasMetric(
             JudgedMetric(
@@ -151,7 +170,7 @@ METRICS: dict[str, RagasMetric] = {
                 about="Average precision of the passages that are useful for the answer",
             ),
             "context_precision",
-            {"usefulness to the answer": Asks(of_each_passage=True)},
+            {"usefulness to the answer": _USEFUL},
         ),
         RagasMetric(
             JudgedMetric(
@@ -160,7 +179,7 @@ METRICS: dict[str, RagasMetric] = {
                 about="Share of the statements of the ground truth that are in the passages",
             ),
             "context_recall",
-            {"recall": Asks()},
+            {"recall": Asks(reply_tokens(BATCH))},
             (_TRUTH,),
         ),
         RagasMetric(
@@ -170,7 +189,7 @@ METRICS: dict[str, RagasMetric] = {
                 about="Mean of two ratings of how far the passages hold what the question needs",
             ),
             "context_relevance",
-            {"first rating": Asks(), "second rating": Asks()},
+            {"first rating": _RATED, "second rating": _RATED},
         ),
         RagasMetric(
             JudgedMetric(
@@ -179,31 +198,56 @@ METRICS: dict[str, RagasMetric] = {
                 about="Share of the sentences of the passages that can help to answer the question",
             ),
             None,
-            {"relevant sentences": Asks(1, MOST_SENTENCE_CALLS)},
+            {"relevant sentences": Asks(REASON_TOKENS + 6 * SENTENCES, 1, MOST_SENTENCE_CALLS)},
         ),
     )
 }
 
 
-def calls_of(names: Collection[str], passages: int, questions: int, most_asked: int) -> CallsEach:
-    """Return the calls of one case that is judged by some metrics, to the end.
+class Times(NamedTuple):
+    """What decides how often something is asked.
 
     passages: that are looked at one by one, at most
     questions: that are made of an answer
-    most_asked: how often the same is asked where a reply cannot be read
-
-    What needs a ground truth is not among the least: not every question has one.
     """
-    least: dict[str, int] = {}
-    most: dict[str, int] = {}
-    for name in names:
-        metric = METRICS[name]
-        for what, asks in metric.asks.items():
-            times = questions if asks.of_each_question else 1
-            most[what] = asks.most * times * (passages if asks.of_each_passage else 1)
-            if "ground_truth" not in metric.judged.needs:
-                least[what] = asks.least * times
-    return CallsEach(sum(least.values()), sum(most.values()) * most_asked)
+
+    passages: int
+    questions: int
+
+    def most(self, asks: Asks) -> int:
+        """Return how often something is asked at most."""
+        each_passage = self.passages if asks.of_each_passage else 1
+        return asks.most * each_passage * (self.questions if asks.of_each_question else 1)
+
+    def least(self, asks: Asks) -> int:
+        """Return how often something is asked at least, where the case is judged to the end."""
+        return asks.least * (self.questions if asks.of_each_question else 1)
+
+
+def calls_of(names: Collection[str], times: Times, most_asked: int) -> CallsEach:
+    """Return the calls of one case that is judged by at least one of some metrics, to the end.
+
+    Some may not be able to judge it, for there is no answer, no passage or no ground truth.
+
+    most_asked: how often the same is asked where a reply cannot be read
+    """
+    groups = set()
+    for lacking in chain.from_iterable(combinations(get_args(Need), n) for n in range(4)):
+        usable = [METRICS[name] for name in names if not METRICS[name].judged.needs & {*lacking}]
+        groups.add(sum(map(times.least, _asked(usable).values())))
+    every = _asked([METRICS[name] for name in names])
+    return CallsEach(min(groups - {0}), sum(map(times.most, every.values())) * most_asked)
+
+
+def reply_of(names: Collection[str], times: Times) -> int:
+    """Return how many tokens the replies of a case have at most, on average."""
+    every = _asked([METRICS[name] for name in names]).values()
+    return -(-sum(times.most(one) * one.tokens for one in every) // sum(map(times.most, every)))
+
+
+def _asked(metrics: Iterable[RagasMetric]) -> dict[str, Asks]:
+    """Return all that metrics ask, each thing once."""
+    return {what: asks for metric in metrics for what, asks in metric.asks.items()}
 
 
 @cache

@@ -10,7 +10,7 @@ from assets.chunking.sentence_splitter import sentence_places
 from evals.judging.contract import JudgeCase, Judgement, Statement
 from evals.judging.framing import framed
 from evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError
-from evals.judging.ragas.metrics import MOST_SENTENCE_CALLS, SENTENCES, prompt
+from evals.judging.ragas.metrics import MOST_SENTENCE_CALLS, REASON_TOKENS, SENTENCES, prompt
 from warehouse.inference.structured import schema_only
 from warehouse.recipe import Strict
 
@@ -81,7 +81,7 @@ def _relevant(question: str, batch: list[_Sentence], calls: MetricCalls) -> froz
                 "items": {"type": "integer", "minimum": 1, "maximum": len(batch)},
             }
         },
-        max_tokens=100 + 6 * len(batch),
+        max_tokens=REASON_TOKENS + 6 * len(batch),
         check=check,
     )
     return frozenset(reply.relevant)

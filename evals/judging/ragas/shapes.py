@@ -10,15 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evals.judging.ragas.metrics import MOST_STATEMENTS
+from evals.judging.ragas.metrics import (
+    BATCH,
+    LIST_TOKENS,
+    MOST_STATEMENTS,
+    RATING_TOKENS,
+    REASON_TOKENS,
+    reply_tokens,
+)
 from warehouse.inference.structured import Bounds
 
 ASKED_STATEMENTS = 40  # that a server is asked for at most; a few more are taken
 STATEMENT = {"type": "string", "maxLength": 400}
 REASON = {"maxLength": 240}
 BINARY = {"minimum": 0, "maximum": 1}
-_PER_VERDICT = 200  # tokens of a statement, its reason and its verdict, at most about
-MOST_TOKENS = 8_000
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def _list_of(owner: str, field: str) -> Callable[[Expected], Form]:
             setattr(reply, field, said)
 
         bounds: Bounds = {f"{owner}.{field}": {"items": STATEMENT, "maxItems": ASKED_STATEMENTS}}
-        return Form(bounds, 2_000, check, lambda reply: len(getattr(reply, field)))
+        return Form(bounds, LIST_TOKENS, check, lambda reply: len(getattr(reply, field)))
 
     return form
 
@@ -89,7 +94,7 @@ def _verdicts(owner: str) -> Callable[[Expected], Form]:
             "StatementFaithfulnessAnswer.reason": REASON,
             "StatementFaithfulnessAnswer.verdict": BINARY,
         }
-        return Form(bounds, _tokens(len(wanted)), check)
+        return Form(bounds, reply_tokens(len(wanted)), check)
 
     return form
 
@@ -129,7 +134,7 @@ def _classification(expected: Expected) -> Form:
         "StatementsWithReason.statement": {"maxLength": STATEMENT["maxLength"]},
         "StatementsWithReason.reason": REASON,
     }
-    return Form({**bounds, **texts}, _tokens(n_answer + n_truth), check)
+    return Form({**bounds, **texts}, reply_tokens(n_answer + n_truth), check)
 
 
 def _recall(_expected: Expected) -> Form:
@@ -144,12 +149,12 @@ def _recall(_expected: Expected) -> Form:
         "ContextRecallClassification.reason": REASON,
         "ContextRecallClassification.attributed": BINARY,
     }
-    return Form(bounds, _tokens(20), check, lambda reply: len(reply.classifications))
+    return Form(bounds, reply_tokens(BATCH), check, lambda reply: len(reply.classifications))
 
 
 def _precision(_expected: Expected) -> Form:
     bounds: Bounds = {"ContextPrecisionOutput.reason": REASON, "ContextPrecisionOutput.verdict": BINARY}
-    return Form(bounds, 300, lambda reply: _binary(reply.verdict, "verdict"))
+    return Form(bounds, REASON_TOKENS, lambda reply: _binary(reply.verdict, "verdict"))
 
 
 def _relevance(_expected: Expected) -> Form:
@@ -157,7 +162,7 @@ def _relevance(_expected: Expected) -> Form:
         if reply.rating not in {0, 1, 2}:
             raise ValueError(f"`rating` is 0, 1 or 2, not {reply.rating}")
 
-    return Form({"ContextRelevanceOutput.rating": {"minimum": 0, "maximum": 2}}, 60, check)
+    return Form({"ContextRelevanceOutput.rating": {"minimum": 0, "maximum": 2}}, RATING_TOKENS, check)
 
 
 def _question(_expected: Expected) -> Form:
@@ -170,7 +175,7 @@ def _question(_expected: Expected) -> Form:
         "AnswerRelevanceOutput.question": {"maxLength": STATEMENT["maxLength"]},
         "AnswerRelevanceOutput.noncommittal": BINARY,
     }
-    return Form(bounds, 250, check)
+    return Form(bounds, REASON_TOKENS, check)
 
 
 def _binary(value: int, name: str) -> None:
@@ -181,10 +186,6 @@ def _binary(value: int, name: str) -> None:
 def _count(found: int, name: str) -> None:
     if found > MOST_STATEMENTS:
         raise ValueError(f"{name} has {found} statements, and at most {MOST_STATEMENTS} are read")
-
-
-def _tokens(verdicts: int) -> int:
-    return min(MOST_TOKENS, 200 + _PER_VERDICT * verdicts)
 
 
 _FORMS: dict[str, Callable[[Expected], Form]] = {

@@ -375,7 +375,9 @@ def test_what_metrics_share_is_asked_once_and_paid_by_the_first(ask: Ask, server
     assert sum(one.prompt_tokens or 0 for one in found.values()) == 4 * 11
     judge = Ragas(model="openai/any", metrics=("faithfulness", "answer_correctness"))
     # Verdicts may take three calls; each of the 6 may be asked twice.
-    assert judge.calls_per_case() == (2, (2 + 2 + 3 - 1) * 2)
+    # At least the two of faithfulness, where there is no truth; three of correctness without passages.
+    assert judge.calls_per_case() == (2, (1 + 3 + 1 + 1) * 2)
+    assert judge.longest_reply == (2000 + 3 * 4200 + 2000 + 8000) / 6
 
 
 def test_replicates_are_asked_again_and_a_second_run_is_not(ask: Ask, server: FakeOpenAI) -> None:
@@ -658,8 +660,8 @@ def test_a_reply_has_the_room_that_the_prompt_leaves(ask: Ask, server: FakeOpenA
     assert [received.body["max_tokens"] for received in server.requests] == [200 + 20 * 200]
     prompt = estimated_tokens("any", [one["content"] for one in server.requests[0].body["messages"]])
     server.requests.clear()
-    less = ask("context_recall", says=GOOD, window=prompt + 500)["context_recall"]
-    assert server.requests[0].body["max_tokens"] == 500
+    less = ask("context_recall", says=GOOD, window=prompt + 450)["context_recall"]
+    assert server.requests[0].body["max_tokens"] == 450
     assert (less.status, less.value) == (whole.status, whole.value) == (Status.OK, 1)
     server.requests.clear()
     none = ask("faithfulness", "context_recall", says=GOOD, window=300)
@@ -726,14 +728,25 @@ def _nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(child)
 
 
+def test_the_least_of_a_plan_is_what_can_be_judged_of_any_case() -> None:
+    def least(*names: str) -> int:
+        return Ragas(model="openai/any", metrics=names).calls_per_case().least
+
+    assert least("context_recall") == 1
+    assert least("answer_correctness") == 3
+    assert least("answer_correctness", "context_relevance") == 2, "of a case without an answer, or a truth"
+    assert least("context_precision", "context_recall") == 2, "both need the same"
+    assert least(*METRICS) == 3, "without passages and truth there is answer_relevancy"
+
+
 def test_a_plan_counts_no_fewer_calls_than_are_made(ask: Ask, server: FakeOpenAI) -> None:
-    for names in ([name] for name in METRICS):
+    for replicate, names in enumerate([name] for name in METRICS):
         server.requests.clear()
-        ask(*names, says=GOOD, replicate=1)
+        ask(*names, says=GOOD, replicate=replicate)
         one = Ragas(model="openai/any", metrics=names).calls_per_case()
         assert one.least <= len(server.requests) <= one.most, names
     server.requests.clear()
-    ask(*METRICS, says=GOOD, replicate=2)
+    ask(*METRICS, says=GOOD, replicate=len(METRICS))
     every = Ragas(model="openai/any", metrics=METRICS).calls_per_case()
     assert every.least <= len(server.requests) <= every.most
 

@@ -16,10 +16,13 @@ import pytest
 from evals.generating.contract import Passage
 from evals.judging.contract import JudgeCase, JudgeContext
 from evals.judging.ragas.judge import Ragas
+from evals.study.costing import estimates
+from evals.study.estimate import Estimate
+from evals.study.planning import plan
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.ragas_judge import input_of, replying, shape_of, statement, user_of
 from tests.fakes.town import PLAIN, QUESTIONS, Town, Variant
-from warehouse.connection import connect
+from warehouse.call_cache import CallCache
 from warehouse.inference.gateway import Gateway
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
@@ -60,9 +63,22 @@ def study(server: FakeOpenAI, metrics: list[str] = METRICS) -> Variant:
     return {**PLAIN, "judges": {"ragas": judge}, "metrics": ["ragas.faithfulness", "ndcg@10"]}
 
 
+def planned_rows(town: Town, variant: Variant) -> list[Estimate]:
+    bench = town.bench_of(variant, "home")
+    found = plan(bench.study, bench.stages, bench.home)
+    rows = estimates(bench.study, found, bench.stages, bench.home)
+    return [row for row in rows if row.what == "judging by ragas"]
+
+
+def planned(town: Town, variant: Variant) -> Estimate:
+    (row,) = planned_rows(town, variant)
+    return row
+
+
 @pytest.mark.models
 def test_a_study_is_judged(town: Town, server: FakeOpenAI, tmp_path: Path) -> None:
     (tmp_path / "ferry.questions.yaml").write_text(QUESTIONS)
+    row = planned(town, study(server))
     data = town.run(study(server), "home")
     rows = read_parquet(town.bench.folder("judgements", f"{CELL}.by.ragas") / "judgements.parquet")
     assert Counter(rows["metric"]) == dict.fromkeys(METRICS, len(TRUTHS))
@@ -81,17 +97,18 @@ def test_a_study_is_judged(town: Town, server: FakeOpenAI, tmp_path: Path) -> No
     asked = len(server.requests)
     assert asked == len({json.dumps(received.body) for received in server.requests}), "nothing is asked twice"
     assert rows["calls"].sum() == 4 * (2 + 1 + 3) + 1, "of which equal answers share some"
-    assert asked <= 4 * town.bench.study.judges["ragas"].calls_per_case().most
+    # At least the one of context_recall, which needs no answer; at most two of each, and three of verdicts.
+    assert (row.calls.least, row.calls.most) == (4 * 1, 4 * 2 * (1 + 3 + 1 + 3))
+    assert row.calls.least <= asked <= row.calls.most
+    assert not planned_rows(town, study(server))
     town.run(study(server), "home")
     assert len(server.requests) == asked, "a second run asks nothing"
     server.requests.clear()
     town.run(study(server, [*METRICS, "context_precision"]), "home")
     assert {shape_of(received) for received in server.requests} == {"ContextPrecisionOutput"}
-    with connect(town.bench.home.database) as connection:
-        purposes = connection.execute(
-            "SELECT DISTINCT purpose, study, cell, question FROM llm_calls"
-        ).fetchall()
-    assert set(purposes) == {("judging", "tiny", CELL, question) for question in TRUTHS}
+    paid = {(row["purpose"], row["study"], row["cell"]) for row in CallCache(town.bench.home).rows()}
+    assert paid == {("judging", "tiny", CELL)}
+    assert {row["question"] for row in CallCache(town.bench.home).rows()} == TRUTHS
 
 
 def test_cases_are_judged_side_by_side(tmp_path: Path) -> None:
