@@ -60,7 +60,9 @@ def server() -> Iterator[FakeOpenAI]:
 
 def study(server: FakeOpenAI, metrics: list[str] = METRICS) -> Variant:
     judge = {"ragas": {"model": "openai/judge", "api_base": server.api_base, "metrics": metrics}}
-    return {**PLAIN, "judges": {"ragas": judge}, "metrics": ["ragas.faithfulness", "ndcg@10"]}
+    cards = {"ragas": {"mutations": 0}}
+    ranked = ["ragas.faithfulness", "ndcg@10"]
+    return {**PLAIN, "judges": {"ragas": judge}, "judge_cards": cards, "metrics": ranked}
 
 
 def planned_rows(town: Town, variant: Variant) -> list[Estimate]:
