@@ -98,6 +98,8 @@ class ReportData:
     losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
     judgements: schema JUDGEMENTS with `cell`, `cell_replicate` and `judge`; without what models said, and of
         the statements the first ones
+    contexts: what of the gold rankings hold at lengths of context (evals.reporting.context_curves), one cell
+        of each ranking; None: not read
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
     versions: library -> version, model -> digest
@@ -126,6 +128,7 @@ class ReportData:
     interval: str = "bootstrap interval over the questions"
     comparison: str = "paired bootstrap and a paired permutation test over the questions"
     losses: pl.DataFrame | None = None
+    contexts: pl.DataFrame | None = None
     generators: Mapping[str, GeneratorFacts] | None = None
     judgements: pl.DataFrame | None = None
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import polars as pl
+
+from evals.reporting.context_curves import BUDGETS
 from evals.reporting.data import ReportData
 from evals.reporting.effects import AxisEffect, AxisPair, effects
 from evals.statistics.significance import ALPHA
 
 Row = dict[str, Any]
-EFFECT, INTERACTION = "effect", "interaction"
+EFFECT, INTERACTION, CONTEXT = "effect", "interaction", "context"
 
 
 def effect_rows(data: ReportData) -> list[Row]:
@@ -19,7 +22,8 @@ def effect_rows(data: ReportData) -> list[Row]:
     `effect:METRIC` has the level in the column of its axis and nothing on the others: `value` is the mean
     over equal contexts, `leader` the best level, `difference` and `p` are to that. `subset` also names the
     group of questions where it is of one (`all · type: fact`). `interaction:METRIC` has two levels: `value`
-    is their mean, `p` that of the pair of axes, equal in all of its rows.
+    is their mean, `p` that of the pair of axes, equal in all of its rows. `context:N` is the share
+    of the gold in N tokens of a ranking (`evals.reporting.context_curves`).
     """
     found = effects(data)
     rows: list[Row] = []
@@ -30,7 +34,26 @@ def effect_rows(data: ReportData) -> list[Row]:
             rows += _levels(group.effect, f"{group.effect.subset} · {group.column}: {group.group}")
     for pair in found.pairs:
         rows += _pairs(pair)
-    return rows
+    return rows + _at_lengths(data)
+
+
+def _at_lengths(data: ReportData) -> list[Row]:
+    """Return a row a ranking and length of context (`context:1000`), by one of its cells."""
+    if data.contexts is None:
+        return []
+    means = data.contexts.group_by("cell").agg(pl.len(), *(pl.col(f"at_{n}").mean() for n in BUDGETS))
+    board = data.leaderboard.select("cell", "chunking", "embedder", "retriever").unique("cell")
+    return [
+        {
+            **{name: row[name] for name in board.columns},
+            "subset": "all",
+            "metric": f"{CONTEXT}:{tokens}",
+            "value": row[f"at_{tokens}"],
+            "n": row["len"],
+        }
+        for row in means.join(board, on="cell").sort("cell").iter_rows(named=True)
+        for tokens in BUDGETS
+    ]
 
 
 def _levels(effect: AxisEffect, subset: str) -> list[Row]:

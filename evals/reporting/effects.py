@@ -17,7 +17,6 @@ from evals.reporting.values import Values, values_of
 from evals.statistics.crossing import Crossing, crossing
 from evals.statistics.effects import Levels, effect, over_contexts
 from evals.statistics.interactions import Interaction, interaction
-from evals.statistics.resampling import Floats
 from evals.statistics.significance import holm
 
 COLUMNS = ("type", "language", "question_set")  # of questions, by which effects are broken down
@@ -129,7 +128,7 @@ def _effect(
     if crossed is None:
         return None
     levels = crossed.levels[0]
-    table = over_contexts(_crossed(values, crossed, [at]))
+    table = over_contexts(values.crossed(crossed, [at]))
     found = effect(table, data.seed, higher_is_better=metric.higher_is_better)
     if found is None:
         return None
@@ -154,7 +153,7 @@ def _pairs(data: ReportData, subset: Subset, known: Sequence[tuple[MetricInfo, V
             crossed = crossing(values.places, [one, other]) if axes not in found else None
             if crossed is None:
                 continue
-            table = over_contexts(_crossed(values, crossed, [one, other]))
+            table = over_contexts(values.crossed(crossed, [one, other]))
             result = interaction(table, data.seed, higher_is_better=metric.higher_is_better)
             if result is not None:
                 levels = (crossed.levels[0], crossed.levels[1])
@@ -165,24 +164,12 @@ def _pairs(data: ReportData, subset: Subset, known: Sequence[tuple[MetricInfo, V
     return list(found.values())
 
 
-def _crossed(values: Values, crossed: Crossing, axes: Sequence[int]) -> Floats:
-    """Return the values of a crossing: shape (questions, contexts, …levels of each axis)."""
-    at = {place: column for column, place in enumerate(values.places)}
-    shape = tuple(len(names) for names in crossed.levels)
-    columns = [
-        at[crossed.place(axes, [crossed.levels[n][level] for n, level in enumerate(own)], context)]
-        for context in crossed.contexts
-        for own in np.ndindex(*shape)
-    ]
-    return values.table[:, columns].reshape(len(values.questions), len(crossed.contexts), *shape)
-
-
 def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEffect]:
     """Break the effect of an axis down by columns of the questions that have several groups."""
     values = values_of(data, subset, whole.metric)
     assert values is not None  # noqa: S101 -- there is an effect of them
     at = values.axes.index(whole.axis)
-    table = over_contexts(_crossed(values, whole.crossing, [at]))
+    table = over_contexts(values.crossed(whole.crossing, [at]))
     found = []
     for column in COLUMNS:
         names = dict(data.questions.select("question_id", group_of(column).alias("group")).iter_rows())

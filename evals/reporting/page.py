@@ -13,6 +13,7 @@ from markupsafe import Markup
 from evals.reporting import display, limits
 from evals.reporting.answer_steps import verdict_words
 from evals.reporting.breaks import breakable
+from evals.reporting.contexts import context_words
 from evals.reporting.data import ReportData
 from evals.reporting.effect_words import effect_words, pair_words
 from evals.reporting.links import safe_link
@@ -61,6 +62,7 @@ def _environment() -> Environment:
         trimmed=display.trimmed,
         drops=drops,
         effect_sentence=effect_sentence,
+        context_words=context_words,
         effect_words=effect_words,
         pair_words=pair_words,
         safe_link=safe_link,

@@ -10,6 +10,7 @@ import polars as pl
 
 from evals.leaderboard import NOT_RUN
 from evals.measuring.contract import OF_RANKING, Metric
+from evals.reporting.context_curves import context_curves
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
 from evals.reporting.settling import drawn_phrase, few_documents_note
@@ -81,17 +82,12 @@ def report_data(
         refuse_changed(study, store, board)
         # Without the cells that could not be run now: what older runs left of them is not mixed in.
         cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
-        questions = _select(
-            connection,
-            "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
-            "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
-            [grid.set_keys(study.study)],
-            QUESTIONS,
-        )
+        questions = _questions(connection, grid.set_keys(study.study))
         scores = _of_cells(connection, "current_scores", cells, SCORES)
         answers = _of_cells(connection, "current_answers", cells, ANSWERS, _SHORT_BINS)
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
+        contexts = context_curves(connection, grid, cells, questions)
         judgements = _judgements(connection, study, cells)
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
@@ -116,11 +112,23 @@ def report_data(
         interval=_interval(study, clusters),
         comparison=_comparison(study, clusters),
         losses=losses,
+        contexts=contexts,
         judgements=judgements,
         generators={
             name: GeneratorFacts(one.reads, one.chat.model if one.chat else None)
             for name, one in study.generators.items()
         },
+    )
+
+
+def _questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> pl.DataFrame:
+    """Return the questions of these sets as they are now (schemas.QUESTIONS)."""
+    return _select(
+        connection,
+        "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
+        "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
+        [sets],
+        QUESTIONS,
     )
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evals.reporting.ceilings import ceiling_sentences
+from evals.reporting.contexts import context_words, contexts
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, interval, number, percent, plain, several, trimmed
 from evals.reporting.effect_words import effects_words
@@ -56,6 +57,8 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
         parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
     parts += [_text(_in_a_line(data, other), "dim") for other in subsets(data)[1:]]
     parts += [_text(one, "dim") for one in effects_words(effects(data))[:EFFECTS]]
+    at_length = contexts(data)
+    parts += [_text(one, "dim") for one in (context_words(at_length)[:1] if at_length else [])]
     parts += [_text(one, "yellow") for one in unseen(data, subset)]
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:

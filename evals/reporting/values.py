@@ -10,7 +10,7 @@ import polars as pl
 
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.standings import AXES, Standing, Subset
-from evals.statistics.crossing import Place
+from evals.statistics.crossing import Crossing, Place
 from evals.statistics.resampling import Floats
 from warehouse.schemas import MIN_COVERAGE
 
@@ -28,6 +28,17 @@ class Values(NamedTuple):
     places: tuple[Place, ...]
     questions: tuple[str, ...]
     table: Floats
+
+    def crossed(self, crossing: Crossing, axes: Sequence[int]) -> Floats:
+        """Return the values of a crossing: shape (questions, contexts, …levels of each of the axes)."""
+        at = {place: column for column, place in enumerate(self.places)}
+        shape = tuple(len(names) for names in crossing.levels)
+        columns = [
+            at[crossing.place(axes, [crossing.levels[n][level] for n, level in enumerate(own)], context)]
+            for context in crossing.contexts
+            for own in np.ndindex(*shape)
+        ]
+        return self.table[:, columns].reshape(len(self.questions), len(crossing.contexts), *shape)
 
 
 def values_of(data: ReportData, subset: Subset, metric: MetricInfo) -> Values | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evals.reporting import limits
 from evals.reporting.ceilings import ceiling_sentences
 from evals.reporting.chart import Chart, Place, Scale, chart, domain, place_of
+from evals.reporting.contexts import Contexts, Front, contexts, cost_fronts
 from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import counted, number, percent, several
@@ -71,6 +72,8 @@ class View:
     matrices: tuple[Matrix, ...]
     cost_metrics: tuple[MetricInfo, ...]
     costs: Mapping[tuple[str, str], Cost]
+    contexts: Contexts | None
+    fronts: tuple[Front, ...]
     risks: Risks | None
     usd: Mapping[str, float]
     groups: tuple[Groups, ...]
@@ -90,6 +93,7 @@ def view(data: ReportData) -> View:
     if found:
         cells = [found[0].cells[0], *(cell for cell in cells if cell != found[0].cells[0])]
     best = found[: limits.BEST_CELLS]
+    spent, usd = costs(data), usd_by_cell(data)
     hard = hardest(data, cells, labels)
     charts = (chart(found, data.primary, stacked=stacked) for stacked in (False, True))
     return View(
@@ -106,9 +110,11 @@ def view(data: ReportData) -> View:
         effects=effects(data),
         matrices=matrices(data, main),
         cost_metrics=cost_metrics(data),
-        costs=costs(data),
+        costs=spent,
+        contexts=contexts(data),
+        fronts=cost_fronts(data, main, spent, usd, labels),
         risks=risks(data, cells, labels),
-        usd=usd_by_cell(data),
+        usd=usd,
         groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
         hardest=hard,

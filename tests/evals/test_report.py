@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from assets.engine.definition import sync_all
 from assets.engine.stage import Work
+from evals.reporting.files import other_rows
 from evals.reporting.headline import headline
 from evals.reporting.risk import risk_rows
 from evals.reporting.rows import report_data
@@ -46,9 +48,26 @@ def test_a_report_is_a_page_and_the_rows_of_its_leaderboard(bench: Bench) -> Non
     assert {metric for _, metric in risks} == {"risk_coverage:abstention"}, (
         "the study's only metric of answers"
     )
-    assert shown == risks | {
+    others = {(row["cell"], row["metric"]): row["value"] for row in other_rows(data) if row.get("cell")}
+    assert shown == others | {
         (row["cell"], row["metric"]): row["value"] for row in data.leaderboard.iter_rows(named=True)
     }
+
+
+def test_rankings_are_read_as_curves_of_context(bench: Bench) -> None:
+    bench.write_report()
+    data = report_data(bench.study, bench.home)
+    assert data.contexts is not None
+    assert data.contexts.height == 2 * 2, "two rankings, two questions with evidence"
+    noon = data.contexts.filter((pl.col("question_id") == "noon") & (pl.col("cell").str.contains("bm25")))
+    coverage = data.values.filter(
+        (pl.col("metric") == "evidence_coverage@5")
+        & (pl.col("question_id") == "noon")
+        & pl.col("cell").is_in(noon["cell"].implode())
+    )
+    assert noon["value_5"].to_list() == coverage["value"].to_list()
+    assert noon["at_4000"].to_list() == noon["value_10"].to_list()
+    assert 0 < noon["characters_1"].item() <= noon["characters_10"].item()
 
 
 def test_it_is_written_anew_only_where_it_would_show_something_else(

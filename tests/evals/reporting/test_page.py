@@ -125,6 +125,7 @@ def test_the_sections_come_in_the_readers_order(page: Page) -> None:
         "effects",
         "matrix",
         "costs",
+        "contexts",
         "risk",
         "groups",
         "hardest",
