@@ -53,7 +53,7 @@ class JudgeCards(Stage):
 
     def keys(self) -> list[str]:
         """Return `study.judge` keys."""
-        return sorted({f"{one.cell.study}.{one.judge}" for one in self.grid.judged.values()})
+        return sorted(key for study in self.grid.studies for key in self.grid.cards_of(study))
 
     def needs(self, key: str) -> list[Need]:
         """Return all judgements of the judge, and what the cases are made of that are drawn."""

@@ -24,7 +24,7 @@ class Report(Stage):
         "another one than it shows, and where a file is gone or was changed."
     )
     code_version = "2"
-    upstream = ("leaderboard",)
+    upstream = ("leaderboard", "judge_cards")
     in_place = True
     tolerates_gaps = True
 
@@ -36,8 +36,9 @@ class Report(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[Need]:
-        """Return the leaderboard of the study, whose identity covers what its cells are made of."""
-        return [Need("leaderboard", key)]
+        """Return the leaderboard, whose identity covers what its cells are made of, and the judges' cards."""
+        cards = (Need("judge_cards", name) for name in self.grid.cards_of(key))
+        return [Need("leaderboard", key), *(need for need in cards if need not in self.without)]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what the study says of itself."""

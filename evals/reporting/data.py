@@ -9,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from warehouse.schemas import ANSWERS, HITS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
+from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
 Kind = Literal["retrieval", "answer", "cost"]
 
@@ -96,10 +96,12 @@ class ReportData:
     scores, answers: schemas SCORES and ANSWERS with `cell` (as in the leaderboard) and `replicate`
     hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
     losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
-    judgements: schema JUDGEMENTS with `cell`, `cell_replicate` and `judge`; without what models said, and of
-        the statements the first ones
+    judgements: schema JUDGEMENTS with `cell`, `cell_replicate`, `judge` and `uncalibrated`; without what
+        models said, and of the statements the first ones
     contexts: what of the gold rankings hold at lengths of context (evals.reporting.context_curves), one cell
         of each ranking; None: not read
+    judges: name -> its kind, and the model that it asks
+    judge_cards: schema JUDGE_CARDS
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
     versions: library -> version, model -> digest
@@ -131,6 +133,8 @@ class ReportData:
     contexts: pl.DataFrame | None = None
     generators: Mapping[str, GeneratorFacts] | None = None
     judgements: pl.DataFrame | None = None
+    judges: Mapping[str, str] | None = None
+    judge_cards: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -145,7 +149,9 @@ class ReportData:
             "hits": [*HITS, "cell", "text", "url", "title"],
         }
         if self.judgements is not None:
-            wanted["judgements"] = [*JUDGEMENTS, "cell", "cell_replicate", "judge"]
+            wanted["judgements"] = [*JUDGEMENTS, "cell", "cell_replicate", "judge", "uncalibrated"]
+        if self.judge_cards is not None:
+            wanted["judge_cards"] = [*JUDGE_CARDS]
         if self.losses is not None:
             wanted["losses"] = [*LOSSES, "cell"]
         for name, columns in wanted.items():

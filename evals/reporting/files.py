@@ -11,6 +11,7 @@ import polars as pl
 
 from evals.reporting.data import ReportData
 from evals.reporting.effect_rows import effect_rows
+from evals.reporting.judge_cards import card_rows
 from evals.reporting.page import render_html
 from evals.reporting.risk import risk_rows
 from warehouse.parquet import replacing
@@ -44,14 +45,20 @@ COLUMNS = (
     "replicate_low",
     "replicate_high",
 )
+CARD_COLUMNS = ("judge", "measure", "slice", "reason")
+"""Beside those, in the rows of judges' cards."""
 
 
 def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects.
 
-    others: rows of the same columns that come last: `risk_rows`, `effect_rows`
+    others: rows of the same columns that come last: `risk_rows`, `effect_rows`; and those of judges' cards,
+        which have `CARD_COLUMNS`, too
     """
-    last = [{name: row.get(name) for name in COLUMNS} for row in others]
+    last = [
+        {name: row.get(name) for name in (*COLUMNS, *(CARD_COLUMNS if "judge" in row else ()))}
+        for row in others
+    ]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 
 
@@ -69,7 +76,7 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
 
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
     """Return the rows that a report has beside those of the leaderboard."""
-    return [*risk_rows(data), *effect_rows(data)]
+    return [*risk_rows(data), *effect_rows(data), *card_rows(data)]
 
 
 def _written(text: str, path: Path) -> Path:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evals.reporting.display import number, several
+from evals.reporting.stored_cards import UNCALIBRATED
 from warehouse.schemas import Status
 
 Row = Mapping[str, Any]
@@ -59,7 +60,7 @@ NONE_JUDGED = ShownJudgements()
 def judgements_of(rows: Iterable[Row], most: int) -> ShownJudgements:
     """Return what is shown of judgements, in their order.
 
-    rows: of `schemas.JUDGEMENTS`, with `judge`
+    rows: of `schemas.JUDGEMENTS`, with `judge`, and whether its metric is `uncalibrated`
     most: statements of each that are shown
     """
     return ShownJudgements(tuple(_shown(row, most) for row in rows))
@@ -68,6 +69,7 @@ def judgements_of(rows: Iterable[Row], most: int) -> ShownJudgements:
 def _shown(row: Row, most: int) -> ShownJudgement:
     good = row["status"] == Status.OK
     again = f" (replicate {row['replicate']})" if row["replicate"] > 1 else ""
+    again += f" ({UNCALIBRATED})" if row["uncalibrated"] else ""
     statements = row["statements"] or []
     return ShownJudgement(
         f"{row['judge']}.{row['metric']}{again}",

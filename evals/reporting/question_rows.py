@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evals.reporting.rows import leaderboard_rows
+from evals.reporting.stored_cards import cards_of, uncalibrated
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
@@ -48,7 +49,8 @@ class Answered:
 
     answer: a row of `schemas.ANSWERS`; None for a cell without a generator
     scores: rows of `schemas.SCORES`, in the order of the study's metrics
-    judgements: rows of `schemas.JUDGEMENTS` with `judge`, in the order of metrics and replicates
+    judgements: rows of `schemas.JUDGEMENTS` with `judge` and `uncalibrated`, in the order of metrics and
+        replicates
     """
 
     cell: Cell
@@ -100,7 +102,11 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         losses = _rows(connection, "losses", rankings, question_id)
         answers = _rows(connection, "answers", [cell.key for cell in study.cells()], question_id)
         scores = _rows(connection, "scores", [cell.key for cell in study.cells()], question_id)
-        judgements = _rows(connection, "judgements", [cell.key for cell in study.cells()], question_id)
+        open_metrics = uncalibrated(study, cards_of(connection, study))
+        judgements = [
+            {**row, "uncalibrated": f"{row['judge']}.{row['metric']}" in open_metrics}
+            for row in _rows(connection, "judgements", [cell.key for cell in study.cells()], question_id)
+        ]
     texts = _texts(study, store, {row["doc_id"] for row in hits})
     order = {name: place for place, name in enumerate(study.measured)}
     found = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from evals.judging.contract import Judge
 from evals.leaderboard import NOT_RUN
 from evals.measuring.contract import OF_RANKING, Metric
 from evals.reporting.context_curves import context_curves
@@ -15,6 +17,7 @@ from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
+from evals.reporting.stored_cards import UNCALIBRATED, cards_of, uncalibrated
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
 from evals.statistics import significance
@@ -88,7 +91,8 @@ def report_data(
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
         losses = _losses(connection, grid, sorted(cells))
         contexts = context_curves(connection, grid, cells, questions)
-        judgements = _judgements(connection, study, cells)
+        cards = cards_of(connection, study)
+        judgements = _judgements(connection, study, cells, uncalibrated(study, cards))
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
     gone = _not_run(study, store)
@@ -98,7 +102,7 @@ def report_data(
         description=study.description,
         seed=study.seed,
         created_at=datetime.now(UTC),
-        metrics=_metric_infos(study, primary),
+        metrics=_metric_infos(study, primary, uncalibrated(study, cards)),
         leaderboard=board,
         questions=questions,
         scores=scores.join(gone, on=["cell", "replicate"], how="anti"),
@@ -114,6 +118,8 @@ def report_data(
         losses=losses,
         contexts=contexts,
         judgements=judgements,
+        judges={name: _what(judge) for name, judge in study.judges.items()},
+        judge_cards=cards,
         generators={
             name: GeneratorFacts(one.reads, one.chat.model if one.chat else None)
             for name, one in study.generators.items()
@@ -156,7 +162,9 @@ def _of_cells(
     return _select(connection, sql, [cells], {**schema, **_OF_CELL})
 
 
-def _judgements(connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str]) -> pl.DataFrame:
+def _judgements(
+    connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str], open_metrics: frozenset[str]
+) -> pl.DataFrame:
     """Return what the judges of a study said, of each judgement the first statements."""
     sql = (
         f"SELECT * REPLACE (NULL AS raw, list_slice(statements, 1, {STATEMENTS + 1}) AS statements) "  # noqa: S608
@@ -164,7 +172,9 @@ def _judgements(connection: duckdb.DuckDBPyConnection, study: Study, cells: list
         "ORDER BY cell, cell_replicate, question_id, judge, metric, replicate"
     )
     schema = {**JUDGEMENTS, "cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String}
-    return _select(connection, sql, [cells, list(study.judges)], schema)
+    rows = _select(connection, sql, [cells, list(study.judges)], schema)
+    name = pl.concat_str("judge", "metric", separator=".")
+    return rows.with_columns(name.is_in(list(open_metrics)).alias("uncalibrated"))
 
 
 def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
@@ -252,10 +262,18 @@ def _titles(study: Study, store: ArtifactStore, documents: pl.Series) -> pl.Data
     return titles.filter(titles["doc_id"].is_in(documents.implode()))
 
 
-def _metric_infos(study: Study, primary: str) -> tuple[MetricInfo, ...]:
-    """Return what is measured, first what ranks the cells."""
-    found = [_metric_info(study.metric(name)) for name in study.measured]
+def _metric_infos(study: Study, primary: str, open_metrics: frozenset[str]) -> tuple[MetricInfo, ...]:
+    """Return what is measured, first what ranks the cells; what is uncalibrated says so in its title."""
+    infos = (_metric_info(study.metric(name)) for name in study.measured)
+    found = [
+        replace(one, title=f"{one.title} ({UNCALIBRATED})") if one.name in open_metrics else one
+        for one in infos
+    ]
     return tuple(sorted(found, key=lambda metric: metric.name != primary))
+
+
+def _what(judge: Judge) -> str:
+    return f"{judge.kind}, {judge.chat.model}" if judge.chat else judge.kind
 
 
 def _metric_info(metric: Metric) -> MetricInfo:

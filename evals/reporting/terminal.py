@@ -18,6 +18,7 @@ from evals.reporting.effect_words import effects_words
 from evals.reporting.effects import effects
 from evals.reporting.entries import entries
 from evals.reporting.headline import headline
+from evals.reporting.judge_cards import judge_sentences
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.settling import chances_sentence
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
@@ -28,6 +29,7 @@ ROWS = 30
 NOTES = 3
 EFFECTS = 5  # sentences of what the axes do
 NOTE = 240  # characters of a note
+CARD = 600  # … of what is said of a judge
 CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
 _GAP = 2  # between two columns
 TIED = "≈"
@@ -60,6 +62,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     at_length = contexts(data)
     parts += [_text(one, "dim") for one in (context_words(at_length)[:1] if at_length else [])]
     parts += [_text(one, "yellow") for one in unseen(data, subset)]
+    parts += [_text(f"Judge {trimmed(one, CARD)}", "dim") for one in judge_sentences(data)]
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))

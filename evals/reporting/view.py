@@ -18,6 +18,7 @@ from evals.reporting.failures import Failures, failures, reasons_missing
 from evals.reporting.groups import Groups, groups
 from evals.reporting.hardest import Hardest, hardest
 from evals.reporting.headline import Part, headline_parts
+from evals.reporting.judge_cards import Card, judge_cards
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.replicates import replicates_sentence
@@ -75,6 +76,7 @@ class View:
     contexts: Contexts | None
     fronts: tuple[Front, ...]
     risks: Risks | None
+    judge_cards: tuple[Card, ...]
     usd: Mapping[str, float]
     groups: tuple[Groups, ...]
     matrices_wide: bool
@@ -115,6 +117,7 @@ def view(data: ReportData) -> View:
         fronts=cost_fronts(data, main, spent, usd, labels),
         risks=risks(data, cells, labels),
         usd=usd,
+        judge_cards=judge_cards(data),
         groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
         hardest=hard,

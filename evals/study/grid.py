@@ -83,6 +83,11 @@ class Grid:
         """Return a cell with each of its judges, in the order of the file."""
         return [Judged(cell, name) for name in self.studies[cell.study].judged_by(cell)]
 
+    def cards_of(self, study: str) -> list[str]:
+        """Return the keys of the cards of the judges that judge a cell of a study: `study.judge`."""
+        judging = {one.judge for one in self.judged.values() if one.cell.study == study}
+        return [f"{study}.{name}" for name in self.studies[study].judges if name in judging]
+
     def index_key(self, cell: Cell) -> str:
         """Return the key of the index that a cell searches."""
         return f"{self.studies[cell.study].corpus.name}.{cell.chunking}.{cell.embedder}"

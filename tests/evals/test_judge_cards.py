@@ -11,6 +11,11 @@ import polars as pl
 import pytest
 
 from evals.judging.contract import JudgeCase, Judgement
+from evals.reporting.headline import headline
+from evals.reporting.page import render_html
+from evals.reporting.question_rows import question_rows
+from evals.study.costing import estimates
+from evals.study.planning import plan
 from tests.fakes.judges import AskingJudge, CountingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from tests.fakes.town import PLAIN, Town, Variant
@@ -153,6 +158,40 @@ def test_a_judge_that_fails_has_a_card_that_says_so_and_is_tried_again(
         broken.respond = lambda _received: answer(reply)
         town.run(variant, "home")
         assert measure(card(town, "judge"), "support", "parse_rate")["value"] == 1.0
+
+
+def test_the_report_says_uncalibrated_wherever_the_figures_stand(town: Town, server: FakeOpenAI) -> None:
+    variant = {**study({"judge": asking(server)}, judge={"mutations": 1}), "metrics": ["judge.support"]}
+    data = town.run(variant, "home")
+    assert [one.title for one in data.metrics] == [
+        "Support by judge (uncalibrated)",
+        "Agreement by judge (uncalibrated)",
+    ]
+    assert "Support by judge (uncalibrated)" in headline(data)
+    page = render_html(data)
+    assert page.count("uncalibrated") > 6
+    assert "judge.support (uncalibrated)" in page, "where its judgements are shown, too"
+    (ranking, *_) = question_rows(town.bench.study, "noon", town.bench.home).found
+    assert all(one["uncalibrated"] for one in ranking.cells[0].judgements)
+    file = labels(town.folder)
+    data = town.run({**variant, "judge_cards": {"judge": {"mutations": 1, "labels": file}}}, "home")
+    assert [one.title for one in data.metrics] == ["Support by judge", "Agreement by judge (uncalibrated)"]
+    assert "judge.support (uncalibrated)" not in render_html(data)
+
+
+def test_a_plan_counts_what_a_judge_is_tried_with(town: Town, server: FakeOpenAI) -> None:
+    def planned(**card: Any) -> float | None:
+        bench = town.bench_of(study({"judge": asking(server)}, judge=card), "home")
+        found = estimates(bench.study, plan(bench.study, bench.stages, bench.home), bench.stages, bench.home)
+        return next((one.calls.most for one in found if one.what == "the card of judge"), None)
+
+    file = labels(town.folder)
+    assert planned(mutations=0) is None
+    assert planned(mutations=0, labels=file) == 2 * len(LABELS), "asked again where a reply is no JSON"
+    n_kinds = 9  # all but two answers that change places
+    assert planned(mutations=3) == 2 * 3 * (2 + n_kinds)
+    town.run(study({"judge": asking(server)}, judge={"mutations": 3}), "home")
+    assert planned(mutations=3) is None
 
 
 def test_a_killed_card_goes_on_where_it_was(

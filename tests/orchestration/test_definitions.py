@@ -37,7 +37,7 @@ ARROWS = {
     },
     "scores": {"rankings", "answers", "judgements", "questions", "documents", "recipes"},
     "leaderboard": {"answers", "questions", "recipes", "scores"},
-    "report": {"leaderboard", "recipes"},
+    "report": {"leaderboard", "judge_cards", "recipes"},
 }
 GROUPS = {
     "studies": {"recipes"},

@@ -1,0 +1,225 @@
+"""How far the judges of a study can be trusted, as the report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evals.judging.cards.mutations import MUTATIONS
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.display import MISSING, count, interval, listed, number, percent, several
+from evals.reporting.stored_cards import AGREEMENT, UNCALIBRATED, calibrated
+
+_Place = tuple[str, str | None]  # measure, slice
+COLUMNS: tuple[tuple[str, str, tuple[_Place, ...]], ...] = (
+    ("Gives a number", "share of its judgements with a value", (("parse_rate", None),)),
+    ("Changes its mind", "share of pairs of replicates that differ", (("flip_rate", None),)),
+    ("AUC", "how often it puts a case that people call good above a bad one", (("auc", None),)),
+    ("Kappa", "agreement with people beyond chance", (("kappa", "quadratic"), ("kappa", None))),
+    ("Tau", "Kendall's tau-b of its values and people's labels", (("tau", None),)),
+    ("Worse caught", "share of answers made worse that score lower", (("caught", None),)),
+    ("False alarms", "share of unchanged words that score lower", (("false_alarm", None),)),
+    (
+        "Length",
+        "correlation of value and length of the answer; of equal labels, where there are any",
+        (("length_bias", "equal labels"), ("length_bias", None)),
+    ),
+    (
+        "Position",
+        "share of cases that another order of passages moves; of two answers, how far the first is preferred",
+        (("position_bias", "sides"), ("position_bias", "order")),
+    ),
+)
+_SHARES = frozenset({"parse_rate", "flip_rate", "caught", "false_alarm", "tied"})
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a card: the value, lines below it (its interval, its cases), and what to know of it.
+
+    text: a dash where there is no value: ``why`` says why
+    """
+
+    text: str
+    small: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class CardRow:
+    """A metric of a judge: its figures by column, and its catches by kind of mutation."""
+
+    metric: str
+    calibrated: bool
+    figures: tuple[Figure, ...]
+    caught: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """One judge.
+
+    about: its kind, and the model that it asks
+    sentence: what a reader must know first
+    columns: title and explanation of each figure
+    kinds: of mutations that were tried, with what each does
+    costs: of 1,000 cases, in a sentence; empty where they are not known
+    """
+
+    judge: str
+    about: str
+    sentence: str
+    calibrated: bool
+    columns: tuple[tuple[str, str], ...]
+    kinds: tuple[tuple[str, str], ...]
+    rows: tuple[CardRow, ...]
+    costs: str
+
+
+def judge_cards(data: ReportData) -> tuple[Card, ...]:
+    """Return the cards of a study's judges, in the order of the study."""
+    if data.judge_cards is None:
+        return ()
+    names = [name for name in data.judges or {} if name in set(data.judge_cards["judge"])]
+    return tuple(_card(name, data) for name in names)
+
+
+def judge_sentences(data: ReportData) -> list[str]:
+    """Return, for the terminal, a sentence a judge that begins with its name."""
+    return [_in_a_line(card) for card in judge_cards(data)]
+
+
+def card_rows(data: ReportData) -> list[dict[str, Any]]:
+    """Return the rows of all cards (schemas.JUDGE_CARDS), their metrics by the names that the study has."""
+    rows = [] if data.judge_cards is None else data.judge_cards.to_dicts()
+    return [{**row, "metric": row["metric"] and f"{row['judge']}.{row['metric']}"} for row in rows]
+
+
+def _card(judge: str, data: ReportData) -> Card:
+    assert data.judge_cards is not None  # noqa: S101 -- `judge_cards` has seen it
+    rows = data.judge_cards.filter(judge=judge)
+    by_place = {(r["metric"], r["measure"], r["slice"]): r for r in rows.iter_rows(named=True)}
+    metrics = list(dict.fromkeys(r["metric"] for r in rows.iter_rows(named=True) if r["metric"] is not None))
+    known = calibrated(rows)
+    kinds = [kind for kind in MUTATIONS if any((metric, "caught", kind) in by_place for metric in metrics)]
+    infos = {one.name: one for one in data.metrics}
+    found = tuple(
+        CardRow(
+            _title(infos.get(f"{judge}.{metric}"), metric),
+            f"{judge}.{metric}" in known,
+            tuple(_first(by_place, metric, places) for _, _, places in COLUMNS),
+            tuple(_caught(by_place, metric, kind) for kind in kinds),
+        )
+        for metric in metrics
+    )
+    return Card(
+        judge,
+        (data.judges or {}).get(judge, ""),
+        _sentence(found),
+        all(row.calibrated for row in found),
+        tuple((title, about) for title, about, _ in COLUMNS),
+        tuple((kind.replace("_", " "), MUTATIONS[kind].about) for kind in kinds),
+        found,
+        _costs(by_place),
+    )
+
+
+def _title(info: MetricInfo | None, metric: str) -> str:
+    """Return how a metric is called among those of its judge."""
+    return metric.replace("_", " ").capitalize() if info is None else info.title.partition(" by ")[0]
+
+
+def _sentence(rows: Sequence[CardRow]) -> str:
+    open_rows = [row.metric for row in rows if not row.calibrated]
+    if not open_rows:
+        return "People have labelled cases of all of its metrics."
+    of = (
+        "It is"
+        if len(open_rows) == len(rows)
+        else f"{listed(open_rows)} {'is' if len(open_rows) == 1 else 'are'}"
+    )
+    return (
+        f"{of} {UNCALIBRATED}: no labels of people show how far its numbers mean what they should. "
+        "Answers made worse on purpose show only whether it notices them."
+    )
+
+
+def _first(
+    by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]],
+    metric: str,
+    places: Sequence[_Place],
+) -> Figure:
+    """Return the figure of the first of these measures that was taken."""
+    rows = [row for place in places if (row := by_place.get((metric, *place))) is not None]
+    row = next((one for one in rows if one["value"] is not None), rows[0] if rows else None)
+    if row is None:
+        missing = "no labelled cases" if places[0][0] in AGREEMENT else "nothing was tried that would show it"
+        return Figure(MISSING, why=missing)
+    return _figure(row)
+
+
+def _figure(row: Mapping[str, Any]) -> Figure:
+    is_share = row["measure"] in _SHARES or (row["measure"] == "position_bias" and row["slice"] == "order")
+    if row["value"] is None:
+        return Figure(MISSING, why=row["reason"] or "not measured")
+    text = percent(row["value"]) if is_share else number(row["value"])
+    ends = interval(row["low"], row["high"])
+    if is_share and ends != MISSING:
+        ends = f"{percent(row['low']).removesuffix(' %')}–{percent(row['high'])}"
+    lines = [f"n = {count(row['n'])}"] if row["n"] is not None else []
+    lines = lines if ends == MISSING else [ends, *lines]
+    if row["slice"] in {"quadratic", "equal labels", "sides", "order"}:
+        lines.append(row["slice"])
+    return Figure(text, tuple(lines), row["reason"] or "")
+
+
+def _caught(
+    by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]], metric: str, kind: str
+) -> Figure:
+    row, tied = by_place.get((metric, "caught", kind)), by_place.get((metric, "tied", kind))
+    if row is None:
+        return Figure(MISSING, why="this metric need not notice it")
+    found = _figure(row)
+    if row["value"] is None or tied is None or not tied["value"]:
+        return found
+    return Figure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
+
+
+def _costs(by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]]) -> str:
+    def of(measure: str) -> float | None:
+        row = by_place.get((None, f"{measure}_per_1000", None))
+        return row["value"] if row else None
+
+    calls, seconds, usd = of("calls"), of("seconds"), of("usd")
+    tokens = [found for found in (of("prompt_tokens"), of("completion_tokens")) if found is not None]
+    parts = [
+        *([several(round(calls), "call")] if calls else []),
+        *([several(round(sum(tokens)), "token")] if tokens else []),
+        *(
+            [f"{count(round(seconds)) if seconds >= 10 else number(seconds, 's')} s"]
+            if seconds is not None
+            else []
+        ),
+        *([f"US$\u00a0{usd:.4f}" if usd < 1 else f"US$\u00a0{usd:.2f}"] if usd is not None else []),
+    ]
+    return f"{several(1000, 'case')}, judged once by all of its metrics: {', '.join(parts)}." if parts else ""
+
+
+def _in_a_line(card: Card) -> str:
+    parts = []
+    for row in card.rows:
+        figures = dict(zip((title for title, _ in card.columns), row.figures, strict=True))
+        shown = [
+            f"{words} {figure.text}"
+            for title, words in (
+                ("Gives a number", "a number in"),
+                ("Changes its mind", "flips"),
+                ("AUC", "AUC"),
+                ("Worse caught", "notices"),
+            )
+            if (figure := figures[title]).text != MISSING
+        ]
+        state = "" if row.calibrated else f" ({UNCALIBRATED})"
+        parts.append(f"{row.metric}{state}: {', '.join(shown) or 'nothing was measured'}")
+    return f"{card.judge}, {card.about}: {'; '.join(parts)}."

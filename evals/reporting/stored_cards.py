@@ -1,0 +1,41 @@
+"""The stored cards of a study's judges, and which of their metrics nobody has calibrated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from evals.judging.scoring import JudgedScores
+from evals.measuring.contract import Metric
+from evals.study.study import Study
+from warehouse.schemas import JUDGE_CARDS
+
+if TYPE_CHECKING:
+    import duckdb
+
+UNCALIBRATED = "uncalibrated"
+AGREEMENT = ("auc", "kappa", "tau")
+"""What tells whether people agree with a judge: a metric that has none of these is uncalibrated."""
+
+
+def cards_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
+    """Return the current cards of a study's judges (schemas.JUDGE_CARDS)."""
+    sql = "SELECT * FROM current_judge_cards WHERE study = ? AND list_contains(?, judge)"
+    found = pl.DataFrame(connection.sql(sql, params=[study.study, list(study.judges)]).to_arrow_table())
+    return found.select([pl.col(name).cast(kind) for name, kind in JUDGE_CARDS.items()])
+
+
+def calibrated(cards: pl.DataFrame) -> set[str]:
+    """Return the metrics of judges, `JUDGE.METRIC`, of which it is known how people agree with them."""
+    known = cards.filter(pl.col("measure").is_in(AGREEMENT) & pl.col("value").is_not_null())
+    return {f"{judge}.{metric}" for judge, metric in known.select("judge", "metric").iter_rows()}
+
+
+def uncalibrated(study: Study, cards: pl.DataFrame) -> frozenset[str]:
+    """Return the metrics of a study that are a judge's, and of which that is not known."""
+    known = calibrated(cards)
+    judged: list[Metric] = [
+        metric for name in study.measured if isinstance(metric := study.metric(name), JudgedScores)
+    ]
+    return frozenset(metric.name for metric in judged if metric.name not in known)
