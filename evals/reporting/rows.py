@@ -120,10 +120,7 @@ def report_data(
         judgements=judgements,
         judges={name: _what(judge) for name, judge in study.judges.items()},
         judge_cards=cards,
-        generators={
-            name: GeneratorFacts(one.reads, one.chat.model if one.chat else None)
-            for name, one in study.generators.items()
-        },
+        generators=_generator_facts(study),
     )
 
 
@@ -270,6 +267,13 @@ def _metric_infos(study: Study, primary: str, open_metrics: frozenset[str]) -> t
         for one in infos
     ]
     return tuple(sorted(found, key=lambda metric: metric.name != primary))
+
+
+def _generator_facts(study: Study) -> dict[str, GeneratorFacts]:
+    return {
+        name: GeneratorFacts(one.reads, one.chat.model if one.chat else None)
+        for name, one in study.generators.items()
+    }
 
 
 def _what(judge: Judge) -> str:
