@@ -6,12 +6,13 @@ READY := $(VENV)/.ready
 STUDY ?= demo
 JOBS ?= auto
 DATA ?= ../shared/data
+SAMPLE ?= 0
 # `dagster dev` advises `dg dev` at each start, which only developers have installed.
 SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -96,6 +97,9 @@ bench-answers: $(READY) ## measure extractive answers to 1,000 questions over gi
 
 bench-evidence: $(READY) ## measure how evidence is found by likeness (DATA=folder with scifact, xquad, blog-18f, beir-small)
 	@$(BIN)/python -m benchmarks.evidence $(DATA)
+
+bench-entailment: $(READY) ## measure how well judges tell what an abstract entails: ROC AUC on claims (DATA=folder with scifact; SAMPLE=so many pairs)
+	@$(BIN)/python -m benchmarks.entailment $(DATA) --sample $(SAMPLE)
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi
