@@ -23,7 +23,7 @@ class Report(Stage):
         "the folder `reports`. Written anew where the leaderboard, the corpus, a recipe or a warning is "
         "another one than it shows, and where a file is gone or was changed."
     )
-    code_version = "2"
+    code_version = "3"
     upstream = ("leaderboard", "judge_cards")
     in_place = True
     tolerates_gaps = True

@@ -106,7 +106,7 @@ def _at_context(data: ReportData, curves: pl.DataFrame, axis: str) -> AtContext 
     found = []
     for tokens, values in read.items():
         table = over_contexts(values.crossed(crossed, [at]))
-        levels = effect(table, data.seed)
+        levels = effect(table, data.seed, data.clusters.codes(values.questions))
         if levels is not None:
             found.append(AtBudget(tokens, levels))
     return AtContext(axis, crossed.levels[0], crossed, tuple(found)) if found else None

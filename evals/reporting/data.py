@@ -9,6 +9,7 @@ from typing import Literal
 
 import polars as pl
 
+from evals.statistics.question_clusters import ALONE, Clustering
 from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
 Kind = Literal["retrieval", "answer", "cost"]
@@ -98,6 +99,7 @@ class ReportData:
     losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
     judgements: schema JUDGEMENTS with `cell`, `cell_replicate`, `judge` and `uncalibrated`; without what
         models said, and of the statements the first ones
+    clusters: which questions are not independent of each other
     contexts: what of the gold rankings hold at lengths of context (evals.reporting.context_curves), one cell
         of each ranking; None: not read
     judges: name -> its kind, and the model that it asks
@@ -132,6 +134,7 @@ class ReportData:
     losses: pl.DataFrame | None = None
     contexts: pl.DataFrame | None = None
     generators: Mapping[str, GeneratorFacts] | None = None
+    clusters: Clustering = ALONE
     judgements: pl.DataFrame | None = None
     judges: Mapping[str, str] | None = None
     judge_cards: pl.DataFrame | None = None

@@ -129,7 +129,8 @@ def _effect(
         return None
     levels = crossed.levels[0]
     table = over_contexts(values.crossed(crossed, [at]))
-    found = effect(table, data.seed, higher_is_better=metric.higher_is_better)
+    clusters = data.clusters.codes(values.questions)
+    found = effect(table, data.seed, clusters, higher_is_better=metric.higher_is_better)
     if found is None:
         return None
     found = _within(found, metric)
@@ -154,7 +155,8 @@ def _pairs(data: ReportData, subset: Subset, known: Sequence[tuple[MetricInfo, V
             if crossed is None:
                 continue
             table = over_contexts(values.crossed(crossed, [one, other]))
-            result = interaction(table, data.seed, higher_is_better=metric.higher_is_better)
+            clusters = data.clusters.codes(values.questions)
+            result = interaction(table, data.seed, clusters, higher_is_better=metric.higher_is_better)
             if result is not None:
                 levels = (crossed.levels[0], crossed.levels[1])
                 new.append(AxisPair(axes, metric, subset.name, levels, crossed, result, result.p))
@@ -177,7 +179,9 @@ def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEf
         counts = pl.Series([*of], dtype=pl.String).value_counts().iter_rows()
         sizes = {str(name): n for name, n in counts if name is not None}
         for group in sorted(sizes, key=lambda name: (-sizes[name], name)) if len(sizes) > 1 else []:
-            own = effect(table[of == group], data.seed, higher_is_better=whole.metric.higher_is_better)
+            clusters = data.clusters.codes([*np.array(values.questions)[of == group].tolist()])
+            better = whole.metric.higher_is_better
+            own = effect(table[of == group], data.seed, clusters, higher_is_better=better)
             if own is not None:
                 own = _within(own, whole.metric)
                 found.append(GroupEffect(column, group, AxisEffect(**{**vars(whole), "found": own})))

@@ -115,6 +115,7 @@ def report_data(
         notes=(*_on_the_board(study, primary, board, clusters), *facts.warnings, *notes),
         interval=_interval(study, clusters),
         comparison=_comparison(study, clusters),
+        clusters=clusters,
         losses=losses,
         contexts=contexts,
         judgements=judgements,

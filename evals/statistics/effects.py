@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from evals.statistics.clusters import Codes
+from evals.statistics.contrasts import contrasts
 from evals.statistics.resampling import Floats
-from evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from evals.statistics.significance import ALPHA, paired_bootstrap
 
 RESAMPLES = 2_000
 """Fewer than for cells: there are many tables, and p-values below them come from Student's distribution."""
@@ -19,7 +20,7 @@ class Levels(NamedTuple):
 
     mean: over the questions with a value, of the mean over the contexts; low, high: its 95 % interval
     difference: mean difference from the best level on the same questions, with its interval; 0 of the best
-    p: of that difference, adjusted for the levels (Holm); NaN of the best
+    p: of that difference by two tests, adjusted for the levels (`contrasts`); NaN of the best
     best: which level has the best mean
     n: questions with a value
     """
@@ -84,14 +85,10 @@ def effect(
     means = np.nanmean(values, axis=0)
     best = int(np.argmax(means if higher_is_better else -means))
     others = [level for level in range(values.shape[1]) if level != best]
-    both = np.hstack([values, values[:, others] - values[:, [best]]])
-    found = paired_bootstrap(both, seed, RESAMPLES, clusters)
-    width = values.shape[1]
-    rows = {name: np.zeros(width) for name in ("mean", "low", "high")}
-    for name, row in rows.items():
-        row[others] = getattr(found, name)[width:]
-    p = np.full(width, np.nan)
-    p[others] = holm(found.p[width:])
-    return Levels(
-        means, found.low[:width], found.high[:width], rows["mean"], rows["low"], rows["high"], p, best, n
-    )
+    alone = paired_bootstrap(values, seed, RESAMPLES, clusters)
+    apart = contrasts(values[:, others] - values[:, [best]], seed, clusters, resamples=RESAMPLES)
+    p = np.full(len(means), np.nan)
+    p[others] = apart.p
+    rows = np.zeros((3, len(means)))
+    rows[:, others] = [apart.differences.mean, apart.differences.low, apart.differences.high]
+    return Levels(means, alone.low, alone.high, rows[0], rows[1], rows[2], p, best, n)

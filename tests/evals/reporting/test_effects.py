@@ -8,6 +8,7 @@ from io import StringIO
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
@@ -19,6 +20,7 @@ from evals.reporting.effects import AxisTable, effects
 from evals.reporting.files import COLUMNS, json_rows, other_rows
 from evals.reporting.page import render_html
 from evals.reporting.terminal import leaderboard_table
+from evals.statistics.question_clusters import Clustering
 from tests.fakes.report_data import NDCG, SIMILARITY, report_data
 
 
@@ -177,3 +179,13 @@ def test_the_terminal_says_it_in_sentences(data: ReportData) -> None:
     text = " ".join(console.export_text().split())
     assert "Of the chunkings, " in text
     assert "Of the retrievers, " in text
+
+
+def test_questions_that_are_not_independent_are_drawn_together(data: ReportData) -> None:
+    ids = sorted(data.questions["question_id"])
+    of = {question: at // 6 for at, question in enumerate(ids)}
+    together = changed(data, clusters=Clustering("ids", of, 4, 4.0))
+    alone, clustered = (table(one, "retriever").effects[0].found for one in (data, together))
+    assert clustered.mean == pytest.approx(alone.mean)
+    assert np.nanmin(clustered.p) >= 2.0**-3, "four clusters tell no more"
+    assert all(pair.p >= 2.0**-3 for pair in effects(together).pairs)
