@@ -133,7 +133,7 @@ class Study(BuildHalf):
         found = (get_metric(name) for name in names if not is_judged(name))
         return tuple(metric for metric in found if isinstance(metric, RetrievalMetric))
 
-    @cached_property
+    @property
     def _judged(self) -> dict[str, JudgedScores]:
         return judged_metrics(self.judges)
 
