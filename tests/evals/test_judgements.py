@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from assets.engine.stage import Need
 from evals.reporting.files import json_rows
 from evals.reporting.page import render_html
 from evals.reporting.question_rows import question_rows
 from evals.reporting.rows import leaderboard_rows
+from evals.reporting.terminal import leaderboard_table
 from evals.study.costing import estimates
 from evals.study.planning import plan
 from tests.fakes.judges import AskingJudge, CountingJudge, in_the_registry
@@ -383,3 +386,23 @@ def test_the_budget_holds_for_judges(town: Town, server: FakeOpenAI) -> None:
     assert planned(town, study(one))["judging by judge"].calls.most == 2 * (len(ALL) - 2)
     town.run(study(one), "home")
     assert len(server.requests) == len(ALL), "the next run goes on"
+
+
+@pytest.mark.parametrize("first", ["some.support", "few.agreement", "ndcg@10"])
+def test_a_judge_of_few_cells_may_rank_and_everything_is_shown(town: Town, first: str) -> None:
+    """Cells that it does not judge have no value of it, and no rank where it ranks."""
+    changes = {
+        "retrievers": {"bm25": {"bm25": {"k": 5}}, "dense": {"dense": {"k": 5}}},
+        "judges": {"few": {"counting": {}}, "some": {"counting": {}}},
+        "restrict": {"few": {"sample": 2}, "some": {"retrievers": ["dense"]}},
+        "metrics": list(dict.fromkeys([first, "ndcg@10", "rouge_l"])),
+    }
+    data = town.run({**PLAIN, **changes}, "home")
+    ranked = data.leaderboard.filter(pl.col("rank").is_not_null() & (pl.col("metric") == "ndcg@10"))
+    expected = {"tiny.t16.minilm.dense.quote"}
+    assert set(ranked["cell"]) == (expected if first == "some.support" else {CELL, *expected})
+    page = render_html(data)
+    assert "Support by some" in page
+    board = leaderboard_rows(town.bench.study, town.bench.home)
+    assert set(board.filter(metric="some.support")["cell"]) == expected
+    Console(file=StringIO(), width=200).print(leaderboard_table(data, 200))

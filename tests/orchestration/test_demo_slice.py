@@ -33,6 +33,8 @@ def slice_of_demo() -> Study:
             "retrievers": {name: demo.retrievers[name] for name in ("bm25", "hybrid")},
             "generators": {"extractive": demo.generators["extractive"]},
             "restrict": {},
+            "judges": {},
+            "judge_cards": {},
             "questions": tuple(source for source in demo.questions if "blog" in (source.file or "")),
         }
     )
