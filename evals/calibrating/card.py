@@ -198,6 +198,8 @@ def _controls(
 ) -> Iterator[Measured]:
     """Yield how often it scores the same words lower, or minds an order that means nothing."""
     width = metric.bounds[1] - metric.bounds[0]
+    if preferred := judged.preferences(metric):
+        yield Measured(metric.name, "position_bias", _mean(np.array(preferred), judged.seed), "places")
     for kind, mutation in MUTATIONS.items():
         if mutation.role == "worse" or not mutation.moves(metric):
             continue

@@ -9,6 +9,7 @@ from typing import Any
 
 from evals.calibrating.trials import Trial
 from evals.judging.contract import Judge, JudgedMetric
+from evals.judging.pairwise import PLACES
 from evals.judging.scoring import voted
 from evals.measuring.contract import Score
 from warehouse.schemas import Status
@@ -83,6 +84,17 @@ class Judged:
                 if row["metric"] == metric.name and row["value"] is not None:
                     found[source, row["question_id"], row["case_id"]].append(row["value"])
         yield from (values for values in found.values() if len(values) > 1)
+
+    def preferences(self, metric: JudgedMetric) -> list[float]:
+        """Return, of each judgement in both orders, how far what stands first was preferred: -1 to 1."""
+        rows = [row for rows in (self._rows, *self._of_study.values()) for row in rows]
+        found = []
+        for row in rows:
+            values = {one["of"]: one["value"] for one in row["statements"] or ()}
+            first, second = (values.get(place) for place in PLACES)
+            if row["metric"] == metric.name and first is not None and second is not None:
+                found.append(first - second)
+        return found
 
     def answer_lengths(self, metric: JudgedMetric) -> list[tuple[float, int]]:
         """Return value and characters of the answer of each case of the study whose answer was read."""

@@ -27,6 +27,8 @@ from warehouse.schemas import Status
 
 WIN = "win"
 _TOKENS = 300  # of a verdict
+PLACES = ("answer first", "answer second")
+"""The two orders, as the statements of a judgement name them."""
 _POINTS = {"answer": 1.0, "tie": 0.5, "rival": 0.0}
 Preferred = Literal["answer", "rival", "tie"]
 
@@ -146,13 +148,12 @@ def _judgement(found: Sequence[Structured[BaseModel]], note: str, asked: str) ->
     replies = [reply for one in found for reply in one.replies]
     orders = zip(found, (True, False), strict=False)
     said = [_read(one.value, is_first) for one, is_first in orders if one.value is not None]
-    places = ("answer first", "answer second")
     statements = tuple(
         Statement(place, asked, preferred, _POINTS[preferred], reason or None)
-        for place, (preferred, reason) in zip(places, said, strict=False)
+        for place, (preferred, reason) in zip(PLACES, said, strict=False)
     )
-    if len(said) < len(places):
-        reason = f"{places[len(said)]}: {found[-1].reason}"
+    if len(said) < len(PLACES):
+        reason = f"{PLACES[len(said)]}: {found[-1].reason}"
         return judged(replies, status=found[-1].status, reason=reason, statements=statements)
     one, other = (_POINTS[preferred] for preferred, _ in said)
     reasons = dict.fromkeys(reason for _, reason in said)

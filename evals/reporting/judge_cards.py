@@ -28,7 +28,7 @@ COLUMNS: tuple[tuple[str, str, tuple[_Place, ...]], ...] = (
     (
         "Position",
         "share of cases that another order of passages moves; of two answers, how far the first is preferred",
-        (("position_bias", "sides"), ("position_bias", "order")),
+        (("position_bias", "places"), ("position_bias", "sides"), ("position_bias", "order")),
     ),
 )
 _SHARES = frozenset({"parse_rate", "flip_rate", "caught", "false_alarm", "tied"})
@@ -169,7 +169,7 @@ def _figure(row: Mapping[str, Any]) -> Figure:
         ends = f"{percent(row['low']).removesuffix(' %')}–{percent(row['high'])}"
     lines = [f"n = {count(row['n'])}"] if row["n"] is not None else []
     lines = lines if ends == MISSING else [ends, *lines]
-    if row["slice"] in {"quadratic", "equal labels", "sides", "order"}:
+    if row["slice"] in {"quadratic", "equal labels", "places", "sides", "order"}:
         lines.append(row["slice"])
     return Figure(text, tuple(lines), row["reason"] or "")
 

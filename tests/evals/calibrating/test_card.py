@@ -13,9 +13,10 @@ from evals.calibrating.card import Measured, card_rows
 from evals.calibrating.judged import Judged
 from evals.calibrating.trials import Trials, trials_of
 from evals.judging.cards.labels import LabelledCase
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
+from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Statement
+from evals.judging.pairwise import PLACES
 from evals.judging.running import JudgeTask, Row, case_id, judgement_rows
-from tests.fakes.faulty_judge import Faults, FaultyJudge, labelled_case
+from tests.fakes.faulty_judge import PREFERRED, Faults, FaultyJudge, labelled_case
 from tests.fakes.indexing import vector_of
 from tests.fakes.judges import CountingJudge
 from tests.fakes.openai_server import FakeOpenAI
@@ -182,6 +183,33 @@ def test_a_metric_that_is_better_when_it_is_lower_is_read_the_other_way_round(tm
             metric="unsupported"
         )
     assert ("unsupported", "caught", "no_evidence") not in turned
+
+
+def test_a_judge_of_pairs_that_prefers_what_stands_first_is_known_by_its_two_orders(tmp_path: Path) -> None:
+    class Pairs(CountingJudge):
+        kind = "pairs"
+
+        @property
+        def judged_metrics(self) -> tuple[JudgedMetric, ...]:
+            return (PREFERRED,)
+
+        def of(self, case: JudgeCase) -> dict[str, Judgement]:
+            number = int(case.question.split()[5])
+            points = (1.0, 0.0) if number % 10 < 3 else (1.0, 1.0)  # in three of ten pairs, what stands first
+            said = tuple(Statement(of, "?", value=each) for of, each in zip(PLACES, points, strict=True))
+            return {PREFERRED.name: Judgement(Status.OK, sum(points) / 2, statements=said)}
+
+    judge = Pairs()
+    cases = [labelled_case(number)[0] for number in range(40)]
+    found = card_of(
+        judge,
+        trials_of(
+            [], [LabelledCase(one, {"preferred": 1.0}, "") for one in cases], judge.judged_metrics, 0, 7
+        ),
+        tmp_path,
+    )
+    assert found["preferred", "position_bias", "places"].estimate.value == pytest.approx(0.3)
+    assert found["preferred", "position_bias", "places"].estimate.n == 40
 
 
 def test_what_the_study_has_judged_counts_too(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
 
 
 def study(judge: dict[str, Any]) -> Variant:
-    return {**PLAIN, "judges": {"nli": judge}}
+    return {**PLAIN, "judges": {"nli": judge}, "judge_cards": {"nli": {"mutations": 0}}}
 
 
 def asking(server: FakeOpenAI, **parameters: Any) -> dict[str, Any]:
