@@ -4,8 +4,8 @@
 
 Studies are simulated whose truth is known. A cell's value of a question hangs on the document, the question,
 how the cell gets on with the document, and chance; of the kinds: smooth (normal), skewed (as a latency),
-graded (as nDCG, in few steps), shares (0 or 1). Documents have one question each, or one to six: then the clusters
-are drawn, and beside it stands what comes of it if questions are taken for independent.
+graded (as nDCG, in few steps), shares (0 or 1). Documents have one question each, or one to six: then the
+clusters are drawn, and beside it stands what comes of it if questions are taken for independent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from evals.statistics.significance import ALPHA, holm, paired_bootstrap
 
 SEED = 7
 STUDIES = 2_000  # of each line about intervals: a share of 95 % is known to 0.5 % (standard error)
-FAMILIES = 600  # of each line about families: a share of 5 % is known to 0.9 %
+FAMILIES = 400  # of each line about families: a share of 5 % is known to 1.1 %
+FAMILY_RESAMPLES = 500
 CELLS = 20
 LAYOUTS = 20  # ways in which questions fall to documents
 STEPS = np.array([0.0, 0.387, 0.431, 0.5, 0.631, 1.0])
@@ -140,8 +141,8 @@ def erred(values: Floats, drawn: Codes | None) -> list[bool]:
     """Return whether any of equal cells is told apart from the leader, and by Holm's correction alone."""
     leader = int(values.mean(axis=0).argmax())
     others = np.delete(values, leader, axis=1) - values[:, [leader]]
-    found = contrasts(others, SEED, drawn, resamples=1_000)
-    fixed = holm(paired_bootstrap(values[:, 1:] - values[:, :1], SEED, 1_000, drawn).p)
+    found = contrasts(others, SEED, drawn, resamples=FAMILY_RESAMPLES)
+    fixed = holm(paired_bootstrap(values[:, 1:] - values[:, :1], SEED, FAMILY_RESAMPLES, drawn).p)
     return [bool((p < ALPHA).any()) for p in (found.p, found.p_bootstrap, fixed)]
 
 
