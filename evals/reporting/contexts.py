@@ -235,7 +235,7 @@ def _axis_words(quality: str, one: AtContext) -> str:
     named = [f"{level} in {_tokens(budgets)}" for level, budgets in of_level.items()]
     worse = {level: [b for b in one.budgets if b.found.apart[at]] for at, level in enumerate(one.levels)}
     apart = [f"{level} in {_tokens(budgets)}" for level, budgets in worse.items() if budgets]
-    told = f"told apart from it are {listed(apart, 4)}" if apart else "no other is told apart from it"
+    told = f"told apart from it: {listed(apart, 4)}" if apart else "no other is told apart from it"
     return f"In equal lengths of context, the best {one.axis} by {quality} is {listed(named, 4)}; {told}."
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.groups import group_of
+from evals.reporting.limits import EFFECT_GROUPS
 from evals.reporting.standings import Subset, subsets
 from evals.reporting.values import Values, values_of
 from evals.statistics.crossing import Crossing, crossing
@@ -167,7 +168,7 @@ def _pairs(data: ReportData, subset: Subset, known: Sequence[tuple[MetricInfo, V
 
 
 def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEffect]:
-    """Break the effect of an axis down by columns of the questions that have several groups."""
+    """Break the effect of an axis down by columns of the questions that have several groups, the largest."""
     values = values_of(data, subset, whole.metric)
     assert values is not None  # noqa: S101 -- there is an effect of them
     at = values.axes.index(whole.axis)
@@ -178,7 +179,8 @@ def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEf
         of = np.array([names.get(question) for question in values.questions], dtype=object)
         counts = pl.Series([*of], dtype=pl.String).value_counts().iter_rows()
         sizes = {str(name): n for name, n in counts if name is not None}
-        for group in sorted(sizes, key=lambda name: (-sizes[name], name)) if len(sizes) > 1 else []:
+        largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:EFFECT_GROUPS]
+        for group in largest if len(sizes) > 1 else []:
             clusters = data.clusters.codes([*np.array(values.questions)[of == group].tolist()])
             better = whole.metric.higher_is_better
             own = effect(table[of == group], data.seed, clusters, higher_is_better=better)

@@ -12,6 +12,7 @@ BINS = 12  # of one answer
 STATEMENTS = 8  # of one judgement
 STATEMENT_CHARACTERS = 240
 FAILURES = 80
+EFFECT_GROUPS = 24  # of the questions, by type, language and set each, that axes are compared on
 EFFECT_METRICS = 6  # columns of the tables of effects
 HIT_CHARACTERS = 560
 ANSWER_CHARACTERS = 360

@@ -189,3 +189,16 @@ def test_questions_that_are_not_independent_are_drawn_together(data: ReportData)
     assert clustered.mean == pytest.approx(alone.mean)
     assert np.nanmin(clustered.p) >= 2.0**-3, "four clusters tell no more"
     assert all(pair.p >= 2.0**-3 for pair in effects(together).pairs)
+
+
+def test_of_many_kinds_of_questions_the_largest_are_compared(
+    data: ReportData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evals.reporting.effects.EFFECT_GROUPS", 5)
+    numbered = pl.Series([f"kind {max(0, at - 1):02}" for at in range(24)] * 2)[: data.questions.height]
+    many = changed(data, questions=data.questions.with_columns(type=numbered))
+    types = [one for one in table(many, "retriever").groups if one.column == "type"]
+    assert [one.group for one in types] == [f"kind {at:02}" for at in range(5)]
+    assert types[0].effect.found.n == 2
+    few = changed(data, questions=data.questions.with_columns(type=pl.lit("one")))
+    assert not [one for one in table(few, "retriever").groups if one.column == "type"]
