@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, model_validator
 from evals.generating.fitting import Window
 from evals.judging.asking import VerdictAsker
 from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
-from evals.judging.criteria_verdicts import Verdict, verdicts_in, wanted
+from evals.judging.criteria_verdicts import Verdict, tokens_of, verdicts_in, wanted
 from evals.judging.fitting import fitted_case
 from evals.judging.prompt_files import JudgePrompt, Language
 from evals.judging.replies import judged
@@ -106,7 +106,7 @@ class Criteria(ChatModel, Judge):
     def _called(self, task: _Task, asker: VerdictAsker) -> dict[str, Judgement]:
         """Ask for the verdicts of one call."""
         names = [metric.name for metric in task.metrics]
-        json = wanted(tuple(names), self.grades, together=self.together)
+        verdict = wanted(tuple(names), self.grades, together=self.together)
 
         def write(case: JudgeCase) -> Messages:
             language = self.prompt.language_of(case)
@@ -115,13 +115,13 @@ class Criteria(ChatModel, Judge):
                 case, task.shown, criteria=criteria, scale=self.grades, together=self.together
             )
 
-        window = Window(self, asker.context.gateway, self.max_tokens or json.max_tokens, self.window)
+        window = Window(self, asker.context.gateway, self.max_tokens or verdict.max_tokens, self.window)
         needs_passages = "passages" in task.shown
         case = task.case if needs_passages else replace(task.case, passages=())
         fitted = fitted_case(case, write, window, needs_passages=needs_passages)
         if isinstance(fitted, Judgement):
             return dict.fromkeys(names, fitted)
-        found = asker.ask(fitted.messages, json, case.question_id)
+        found = asker.ask(fitted.messages, verdict, case.question_id)
         return self._read(task, found, fitted.note)
 
     def _read(self, task: _Task, found: Structured[BaseModel], note: str) -> dict[str, Judgement]:
@@ -174,6 +174,11 @@ class Criteria(ChatModel, Judge):
         """Return one call for each criterion, or for all; and a second where its reply cannot be read."""
         calls = 1 if self.together else len(self.judged_metrics)
         return CallsEach(calls, MOST_ASKED * calls)
+
+    @property
+    def longest_reply(self) -> int:
+        """Tokens that a reply has at most."""
+        return self.max_tokens or tokens_of(len(self.judged_metrics) if self.together else 1)
 
     @property
     def chat(self) -> ChatModel:

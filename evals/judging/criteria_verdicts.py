@@ -80,6 +80,11 @@ class Verdict(NamedTuple):
     reason: str
 
 
+def tokens_of(criteria: int) -> int:
+    """Return how many tokens the verdicts by so many criteria have at most, in one reply."""
+    return TOKENS + MORE_TOKENS * (criteria - 1)
+
+
 def wanted(names: Sequence[str], grades: int | None, *, together: bool) -> Wanted:
     """Return the JSON that a model is to write.
 
@@ -87,7 +92,7 @@ def wanted(names: Sequence[str], grades: int | None, *, together: bool) -> Wante
     grades: how many there are; None: met or not
     together: a list of verdicts, each with its criterion
     """
-    tokens = TOKENS + MORE_TOKENS * (len(names) - 1)
+    tokens = tokens_of(len(names) if together else 1)
 
     def said(text: str) -> Mapping[str, Any] | None:
         """Return the one verdict that the words of a reply hold; of several criteria, none is sure."""

@@ -138,6 +138,11 @@ class Pairwise(ChatModel, Judge):
         return CallsEach(0, 2 * MOST_ASKED)
 
     @property
+    def longest_reply(self) -> int:
+        """Tokens that a reply has at most."""
+        return self.max_tokens or _TOKENS
+
+    @property
     def chat(self) -> ChatModel:
         """The recipe itself."""
         return self

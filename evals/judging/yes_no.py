@@ -113,6 +113,11 @@ class YesNo(ChatModel, Judge):
         return CallsEach(asked, 2 * asked)
 
     @property
+    def longest_reply(self) -> int:
+        """Tokens that a reply has at most: one where the server gives probabilities, else a few words."""
+        return self.max_tokens or WORD_TOKENS
+
+    @property
     def chat(self) -> ChatModel:
         """The recipe itself."""
         return self

@@ -339,6 +339,7 @@ def test_only_what_changes_a_judgement_changes_its_identity() -> None:
     assert plain.dependencies(7) != Criteria(model=ANY, metrics=("detail",)).dependencies(7)
     assert plain.calls_per_case() == (3, 6)
     assert Criteria(model=ANY, together=True).calls_per_case() == (1, 2)
+    assert (plain.longest_reply, Criteria(model=ANY, together=True).longest_reply) == (300, 600)
 
 
 def test_the_same_criterion_is_asked_by_the_same_call_beside_others(

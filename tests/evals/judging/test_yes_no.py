@@ -322,6 +322,7 @@ def test_only_what_changes_a_judgement_changes_its_identity() -> None:
 
 def test_calls_of_a_case_are_those_of_its_metrics() -> None:
     assert YesNo(model=ANY, questions={"polite": "Polite?"}).calls_per_case() == (3, 6)
+    assert YesNo(model=ANY).longest_reply == 16
 
 
 # The real one ----------------------------------------------------------------------------------------------
