@@ -77,7 +77,9 @@ class Criteria(ChatModel, Judge):
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
         """Our own first; each needs an answer, and what is shown whatever the criterion."""
-        found = metrics_of(self.metrics, NEEDS, self.criteria)
+        needs: dict[str, frozenset[Need]] = {name: NEEDS[name] for name in self.metrics}
+        value = f"Grade from 1 to {self.grades}, as 0 to 1" if self.grades else "Met (1) or not (0)"
+        found = metrics_of("criteria", needs, self.criteria, value)
         return tuple(one._replace(needs=one.needs | _ANSWER | {*self.shown}) for one in found)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:

@@ -80,7 +80,10 @@ class Pairwise(ChatModel, Judge):
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
         """One, of which 0.5 is a tie."""
         needs: frozenset[Need] = frozenset({"answer", "rival", *self.shown})
-        return (JudgedMetric(WIN, needs),)
+        about = (
+            f"1 where it is preferred to that of {self.cell} in both orders, 0 where that one is, else 0.5"
+        )
+        return (JudgedMetric(WIN, needs, about=about),)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         """Compare the answers of each case, as many at once as the model's limits allow."""

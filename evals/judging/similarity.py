@@ -11,8 +11,18 @@ from assets.embedding.embedder import Matrix
 from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Statement
 from warehouse.schemas import Status
 
-PASSAGE = JudgedMetric("passage", frozenset({"answer", "passages"}), (-1.0, 1.0))
-BASELINE = JudgedMetric("passage_baseline", frozenset({"passages"}), (-1.0, 1.0))
+PASSAGE = JudgedMetric(
+    "passage",
+    frozenset({"answer", "passages"}),
+    (-1.0, 1.0),
+    about="Cosine of the answer with the passage that is most similar to the question",
+)
+BASELINE = JudgedMetric(
+    "passage_baseline",
+    frozenset({"passages"}),
+    (-1.0, 1.0),
+    about="Cosine of the question with the passage that is most similar to it: what an answer adds to",
+)
 ROUNDED = 1e-6  # a cosine of float32 vectors may lie so much outside of its bounds
 
 

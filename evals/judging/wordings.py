@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -62,11 +63,21 @@ def wordings_identity(topic: str, metrics: tuple[str, ...]) -> str:
 
 
 def metrics_of(
-    metrics: tuple[str, ...], needs: dict[str, frozenset[Need]], own: dict[str, OwnWording]
+    topic: str, needs: Mapping[str, frozenset[Need]], own: Mapping[str, OwnWording], value: str
 ) -> tuple[JudgedMetric, ...]:
-    """Return metrics of ours, and then those of a study."""
-    ours = [JudgedMetric(name, needs[name]) for name in metrics]
-    return (*ours, *(JudgedMetric(name, frozenset(one.needs)) for name, one in own.items()))
+    """Return metrics of ours, and then those of a study.
+
+    topic: table of the word lists `judging` with ours
+    needs: of ours
+    value: what a value is, as the report says it ahead of what is asked
+    """
+    return tuple(
+        JudgedMetric(name, wanted, about=f"{value}: “{ask}”")
+        for name, wanted, ask in (
+            *((name, some, wording(topic, name, "en")) for name, some in needs.items()),
+            *((name, frozenset(one.needs), one.ask) for name, one in own.items()),
+        )
+    )
 
 
 def check_names(metrics: tuple[str, ...], own: dict[str, OwnWording], own_key: str) -> None:

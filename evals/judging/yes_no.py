@@ -73,7 +73,8 @@ class YesNo(ChatModel, Judge):
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
         """Our own first."""
-        return metrics_of(self.metrics, NEEDS, self.questions)
+        needs: dict[str, frozenset[Need]] = {name: NEEDS[name] for name in self.metrics}
+        return metrics_of("yes_no", needs, self.questions, "How likely the judge is to say yes")
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         """Ask about each case by each metric that can judge it, as many at once as the limits allow."""

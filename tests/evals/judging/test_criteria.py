@@ -338,6 +338,9 @@ def test_only_what_changes_a_judgement_changes_its_identity() -> None:
     assert plain.dependencies(7) != plain.dependencies(8)
     assert plain.dependencies(7) != Criteria(model=ANY, metrics=("detail",)).dependencies(7)
     assert plain.calls_per_case() == (3, 6)
+    assert plain.judged_metrics[2].about == (
+        "Grade from 1 to 5, as 0 to 1: “Is the answer as short as it can be, without repetition and filler?”"
+    )
     assert Criteria(model=ANY, together=True).calls_per_case() == (1, 2)
     assert (plain.longest_reply, Criteria(model=ANY, together=True).longest_reply) == (300, 600)
 
