@@ -66,7 +66,7 @@ def _difference(data: ReportData, metric: MetricInfo, one: Standing, other: Stan
     if not both:
         return "on no common question"
     apart = np.array([[first[question] - second[question]] for question in both], np.float64)
-    found = paired_bootstrap(apart, data.seed)
+    found = paired_bootstrap(apart, data.seed, clusters=data.clusters.codes(both))
     low, high = float(found.low[0]), float(found.high[0])
     ends = "no interval" if math.isnan(low) else interval(low, high, metric.unit)
     return f"{signed(float(found.mean[0]), metric.unit)} [{ends}] on {several(len(both), 'question')}"

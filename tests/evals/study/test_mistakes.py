@@ -135,6 +135,8 @@ IMPOSSIBLE_VALUES = [
     ("- file:", "- language: en\n    file:", 17, "value_error"),
     ("- file: ferry.questions.yaml", "- {beir: {path: docs}, name: other}", 17, "value_error"),
     ("seed: 7", "budget: {}", 3, "value_error"),
+    ("seed: 7", "clusters: docs", 3, "value_error"),
+    ("seed: 7", "clusters: 'ids:('", 3, "value_error"),
     ("seed: 7", "budget: {tokens: 1.5}", 3, "int_from_float"),
     ("seed: 7", "budget: {calls: -1}", 3, "greater_than_equal"),
     ("seed: 7", "budget: {usd: 5, calls: many}", 3, "int_parsing"),
