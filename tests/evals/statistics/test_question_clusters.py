@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
+from evals.leaderboard import Leaderboard
+from evals.scores import Scores
 from evals.statistics.question_clusters import LEAST_EFFECTIVE, clustering
+from evals.study.grid import Grid
 from evals.study.sections import ClustersBy
+from evals.study.study_file import read_study
+from tests.fakes.tiny import write_study
 from warehouse.parquet import frame
 from warehouse.recipe import Strict
 from warehouse.schemas import QUESTIONS
@@ -75,3 +82,12 @@ def test_no_questions() -> None:
 def test_what_a_study_cannot_say(wrong: str) -> None:
     with pytest.raises(ValueError, match=r"must be (auto, documents|a regular)"):
         Recipe(clusters=wrong)
+
+
+def test_other_clusters_are_another_leaderboard_and_nothing_else(tmp_path: Path) -> None:
+    before = read_study(write_study(tmp_path / "a", {}))
+    after = read_study(write_study(tmp_path / "b", {"seed: 7": "seed: 7\nclusters: none"}))
+    (one, other) = (Leaderboard(Grid([study])).recipes("tiny") for study in (before, after))
+    assert {name for name in one if one[name] != other[name]} == {"comparison.tiny"}
+    (one, other) = (Scores(Grid([study])).recipes(study.cells()[0].key) for study in (before, after))
+    assert one == other
