@@ -11,7 +11,18 @@ from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric,
 from evals.judging.entailment.asking import Asking, prompts_identity
 from evals.judging.entailment.facts import Tag
 from evals.judging.entailment.hypotheses import Splitting
-from evals.judging.entailment.pairs import PAIRS, WORDS, PairName, Side, entailed, prepare, split, text_of
+from evals.judging.entailment.pairs import (
+    PAIRS,
+    WORDS,
+    PairName,
+    Prepared,
+    Side,
+    SplitText,
+    entailed,
+    prepare,
+    split,
+    text_of,
+)
 from evals.judging.entailment.refusing import MOST_TEXTS, Opening, Refusal, opening, refusals
 from evals.judging.replies import judged
 from warehouse.inference.chat_model import ChatModel
@@ -122,18 +133,18 @@ class Entailment(ChatModel, Splitting, Judge):
 
     def _pairs(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
         wanted = [{name: pair for name, pair in PAIRS.items() if self._judges(name, case)} for case in cases]
-        texts = [
-            {
-                side: split(text_of(case, side), side, self, self.most_sentences)
-                for pair in pairs.values()
-                for side in pair.sides
-            }
+        ready = [
+            Prepared(case, {side: self._split(case, side) for pair in pairs.values() for side in pair.sides})
             for case, pairs in zip(cases, wanted, strict=True)
         ]
-        ready = prepare(texts, cases, asking, self.pronoun_batch if self.pronouns else None)
-        tasks = [(one, pair) for one, pairs in zip(ready, wanted, strict=True) for pair in pairs.values()]
+        both = [(one, pairs.values()) for one, pairs in zip(ready, wanted, strict=True)]
+        prepare(both, asking, self.pronoun_batch if self.pronouns else None)
+        tasks = [(one, pair) for one, pairs in both for pair in pairs]
         found = iter(entailed(tasks, asking, self.tags.by_tag()))
         return [{name: next(found) for name in pairs} for pairs in wanted]
+
+    def _split(self, case: JudgeCase, side: Side) -> SplitText:
+        return split(text_of(case, side), side, self, self.most_sentences)
 
     def _refusals(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
         tasks = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
@@ -87,7 +87,7 @@ def split(text: str, side: Side, splitting: Splitting, most: int) -> SplitText:
 
 @dataclass
 class Prepared:
-    """One case with its texts split and their pronouns replaced.
+    """One case with its texts split and, once that is done, their pronouns replaced.
 
     unpaid: replies about pronouns that no judgement has paid yet
     """
@@ -139,29 +139,24 @@ class Prepared:
         return replies, found
 
 
-def prepare(
-    cases: Sequence[Mapping[Side, SplitText]], of: Sequence[JudgeCase], asking: Asking, size: int | None
-) -> list[Prepared]:
-    """Replace the pronouns of the texts of all cases; None: leave them.
+def prepare(cases: Sequence[tuple[Prepared, Collection[Pair]]], asking: Asking, size: int | None) -> None:
+    """Replace the pronouns of the texts of all cases that a pair needs which can be judged.
 
-    cases: the texts of each case that are judged; of: the cases
+    size: sentences of one prompt at most; None: pronouns stay
     """
-    prepared = [Prepared(case, dict(texts)) for case, texts in zip(of, cases, strict=True)]
     tasks = [
-        (one, side, Text(one.case.question, text.sentences, one.case.question_id))
-        for one in prepared
-        for side, text in one.texts.items()
-        if not text.obstacle
+        (one, side, Text(one.case.question, one.texts[side].sentences, one.case.question_id))
+        for one, pairs in cases
+        for side in dict.fromkeys(side for pair in pairs if not one.obstacle(pair) for side in pair.sides)
     ]
     if size is None:
         for one, side, text in tasks:
             one.resolved[side] = Resolved(text.sentences)
-        return prepared
+        return
     found = resolved([text for _, _, text in tasks], asking, size)
     for (one, side, _), whole in zip(tasks, found, strict=True):
         one.resolved[side] = whole
         one.unpaid[side] = whole.replies
-    return prepared
 
 
 def entailed(
