@@ -45,8 +45,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
         yield running
 
 
-def study(judge: dict[str, Any]) -> Variant:
-    return {**PLAIN, "judges": {"nli": judge}, "judge_cards": {"nli": {"mutations": 0}}}
+def study(judge: dict[str, Any], mutations: int = 0) -> Variant:
+    return {**PLAIN, "judges": {"nli": judge}, "judge_cards": {"nli": {"mutations": mutations}}}
 
 
 def asking(server: FakeOpenAI, **parameters: Any) -> dict[str, Any]:
@@ -138,8 +138,9 @@ def test_a_study_is_judged_by_a_classifier_and_anew_by_other_weights(town: Town,
         build_cross_encoder(tmp_path / name, TEXTS.values(), seed=seed, labels=LABELS)
         for name, seed in (("nli", 7), ("other", 8))
     )
-    judge = study({"entailment_classifier": {"model": str(folder)}})
+    judge = study({"entailment_classifier": {"model": str(folder)}}, mutations=4)
     town.run(judge, "home")
+    assert "judge_cards" in town.built, "it is tried by answers made worse, too"
     first = rows_of(town)
     values = first.filter(status="ok")
     assert set(values["metric"]) == {"faithfulness", "precision", "recall"}
