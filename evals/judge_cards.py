@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import polars as pl
+
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.calibrating.card import Measured, card_rows, stored_rows
 from evals.calibrating.judged import Judged
@@ -92,10 +94,10 @@ class JudgeCards(Stage):
         study, name = self._study(key)
         judge, card = study.judges[name], study.card_of(name)
         labels = sha256_file(study.resolve(card.labels)) if card.labels else None
-        drawn = [[one.cell.sample, study.judged_sample(name)] for one in self._drawn(key)]
+        samples = [[one.key, one.cell.sample] for one in self._cells(key) if one.cell.sample is not None]
         return {
             f"judge.{key}": digest([judge_digest(study, name), judge.times, judge.vote]),
-            f"card.{key}": digest([labels, card.mutations, study.seed, drawn]),
+            f"card.{key}": digest([labels, card.mutations, study.seed, study.judged_sample(name), samples]),
             f"named.{key}": digest([study.study, name]),
         }
 
@@ -118,9 +120,10 @@ class JudgeCards(Stage):
         cases = [case for one in self._drawn(key) for case in read_cases(self.grid, one, inputs, work).cases]
         labelled = read_labels(study.resolve(card.labels), judge.judged_metrics) if card.labels else []
         trials = trials_of(cases, labelled, judge.judged_metrics, card.mutations, study.seed)
-        of_study = {need.key: _rows(one, work) for need, one in inputs.items() if need.stage == "judgements"}
+        stored = {need.key: _stored(one, work) for need, one in inputs.items() if need.stage == "judgements"}
         by = judge_digest(study, name)
-        known = [*self._known(key, by, folder, work), *_as_trials(trials.trials, of_study)]
+        known = [*self._known(key, by, folder, work), *_as_trials(trials.trials, stored)]
+        of_study = {cell: _bare(rows, judge) for cell, rows in stored.items()}
         pieces = Pieces(folder)
         rows, again = _judged(judge, trials.trials, self._context(key, work), known, pieces)
         lengths = {case_id(case): len(case.answer or "") for case in cases}
@@ -153,14 +156,27 @@ def _readable(path: Path) -> list[Row]:
         return []
 
 
-def _rows(artifact: Artifact, work: Work) -> list[Row]:
-    return kept_rows(read_parquet(work.store.folder("judgements", artifact.identity) / "judgements.parquet"))
+def _stored(artifact: Artifact, work: Work) -> pl.DataFrame:
+    path = work.store.folder("judgements", artifact.identity) / "judgements.parquet"
+    return conformed(read_parquet(path), JUDGEMENTS)
 
 
-def _as_trials(trials: Sequence[Trial], of_study: dict[str, list[Row]]) -> list[Row]:
+def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
+    """Return rows without their long texts, of which only it counts whether there are any."""
+    raw = pl.when(pl.col("raw").is_not_null()).then(pl.lit("")).alias("raw")
+    compares = any("rival" in one.needs for one in judge.judged_metrics)
+    statements = (
+        pl.col("statements") if compares else pl.lit(None, JUDGEMENTS["statements"]).alias("statements")
+    )
+    return kept_rows(rows.with_columns(raw, statements, pl.lit(None, pl.String).alias("reason")))
+
+
+def _as_trials(trials: Sequence[Trial], stored: dict[str, pl.DataFrame]) -> list[Row]:
     """Return judgements of the study for trials of the same case: they need not be judged again."""
+    wanted = [case_id(trial.case) for trial in trials]
     by_case: dict[str, list[Row]] = {}
-    for rows in of_study.values():
+    for found in stored.values():
+        rows = kept_rows(found.filter(pl.col("case_id").is_in(wanted)))
         places = {(row["case_id"], row["replicate"], row["metric"]): row for row in rows}
         for (case, _, _), row in places.items():
             by_case.setdefault(case, []).append(row)

@@ -48,6 +48,10 @@ class Judged:
         self.lengths = lengths
         self._of_study = of_study
         self._rows = rows
+        self._by_metric: dict[str, list[tuple[str, Row]]] = defaultdict(list)
+        for source, found in (("", rows), *of_study.items()):
+            for row in found:
+                self._by_metric[row["metric"]].append((source, row))
 
     def score(self, trial: str, metric: JudgedMetric) -> float | None:
         """Return what the replicates of a trial come to, as they do in the study."""
@@ -64,49 +68,36 @@ class Judged:
 
     def asked(self, metric: JudgedMetric) -> list[Row]:
         """Return the judgements that the judge was asked for: not those that nothing could be asked for."""
-        mine = [
+        return [
             row
-            for row in self._rows
-            if row["metric"] == metric.name and metric.obstacle(self.trials[row["question_id"]].case) is None
-        ]
-        return mine + [
-            row
-            for rows in self._of_study.values()
-            for row in rows
-            if row["metric"] == metric.name and _was_asked(row)
+            for source, row in self._by_metric[metric.name]
+            if (_was_asked(row) if source else metric.obstacle(self.trials[row["question_id"]].case) is None)
         ]
 
     def replicates(self, metric: JudgedMetric) -> Iterator[list[float]]:
         """Yield the values of the replicates of each case that has several."""
         found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        for source, rows in (("", self._rows), *self._of_study.items()):
-            for row in rows:
-                if row["metric"] == metric.name and row["value"] is not None:
-                    found[source, row["question_id"], row["case_id"]].append(row["value"])
+        for source, row in self._by_metric[metric.name]:
+            if row["value"] is not None:
+                found[source, row["question_id"], row["case_id"]].append(row["value"])
         yield from (values for values in found.values() if len(values) > 1)
 
     def preferences(self, metric: JudgedMetric) -> list[float]:
         """Return, of each judgement in both orders, how far what stands first was preferred: -1 to 1."""
-        rows = [row for rows in (self._rows, *self._of_study.values()) for row in rows]
         found = []
-        for row in rows:
+        for _, row in self._by_metric[metric.name]:
             values = {one["of"]: one["value"] for one in row["statements"] or ()}
             first, second = (values.get(place) for place in PLACES)
-            if row["metric"] == metric.name and first is not None and second is not None:
+            if first is not None and second is not None:
                 found.append(first - second)
         return found
 
     def answer_lengths(self, metric: JudgedMetric) -> list[tuple[float, int]]:
         """Return value and characters of the answer of each case of the study whose answer was read."""
         found: dict[str, list[float]] = defaultdict(list)
-        for rows in self._of_study.values():
-            for row in rows:
-                if (
-                    row["metric"] == metric.name
-                    and row["value"] is not None
-                    and row["case_id"] in self.lengths
-                ):
-                    found[row["case_id"]].append(row["value"])
+        for source, row in self._by_metric[metric.name]:
+            if source and row["value"] is not None and row["case_id"] in self.lengths:
+                found[row["case_id"]].append(row["value"])
         return [(sum(values) / len(values), self.lengths[case]) for case, values in found.items()]
 
     def judged_cases(self) -> list[list[Row]]:

@@ -11,6 +11,7 @@ from assets.engine.of_now import is_by_recipe_of_now, is_of_contents_of_now
 from assets.engine.stage import Need, Stage
 from assets.pages import Pages
 from evals.answers import Answers
+from evals.judge_cards import JudgeCards
 from evals.judgements import Judgements
 from evals.leaderboard import NOT_RUN, Leaderboard
 from evals.measuring.reuse import NOT_JUDGED
@@ -129,6 +130,7 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
         Rankings(grid): [cell.ranking for cell in run],
         Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
         Judgements(grid): _judged(grid, run, store),
+        JudgeCards(grid): grid.cards_of(study.study),
     }
     found = [
         f"{stage.name} of {key}"

@@ -179,6 +179,16 @@ def test_the_report_says_uncalibrated_wherever_the_figures_stand(town: Town, ser
     assert "judge.support (uncalibrated)" not in render_html(data)
 
 
+def test_a_card_of_other_labels_than_those_of_now_is_not_shown(town: Town) -> None:
+    variant = study(counting={"mutations": 1, "labels": labels(town.folder)})
+    town.run(variant, "home")
+    labels(town.folder, *LABELS[:2])
+    with pytest.raises(InputError, match=r"judge_cards of tiny.counting .* is no longer what was run"):
+        town.report(town.bench)
+    town.run(variant, "home")
+    assert measure(card(town), "support", "labels")["value"] == 2
+
+
 def test_a_plan_counts_what_a_judge_is_tried_with(town: Town, server: FakeOpenAI) -> None:
     def planned(**card: Any) -> float | None:
         bench = town.bench_of(study({"judge": asking(server)}, judge=card), "home")
