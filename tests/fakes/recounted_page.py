@@ -94,6 +94,7 @@ def compare_page(recount: Recount, html: str) -> Compared:
     _matrices(recount, page, found)
     _lost(recount, page, found)
     _groups(recount, page, found)
+    _effects(recount, page, found)
     _facts(recount, page, found)
     return found
 
@@ -122,7 +123,7 @@ def _board(recount: Recount, table: Any, subset: str, found: Compared) -> None:
     ids, ranks = recount.asked(subset), recount.ranks(subset)
     cells = {recount.label(cell): cell for cell in recount.subsets()[subset]}
     assert len(rows) == len(cells)
-    first = head.index("Coverage") - 3
+    first = head.index("Difference") - 2
     places = [first, *range(head.index("Coverage") + 1, head.index("Coverage") + len(recount.metrics))]
     leaders = [cells[_text(row[1])].key for row in rows if _text(row[first + 2]) == "leader"]
     for row in rows:
@@ -149,7 +150,7 @@ def _board(recount: Recount, table: Any, subset: str, found: Compared) -> None:
             if at == first:
                 share = recount.share(cell, metric, ids)
                 coverage = None if share is None else 100 * share
-                found.number(f"{where} coverage", _main(row[first + 3])[0], coverage, 0.2)
+                found.number(f"{where} coverage", _main(row[head.index("Coverage")])[0], coverage, 0.2)
     assert not cells
 
 
@@ -283,7 +284,7 @@ def _groups(recount: Recount, page: Any, found: Compared) -> None:
     for cell in recount.cells:  # of a metric of rankings, one column stands for all generators
         axes = [axis for axis in recount.varying if axis != "generator"]
         labels.setdefault(recount.label(cell, axes) if axes and several else recount.label(cell), cell)
-    for table, column in zip(page.cssselect("table.groups"), ("type", "question_set"), strict=True):
+    for table, column in zip(page.cssselect("#groups table"), ("type", "question_set"), strict=True):
         head, rows = _table(table)
         for row in rows:
             ids = [q for q, one in recount.questions.items() if _group(one, column) == _text(row[0])]
@@ -293,6 +294,25 @@ def _groups(recount: Recount, page: Any, found: Compared) -> None:
                 number, _ = _main(shown)
                 mean = math.fsum(values) / len(values) if values else None
                 found.number(f"groups: {_text(row[0])} {label}", number, mean)
+
+
+def _effects(recount: Recount, page: Any, found: Compared) -> None:
+    """Compare the means of the levels of axes that all cells of all questions cross."""
+    cells = recount.subsets()["all"]
+    for title, table in zip(
+        page.cssselect("#effects h3"), page.cssselect("#effects > .scroll table.effects"), strict=False
+    ):
+        axis = _text(title).lower()
+        if axis not in ("chunking", "retriever") or "sample" in axis:
+            continue
+        metric = recount.metrics[0]
+        questions = [q for q in recount.asked("all") if q in cells[0].values[metric]]
+        for row in _table(table)[1]:
+            own = [cell for cell in cells if cell.names[axis] == _text(row[0])]
+            values = [[cell.values[metric][q] for cell in own] for q in questions]
+            whole = [[value for value in row if value is not None] for row in values]
+            mean = math.fsum(math.fsum(row) / len(row) for row in whole) / len(whole)
+            found.number(f"effects: {axis} {_text(row[0])}", _main(row[1])[0], mean)
 
 
 def _facts(recount: Recount, page: Any, found: Compared) -> None:

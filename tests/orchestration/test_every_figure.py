@@ -118,7 +118,7 @@ def test_every_figure_is_that_of_the_cell_that_it_stands_beside(run: Callable[[i
         assert not found.wrong
         assert found.n.total() > 1000, found.n
         assert set(found.n) == {
-            *("leaderboard rows", "leaderboard", "costs", "matrix", "lost", "groups", "corpus"),
+            *("leaderboard rows", "leaderboard", "costs", "matrix", "lost", "groups", "effects", "corpus"),
         }
 
 
