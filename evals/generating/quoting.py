@@ -41,7 +41,7 @@ _MARKER = re.compile(
     rf"(?P<close>{_CLOSING_SQUARE})"
 )
 _CONTROL = re.compile(
-    r"<+(?:[|｜][^<>\n]{1,60}?[|｜]|/?(?:s|bos|eos|unk|pad|sys|(?:start|end)_of_turn))>+"
+    r"(?<!<)<+(?:[|｜][^<>\n]{1,60}?[|｜]|/?(?:s|bos|eos|unk|pad|sys|(?:start|end)_of_turn))>+"
     r"|\[/?(?:inst|system_prompt|available_tools|tool_calls|tool_results)\]",
     re.IGNORECASE,
 )

@@ -19,23 +19,25 @@ Mend = Callable[[str], str | None]
 LONGEST = 20_000  # characters of a reply that is looked through
 KEPT = 400  # characters of a reply that stand for its reason
 # A sentence or a line begins.
-_BEGIN = r"(?:^|[\n.;:!?{,(])[\s\"'*_#>-]*(?:(?:and|or|und|oder|the|my|final|overall|die|meine)\s+)*"
+_BEGIN = (
+    r"(?:^|[\n.;:!?{,(])[\s\"'*_#>-]{0,8}(?:(?:and|or|und|oder|the|my|final|overall|die|meine)\s{1,3}){0,4}"
+)
 _BETWEEN = r"[\s\"'*_:=([{`#]{0,8}(?:is|of|ist|lautet)?[\s\"'*_:=([{`]{0,8}"
-_OF = r"(?:\s*(?:/|out of|of|von)\s*(?P<of>\d{1,3}))?"
+_OF = r"(?:\s{0,3}(?:/|out of|of|von)\s{0,3}(?P<of>\d{1,3}))?"
 _GRADE = re.compile(
     rf"{_BEGIN}(?:score|grade|rating|bewertung|punktzahl|wertung)\b{_BETWEEN}"
-    rf"(?P<n>\d{{1,3}}(?:[.,]\d+)?){_OF}(?=[^\S\n]*(?P<next>\S?))",
+    rf"(?P<n>\d{{1,3}}(?:[.,]\d+)?){_OF}(?=[^\S\n]{{0,8}}(?P<next>\S?))",
     re.IGNORECASE,
 )
-_ALONE = re.compile(rf"[\s\"'*_`]*(?P<n>\d{{1,3}}){_OF}[\s\"'*_`.]*")
+_ALONE = re.compile(rf"[\s\"'*_`]{{0,8}}(?P<n>\d{{1,3}}){_OF}[\s\"'*_`.]{{0,8}}")
 _ENDS = frozenset(".;,!?)*_`\"'}]")  # what may follow a grade that is one
 _MET = re.compile(
     rf"{_BEGIN}(?:met|verdict|erfüllt|urteil)\b{_BETWEEN}(?P<word>true|false|yes|no|ja|nein|wahr|falsch)\b",
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
-    rf"{_BEGIN}(?:better|winner|verdict|besser|urteil)\b{_BETWEEN}(?:answer|antwort)?\s*(?P<n>[12]|tie)"
-    r"(?=[^\S\n]*(?P<next>\S?))",
+    rf"{_BEGIN}(?:better|winner|verdict|besser|urteil)\b{_BETWEEN}(?:answer|antwort)?\s{{0,3}}(?P<n>[12]|tie)"
+    r"(?=[^\S\n]{0,8}(?P<next>\S?))",
     re.IGNORECASE,
 )
 _TRUE = {"true", "yes", "ja", "wahr"}

@@ -9,6 +9,7 @@ import pytest
 
 from evals.generating.contract import Passage, Request
 from evals.generating.llm import Llm
+from evals.generating.quoting import quoted
 from evals.study.registry import read_generator
 from tests.fakes.generating import context_of
 from tests.fakes.openai_server import FakeOpenAI, answer
@@ -85,3 +86,10 @@ def test_the_row_beside_it_gets_the_answer_that_it_gets_alone(
         alone = local.answer(requests()[1:], context_of(gateway))[0]
     assert (beside.text, beside.status, beside.citations) == (alone.text, alone.status, alone.citations)
     assert "1874" in (alone.text or "")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("sign", ["<", "[", "&lt;", "<|", "</"])
+def test_a_sign_that_is_repeated_without_end_is_quoted_at_once(sign: str) -> None:
+    found = quoted(sign * 50_000 + "|im_end|>")
+    assert "<|im_end|>" not in found

@@ -147,3 +147,11 @@ def test_json_that_is_right_is_left_alone() -> None:
     assert mending(Grade, said)(json.dumps(GOOD)) is None
     assert mending(Met, lambda _: {"met": True})("Surely.") == '{"reason": "Surely.", "met": true}'
     assert mending(Met, lambda _: None)("Perhaps.") is None
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("sign", ["\n", "*", "score:", "the ", "{", '{"a":', "(", "4", "met "])
+def test_what_is_repeated_without_end_is_read_at_once(sign: str) -> None:
+    text = (sign * LONGEST)[:LONGEST]
+    found = [grade_within(text, 5), met_within(text), choice_within(text), json_within(text, Grade)]
+    assert found == [None] * 4
