@@ -78,7 +78,7 @@ def test_answers_of_earlier_versions_are_known_to_have_kept_none(make_bench: Mak
     inputs = Scores(grid).inputs(QUOTING, work.store)
 
     def read() -> CellCases:
-        return read_cases(bench.study, grid.cells[QUOTING], inputs, work)
+        return read_cases(bench.study, grid.cells[QUOTING], inputs, {}, work)
 
     now = read()
     path = bench.folder("answers", QUOTING) / "answers.parquet"

@@ -70,7 +70,8 @@ def seen() -> dict[str | None, JudgeCase]:
 
 
 def study(judges: dict[str, Any], **changes: Any) -> Variant:
-    return {**PLAIN, "judges": judges, **changes}
+    cards = {name: {"mutations": 0} for name in judges}
+    return {**PLAIN, "judges": judges, "judge_cards": cards, **changes}
 
 
 def judged(town: Town, key: str) -> pl.DataFrame:
@@ -92,7 +93,10 @@ def test_without_a_generator_the_first_hits_are_judged(town: Town) -> None:
     (found,) = data.leaderboard.filter(metric="found.noted").iter_rows(named=True)
     assert (found["rank"], found["n"], found["coverage"]) == (1, 4, 1.0)
     with pytest.raises(InputError, match="judges answers, but the study has no `generators`"):
-        town.bench_of({**variant, "judges": {"words": {"counting": {}}}, "metrics": ["ndcg@10"]}, "home")
+        town.bench_of(
+            {**variant, "judges": {"words": {"counting": {}}}, "judge_cards": {}, "metrics": ["ndcg@10"]},
+            "home",
+        )
 
 
 def test_evidence_and_nothing_are_judged_as_they_were_read(town: Town) -> None:
@@ -124,6 +128,7 @@ def test_a_rival_is_the_same_question_of_another_cell(town: Town) -> None:
     rival = dict(rows.select("question_id", "answer").iter_rows())
     assert {question: case.rival for question, case in seen().items()} == rival
     assert all(case.passages == () for case in Noting.seen), "what no metric needs is not read"
+    variant["judge_cards"] = {}
     variant["judges"] = {"pair": {"noting": {"needs": ["answer", "rival"], "rival": "t16.minilm.bm52.quote"}}}
     with pytest.raises(InputError, match="compares with the cell") as caught:
         town.bench_of(variant, "home")

@@ -57,7 +57,9 @@ def study(server: FakeOpenAI, **more: Any) -> Variant:
         "quote": {"extractive": {"passages": 2, "max_tokens": 40}},
         "short": {"extractive": {"passages": 1, "max_tokens": 8}},
     }
-    return {**PLAIN, "generators": generators, "judges": judges, "metrics": ["duel.win", "ndcg@10"]}
+    cards = {name: {"mutations": 0} for name in judges}
+    metrics = ["duel.win", "ndcg@10"]
+    return {**PLAIN, "generators": generators, "judges": judges, "judge_cards": cards, "metrics": metrics}
 
 
 def answers(town: Town, cell: str) -> dict[str, Any]:
