@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy.stats
 
 Row = dict[str, Any]
 Value = float | None
@@ -27,6 +28,8 @@ SECTIONS = {
     "generators": "generator",
 }
 SURE = 0.98
+LEAST = {"semantic_similarity": -1.0}  # of metrics that are not from 0 …
+MOST = {"retrieval_latency": math.inf, "answer_latency": math.inf, "tokens": math.inf}  # … to 1
 
 
 @dataclass
@@ -66,7 +69,7 @@ class Recount:
         self.root, self.study = root, study
         self.rouge, self.similarity = rouge, similarity
         self.metrics: list[str] = study["metrics"]
-        self.means: dict[tuple[Value, ...], Row | None] = {}
+        self.means: dict[tuple[Value, ...], Row | None] = {}  # by the metric's bounds and the values
         self.questions = self._questions()
         documents = [self.rows("documents", name, "documents") for name in study["corpus"]["sources"]]
         self.texts = {row["doc_id"]: row["text"] for rows in documents for row in rows}
@@ -168,9 +171,10 @@ class Recount:
         """Return value, n, coverage and both ends of the bootstrap interval; None where nothing applies."""
         measured = cell.values.get(metric, {})
         mine = tuple(measured[question_id] for question_id in ids if question_id in measured)
-        if mine not in self.means:
-            self.means[mine] = _mean(mine, self.study.get("seed", 7))
-        return self.means[mine]
+        key = (LEAST.get(metric, 0.0), MOST.get(metric, 1.0), *mine)
+        if key not in self.means:
+            self.means[key] = _mean(mine, key[:2], self.study.get("seed", 7))
+        return self.means[key]
 
     @cache  # noqa: B019 -- a recount lives as long as its test
     def ranks(self, subset: str) -> dict[str, int | None]:
@@ -219,17 +223,55 @@ class Recount:
         return " · ".join(name for name in names if name != "none")
 
 
-def _mean(mine: Sequence[Value], seed: int) -> Row | None:
+def _mean(mine: Sequence[Value], bounds: tuple[float, float], seed: int) -> Row | None:
     if not mine:
         return None
     values = [value for value in mine if value is not None]
     found: Row = {"n": len(mine), "coverage": len(values) / len(mine)}
-    if not values:
-        return found | {"value": None, "low": None, "high": None}
-    draws = np.random.default_rng(seed).integers(0, len(values), size=(2000, len(values)))
-    means = sorted((np.array(values)[draws].sum(axis=1) / len(values)).tolist())
-    ends = {"low": quantile(means, 0.025), "high": quantile(means, 0.975)}
-    return found | {"value": math.fsum(values) / len(values)} | ends
+    if len(values) < 2:
+        return found | {"value": values[0] if values else None, "low": None, "high": None}
+    mean = math.fsum(values) / len(values)
+    low, high = _interval(mine, mean, seed)
+    return found | {"value": mean, "low": max(low, bounds[0]), "high": min(high, bounds[1])}
+
+
+def _interval(mine: Sequence[Value], mean: float, seed: int) -> tuple[float, float]:
+    """Return both ends of the mean's interval over questions that stand each for themselves.
+
+    Wilson's of noughts and ones; else m - q s and m + q s, with q of the resamples' |t|.
+    """
+    values = [value for value in mine if value is not None]
+    n, spread = len(values), math.fsum((value - mean) ** 2 for value in values)
+    error = 0.0 if spread < 1e-20 else math.sqrt(spread / (n - 1) / n)
+    quantile_of_t = float(scipy.stats.t.ppf(0.975, n - 1))
+    if set(values) <= {0, 1}:
+        return _wilson(mean, min(n, 1 + mean * (1 - mean) / error**2) if error else n, quantile_of_t)
+    draws = np.random.default_rng(seed).integers(0, len(mine), size=(2000, len(mine)))
+    ts = sorted(_t([mine[at] for at in drawn], mean) for drawn in draws.tolist())
+    bound = ts[math.ceil(0.95 * (len(ts) - 1))]
+    if error and math.isinf(bound):
+        if all(0 <= value <= 1 for value in values):
+            return _wilson(mean, min(n, 1 + mean * (1 - mean) / error**2), quantile_of_t)
+        bound = quantile_of_t
+    half = bound * error if error else 0.0
+    return mean - half, mean + half
+
+
+def _t(drawn: Sequence[Value], mean: float) -> float:
+    """Return |t| of what was drawn, around the mean of all."""
+    apart = [value - mean for value in drawn if value is not None]
+    n = max(len(apart), 1)
+    centre = math.fsum(apart) / n
+    if abs(centre) < 1e-12:
+        return 0.0
+    spread = math.fsum((value - centre) ** 2 for value in apart)
+    return math.inf if spread < 1e-20 else abs(centre) / math.sqrt(spread / (n - 1) / n)
+
+
+def _wilson(share: float, n: float, quantile_of_t: float) -> tuple[float, float]:
+    z = quantile_of_t**2 / n
+    half = math.sqrt(z * share * (1 - share) + z * z / 4)
+    return max(0.0, (share + z / 2 - half) / (1 + z)), min(1.0, (share + z / 2 + half) / (1 + z))
 
 
 def _grades(question: Row) -> dict[str, int]:

@@ -142,6 +142,7 @@ def _board(recount: Recount, table: Any, subset: str, found: Compared) -> None:
                     found.wrong.append(f"{where} {metric}: no interval in {_text(row[at])!r}")
                     continue
                 for name, end in zip(("low", "high"), ends, strict=True):
+                    end = end or "–"  # noqa: PLW2901 - a dash alone was taken for one between two ends
                     found.number(f"{where} {metric} {name}", end, mean[name], _step(metric, mean[name]))
             if at == first and leaders and cell.key not in leaders:
                 apart = recount.difference(cell, leaders[0], metric, subset)
