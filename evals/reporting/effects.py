@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import polars as pl
@@ -97,10 +97,13 @@ class Effects:
 
 
 @lru_cache(maxsize=2)  # a report shows them on its page, in its rows and on the terminal
-def effects(data: ReportData) -> Effects:
+def effects(data: ReportData, *, in_short: bool = False) -> Effects:
     """Return the effects of all axes with at least two levels, on all questions or, failing that, a sample.
 
     An axis that differs only among cells that were asked a sample is shown on that sample.
+
+    in_short: only by the first metric of each axis, and without kinds of questions, as sentences need them: a
+        tenth of the work
     """
     tables: dict[str, AxisTable] = {}
     pairs: list[AxisPair] = []
@@ -109,10 +112,13 @@ def effects(data: ReportData) -> Effects:
         read = [(metric, values_of(data, subset, metric)) for metric in data.metrics if metric.kind != "cost"]
         known = [(metric, values) for metric, values in read if values is not None]
         for axis in dict.fromkeys(axis for _, values in known for axis in values.axes):
-            found = [one for metric, values in known if (one := _effect(data, subset, metric, values, axis))]
-            if found and axis not in tables:
-                groups = _groups(data, subset, found[0])
-                tables[axis] = AxisTable(axis, subset.name, tuple(found), tuple(groups))
+            if axis in tables:
+                continue
+            each = (_effect(data, subset, metric, values, axis) for metric, values in known)
+            found = islice((one for one in each if one), 1 if in_short else None)
+            if of_axis := tuple(found):
+                groups = () if in_short else tuple(_groups(data, subset, of_axis[0]))
+                tables[axis] = AxisTable(axis, subset.name, of_axis, groups)
         new = [one for one in _pairs(data, subset, known) if one.axes not in seen]
         seen |= {one.axes for one in new}
         pairs += new

@@ -58,7 +58,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
         parts += [_text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
         parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
     parts += [_text(_in_a_line(data, other), "dim") for other in subsets(data)[1:]]
-    parts += [_text(one, "dim") for one in effects_words(effects(data))[:EFFECTS]]
+    parts += [_text(one, "dim") for one in effects_words(effects(data, in_short=True))[:EFFECTS]]
     at_length = contexts(data)
     parts += [_text(one, "dim") for one in (context_words(at_length)[:1] if at_length else [])]
     parts += [_text(one, "yellow") for one in unseen(data, subset)]
