@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.tiny import QUESTIONS, TEXTS, Bench, write_study
 from tests.fakes.town import Town
+from warehouse.inference import call_failures
 from warehouse.paths import Home
 
 MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
+    """A scripted server at OpenAI's address, and one attempt a call."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    with FakeOpenAI() as fake:
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
+        yield fake
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from tests.fakes.openai_server import (
     failure,
     rate_limited,
 )
-from warehouse.inference import call_failures
 from warehouse.inference.gateway import Gateway
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -36,15 +35,6 @@ NOON = JudgeCase(
     passages=(Passage("The ferry leaves at noon."),),
     question_id="noon",
 )
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
-    with FakeOpenAI() as fake:
-        monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
-        yield fake
 
 
 def judge(home: Path, *cases: JudgeCase, **options: Any) -> list[dict[str, Judgement]]:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from evals.judging.contract import JudgeCase, Judgement
 from evals.judging.pairwise import Pairwise
 from tests.fakes.judging import judge_context
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
-from warehouse.inference import call_failures
 from warehouse.inference.gateway import Gateway
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -30,15 +28,6 @@ CASE = JudgeCase(
     rival="At dusk.",
     question_id="noon",
 )
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
-    with FakeOpenAI() as fake:
-        monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
-        yield fake
 
 
 def judge(home: Path, *cases: JudgeCase, **options: Any) -> list[Judgement]:

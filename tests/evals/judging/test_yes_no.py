@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from tests.fakes.openai_server import (
     failure,
     rate_limited,
 )
-from warehouse.inference import call_failures
 from warehouse.inference.gateway import Gateway
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -38,15 +37,6 @@ NOON = JudgeCase(
     question_id="noon",
 )
 ANY = "openai/any"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
-    with FakeOpenAI() as fake:
-        monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
-        yield fake
 
 
 def judge(server: FakeOpenAI, home: Path, *cases: JudgeCase, **options: Any) -> list[dict[str, Judgement]]:
