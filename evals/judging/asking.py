@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from evals.judging.contract import JudgeContext
+from evals.judging.declining import refusal_apart
+from evals.judging.fitting import reply_room
 from evals.judging.loose_verdicts import Mend
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Messages
 from warehouse.inference.replies import Reply
 from warehouse.inference.structured import (
     Bounds,
+    Shape,
     Structured,
     ask_structured,
     response_format_of,
@@ -40,6 +44,19 @@ class Wanted:
     max_tokens: int
 
 
+class Room(NamedTuple):
+    """How long a reply may be, in tokens.
+
+    wanted: at most
+    least: with less than this, and less than wanted, nothing is sent
+    window: tokens that the model reads, as the recipe says; None: what is known of it
+    """
+
+    wanted: int
+    least: int
+    window: int | None = None
+
+
 @dataclass(frozen=True)
 class VerdictAsker:
     """Asks for verdicts in one run, and remembers whether the server refuses schemas.
@@ -58,7 +75,7 @@ class VerdictAsker:
         def sent(chat: Messages) -> Reply:
             return _mended(self._reply(chat, wanted, question_id), wanted.mend)
 
-        return ask_structured(sent, messages, wanted.shape, wanted.check)
+        return refusal_apart(ask_structured(sent, messages, wanted.shape, wanted.check))
 
     def _reply(self, messages: Messages, wanted: Wanted, question_id: str | None) -> Reply:
         schema = response_format_of(wanted.shape, wanted.name, wanted.bounds)
@@ -94,3 +111,40 @@ def _mended(reply: Reply, mend: Mend) -> Reply:
     """Return a reply whose text is the JSON that it means, where it is none and that is sure."""
     mended = mend(reply.text) if reply.status is Status.OK else None
     return reply if mended is None else replace(reply, text=mended)
+
+
+def ask_in_room(  # noqa: PLR0913 - the parameters of a request, by name
+    chat: ChatModel,
+    context: JudgeContext,
+    messages: Messages,
+    shape: type[Shape],
+    *,
+    name: str,
+    room: Room,
+    question_id: str | None,
+    bounds: Bounds | None = None,
+    check: Callable[[Shape], None] | None = None,
+    replicate: int | None = None,
+) -> Structured[Shape]:
+    """Ask for JSON of a shape, for a reply that the model's window has room for; else nothing is sent.
+
+    name: of the schema
+    replicate: in place of the context's
+    """
+    left = reply_room(chat, context.gateway, messages, room.wanted, room.window)
+    if left < min(room.wanted, room.least):
+        reason = f"the prompt leaves {max(0, left)} tokens of the model's window for its reply; not asked"
+        return Structured(None, Status.TRUNCATED, reason, ())
+    found = context.gateway.structured(
+        chat,
+        messages,
+        shape,
+        name=name,
+        max_tokens=left,
+        seed=context.seed,
+        replicate=context.replicate if replicate is None else replicate,
+        bounds=bounds,
+        check=check,
+        purpose=context.purpose.of(question_id),
+    )
+    return refusal_apart(found)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from assets.embedding.embedder import EmbedderRecipe, Matrix
 from evals.generating.contract import Passage
 from evals.measuring.semantic_similarity import JUDGE as RULER
 from warehouse.encodable import encodable
+from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
@@ -31,6 +32,8 @@ LONGEST_STATEMENT, MOST_STATEMENTS = 500, 200  # characters of a statement, stat
 MOST_REPLICATES = 25
 Need = Literal["answer", "passages", "ground_truth", "rival"]
 """What a metric looks at beside the question."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,10 @@ class JudgedMetric(NamedTuple):
     def applies(self, case: JudgeCase) -> bool:
         """Return whether it can be asked of a question: a matter of the question alone, never of a cell."""
         return "ground_truth" not in self.needs or bool(case.ground_truth)
+
+    def can_judge(self, case: JudgeCase) -> bool:
+        """Return whether it applies to the question, and nothing keeps it from judging the case."""
+        return self.applies(case) and self.obstacle(case) is None
 
     def obstacle(self, case: JudgeCase) -> Judgement | None:
         """Return why a case cannot be judged; None where it can be."""
@@ -152,6 +159,17 @@ class JudgeContext:
     replicate: int = 0
     progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
     purpose: Purpose = Purpose("judging")
+
+    def each(
+        self, ask: Callable[[Item], Result], items: Sequence[Item], chat: ChatModel, label: str
+    ) -> Iterator[Result]:
+        """Do what asks a model for each item, side by side; yield what comes, in order; say how far it is.
+
+        label: what is being done, as in `judging entailment`
+        """
+        for number, one in enumerate(self.gateway.map(ask, items, chat), 1):
+            self.progress(f"{label} by {chat.model}", number, len(items))
+            yield one
 
 
 Judgements = Mapping[str, Judgement]
@@ -236,7 +254,7 @@ class Judge(ChatPart, Part):
         return [self._judgements(case, next(verdicts) if self._can_judge(case) else {}) for case in cases]
 
     def _can_judge(self, case: JudgeCase) -> bool:
-        return any(metric.applies(case) and not metric.obstacle(case) for metric in self.judged_metrics)
+        return any(metric.can_judge(case) for metric in self.judged_metrics)
 
     def _judgements(self, case: JudgeCase, verdicts: Judgements) -> Judgements:
         silent = Judgement(Status.PARSE_FAILED, reason="the judge said nothing of it")

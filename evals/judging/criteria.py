@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -86,24 +86,16 @@ class Criteria(ChatModel, Judge):
         """Judge each case by each criterion that can judge it, as many at once as the limits allow."""
         tasks = [task for case in cases for task in self._tasks(case)]
         asker = VerdictAsker(self, context)
-        found = context.gateway.map(lambda task: self._called(task, asker), tasks, self)
-        judgements: Iterator[dict[str, Judgement]] = iter(self._counted(found, len(tasks), context))
+        judgements = context.each(lambda task: self._called(task, asker), tasks, self, "criteria")
         return [
             {name: one for _ in self._tasks(case) for name, one in next(judgements).items()} for case in cases
         ]
 
     def _tasks(self, case: JudgeCase) -> list[_Task]:
-        metrics = tuple(one for one in self.judged_metrics if one.applies(case) and not one.obstacle(case))
+        metrics = tuple(one for one in self.judged_metrics if one.can_judge(case))
         if self.together and metrics:
             return [_Task(case, metrics)]
         return [_Task(case, (metric,)) for metric in metrics]
-
-    def _counted(
-        self, found: Iterator[dict[str, Judgement]], total: int, context: JudgeContext
-    ) -> Iterator[dict[str, Judgement]]:
-        for number, one in enumerate(found, 1):
-            context.progress(f"criteria by {self.model}", number, total)
-            yield one
 
     def _called(self, task: _Task, asker: VerdictAsker) -> dict[str, Judgement]:
         """Ask for the verdicts of one call."""

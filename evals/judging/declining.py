@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+
+from warehouse.inference.structured import Shape, Structured
+from warehouse.schemas import Status
 
 DECLINED = "the model declines to judge"
 LOOK = 300  # characters in which a model that declines says so
@@ -28,3 +32,10 @@ def declines(text: str) -> bool:
     """
     beginning = " ".join(text.lstrip().strip("`\"'*_ ")[:LOOK].split())
     return not beginning.startswith(("{", "[", "json")) and _DECLINES.search(beginning) is not None
+
+
+def refusal_apart(found: Structured[Shape]) -> Structured[Shape]:
+    """Return what came of asking; as `refused` where what cannot be read is a refusal to judge."""
+    if found.status is not Status.PARSE_FAILED or not declines(found.reply.text):
+        return found
+    return replace(found, status=Status.REFUSED, reason=f"{DECLINED}: {found.reply.text}")

@@ -104,7 +104,10 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         """Judge cases, the sentences of all of them in common batches."""
-        wanted = [{name: pair for name in self.metrics if _can(pair := PAIRS[name], case)} for case in cases]
+        wanted = [
+            {name: pair for name in self.metrics if (pair := PAIRS[name]).metric.can_judge(case)}
+            for case in cases
+        ]
         try:
             model = _loaded(self.model, self.revision, self.max_length, self.weights())
             labels = self._labels(model)
@@ -232,10 +235,6 @@ def _names_in(folder: Path) -> dict[int, str] | None:
         return {int(number): str(name) for number, name in written.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # who loads it says why
-
-
-def _can(pair: Pair, case: JudgeCase) -> bool:
-    return pair.metric.applies(case) and not pair.metric.obstacle(case)
 
 
 def _tasks(ready: Ready) -> tuple[_Task, ...]:

@@ -88,11 +88,8 @@ class Pairwise(ChatModel, Judge):
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         """Compare the answers of each case, as many at once as the model's limits allow."""
         asker = VerdictAsker(self, context)
-        found: list[dict[str, Judgement]] = []
-        for one in context.gateway.map(lambda case: self._win(case, asker), cases, self):
-            found.append({WIN: one})
-            context.progress(f"comparing by {self.model}", len(found), len(cases))
-        return found
+        found = context.each(lambda case: self._win(case, asker), cases, self, "comparing")
+        return [{WIN: one} for one in found]
 
     def _win(self, case: JudgeCase, asker: VerdictAsker) -> Judgement:
         if (case.answer or "").split() == (case.rival or "").split():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from evals.generating.fitting import Window
 from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
+from evals.judging.declining import DECLINED, declines
 from evals.judging.fitting import fitted_case
 from evals.judging.prompt_files import JudgePrompt, Language
 from evals.judging.replies import judged
@@ -80,17 +81,11 @@ class YesNo(ChatModel, Judge):
         """Ask about each case by each metric that can judge it, as many at once as the limits allow."""
         tasks = [_Task(case, metric) for case in cases for metric in self._of(case)]
         asking = _Asking(self, context)
-        found = context.gateway.map(asking.judgement, tasks, self)
-        numbered = self._counted(found, len(tasks), context)
-        return [{metric.name: next(numbered) for metric in self._of(case)} for case in cases]
+        found = context.each(asking.judgement, tasks, self, "yes or no")
+        return [{metric.name: next(found) for metric in self._of(case)} for case in cases]
 
     def _of(self, case: JudgeCase) -> list[JudgedMetric]:
-        return [one for one in self.judged_metrics if one.applies(case) and not one.obstacle(case)]
-
-    def _counted(self, found: Iterator[Judgement], total: int, context: JudgeContext) -> Iterator[Judgement]:
-        for number, one in enumerate(found, 1):
-            context.progress(f"yes or no by {self.model}", number, total)
-            yield one
+        return [one for one in self.judged_metrics if one.can_judge(case)]
 
     def wording(self, metric: str, language: Language) -> str:
         """Return the question that is asked for a metric."""
@@ -192,6 +187,8 @@ def _of_word(replies: Sequence[Reply], note: str) -> Judgement:
     if last.raw is None or last.status is Status.REFUSED:
         return judged(replies)
     said = word_of(last.text)
+    if said is None and declines(last.text):
+        return judged(replies, status=Status.REFUSED, reason=f"{DECLINED}: {last.text}")
     if said is None:
         reason = "the reply begins with neither yes nor no"
         return judged(replies, status=Status.PARSE_FAILED, reason=reason)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from evals.generating.templates import Template
+from evals.judging.asking import Room, ask_in_room
 from evals.judging.contract import JudgeContext
-from evals.judging.declining import DECLINED, declines
-from evals.judging.fitting import reply_room
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.replies import Reply, together
 from warehouse.inference.structured import Bounds, Shape, Structured
-from warehouse.schemas import Status
 
 Stage = Literal["pronouns", "facts", "refusals"]
 STAGES: tuple[Stage, ...] = ("pronouns", "facts", "refusals")
@@ -63,34 +61,22 @@ class Asking:
         Where the prompt leaves too little of the model's window for a reply, nothing is sent.
         """
         messages = _prompt(stage).messages(values)
-        room = reply_room(self.chat, self.context.gateway, messages, max_tokens, self.window)
-        if room < min(max_tokens, LEAST_REPLY):
-            reason = f"the prompt leaves {max(0, room)} tokens of the model's window for its reply; not asked"
-            return Structured(None, Status.TRUNCATED, reason, ())
-        found = self.context.gateway.structured(
+        room = Room(max_tokens, LEAST_REPLY, self.window)
+        return ask_in_room(
             self.chat,
+            self.context,
             messages,
             shape,
             name=stage,
-            max_tokens=room,
-            seed=self.context.seed,
-            replicate=self.context.replicate,
+            room=room,
+            question_id=question_id,
             bounds=bounds,
             check=check,
-            purpose=self.context.purpose.of(question_id),
         )
-        if found.status is Status.PARSE_FAILED and declines(found.replies[-1].text):
-            reason = f"{DECLINED}: {found.replies[-1].text}"
-            return replace(found, status=Status.REFUSED, reason=reason)
-        return found
 
     def each(self, ask: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
         """Do what asks the model for each item, side by side, and say how far it is."""
-        found = []
-        for number, one in enumerate(self.context.gateway.map(ask, items, self.chat), 1):
-            found.append(one)
-            self.context.progress(f"{label} by {self.chat.model}", number, len(items))
-        return found
+        return list(self.context.each(ask, items, self.chat, label))
 
 
 def spent(replies: Sequence[Reply]) -> str:

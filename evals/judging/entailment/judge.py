@@ -160,8 +160,7 @@ class Entailment(ChatModel, Splitting, Judge):
         return judgements
 
     def _judges(self, name: Name, case: JudgeCase) -> bool:
-        metric = METRICS[name]
-        return name in self.metrics and metric.applies(case) and not metric.obstacle(case)
+        return name in self.metrics and METRICS[name].can_judge(case)
 
     @property
     def chat(self) -> ChatModel:

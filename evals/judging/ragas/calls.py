@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from evals.judging.asking import Room, ask_in_room
 from evals.judging.contract import JudgeContext, Judgement, Statement
-from evals.judging.declining import DECLINED, declines
-from evals.judging.fitting import reply_room
 from evals.judging.replies import judged
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Messages
@@ -67,24 +66,18 @@ class CaseCalls:
         known = self._known.get(key)
         if known is not None:
             return known, ()  # type: ignore[return-value] # the same prompt and class name have the same shape
-        room = reply_room(self.chat, self.context.gateway, messages, max_tokens, self.window)
-        if room < LEAST_ROOM:
-            reason = f"the prompt leaves {max(0, room)} tokens of the model's window for its reply; not asked"
-            return Structured(None, Status.TRUNCATED, reason, ()), ()
-        found = self.context.gateway.structured(
+        found = ask_in_room(
             self.chat,
+            self.context,
             messages,
             shape,
             name=shape.__name__,
-            max_tokens=room,
-            seed=self.context.seed,
-            replicate=self.context.replicate * turn[1] + turn[0],
+            room=Room(max_tokens, LEAST_ROOM, self.window),
+            question_id=self.question_id,
             bounds=bounds,
             check=check,
-            purpose=self.context.purpose.of(self.question_id),
+            replicate=self.context.replicate * turn[1] + turn[0],
         )
-        if found.status is Status.PARSE_FAILED and declines(found.replies[-1].text):
-            found = replace(found, status=Status.REFUSED, reason=f"{DECLINED}: {found.replies[-1].text}")
         self._known[key] = found  # type: ignore[assignment] # read by its own class only
         return found, found.replies
 

@@ -97,13 +97,7 @@ class Ragas(ChatModel, Judge):
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
         """Judge cases side by side; the metrics of one, one after another."""
         embed = _one_at_a_time(context.embed)
-        found = []
-        for number, one in enumerate(
-            context.gateway.map(lambda case: self._of(case, context, embed), cases, self), 1
-        ):
-            found.append(one)
-            context.progress(f"judging by {self.model}", number, len(cases))
-        return found
+        return list(context.each(lambda case: self._of(case, context, embed), cases, self, "judging"))
 
     def _of(
         self, case: JudgeCase, context: JudgeContext, embed: Callable[[Sequence[str]], Matrix]
@@ -112,7 +106,7 @@ class Ragas(ChatModel, Judge):
         found: dict[str, Judgement] = {}
         for name in self.metrics:
             metric = METRICS[name].judged
-            if not metric.applies(case) or metric.obstacle(case):
+            if not metric.can_judge(case):
                 continue
             missing = texts.missing(metric.needs)
             if missing:

@@ -360,3 +360,15 @@ def test_a_small_local_model_gives_a_grade_or_a_reason(
     assert one.status is Status.OK, one.reason
     assert one.value in {0, 0.25, 0.5, 0.75, 1}
     assert json.loads(one.raw or "{}").keys() == {"reason", "grade"}, "it writes by the schema"
+
+
+@pytest.mark.parametrize(
+    "prose", ["I'm sorry, but I can't judge this.", "Leider kann ich das nicht bewerten."]
+)
+def test_a_refusal_to_judge_is_told_from_what_cannot_be_read(
+    server: FakeOpenAI, tmp_path: Path, prose: str
+) -> None:
+    found = of_one(server, tmp_path, answer(prose), answer(prose))
+    assert (found.status, found.value) == (Status.REFUSED, None)
+    assert prose in (found.reason or "")
+    assert found.calls == 2

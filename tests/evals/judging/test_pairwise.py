@@ -180,3 +180,10 @@ def test_the_cell_is_named_as_a_study_names_it() -> None:
     assert made.identity() != Pairwise(model=ANY, against="t64.minilm.dense.small").identity()
     assert made.dependencies(7) != Pairwise(model=ANY, against=CELL, ask="Which is kinder?").dependencies(7)
     assert made.calls_per_case() == (0, 4)
+
+
+def test_a_refusal_to_judge_is_told_from_what_cannot_be_read(server: FakeOpenAI, tmp_path: Path) -> None:
+    prose = "As an AI, I have no preference."
+    server.add(answer(prose), answer(prose))
+    (found,) = judge(tmp_path, CASE)
+    assert (found.status, found.value) == (Status.REFUSED, None)

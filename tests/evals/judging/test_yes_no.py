@@ -335,3 +335,10 @@ def test_a_small_local_model_judges(weights: Callable[[str], Path], tmp_path: Pa
         assert one.completion_tokens == 1
     assert 0 < (bad.value or 0) < (good.value or 0) < 1
     assert (repeated.value, repeated.cached) == (good.value, False), "probabilities do not vary"
+
+
+def test_a_refusal_to_judge_is_told_from_what_cannot_be_read(server: FakeOpenAI, tmp_path: Path) -> None:
+    prose = "I'm sorry, but I cannot say."
+    found = of_one(server, tmp_path, answer(prose), answer(prose))
+    assert (found.status, found.value) == (Status.REFUSED, None)
+    assert prose in (found.reason or "")
