@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import TypeAdapter
 
+from evals.annotating.points import Points
+from evals.annotating.rubric import RUBRICS
 from evals.generating.binned import LlmBinned
 from evals.generating.contract import GENERATORS, AnyGenerator, Generator
 from evals.generating.extractive import Extractive
@@ -55,6 +57,7 @@ __all__ = [
     "QUERY_TRANSFORMS",
     "RETRIEVERS",
     "RETRIEVER_OR_POWERSET",
+    "RUBRICS",
     "STEPS",
     "read_generator",
     "read_retriever",
@@ -115,6 +118,7 @@ JUDGES.add(
     EntailmentClassifier,
     Ragas,
 )
+RUBRICS.add(Points)
 
 POWERSETS: Registry[Powerset] = Registry("powersets", Powerset)
 POWERSETS.add(Powerset)

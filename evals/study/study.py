@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
 from assets.recipes.paths import absolute
+from evals.annotating.rubric import AnyRubric
 from evals.generating.contract import AnyGenerator, Reads
 from evals.judging.contract import AnyJudge
 from evals.judging.scoring import JudgedScores
@@ -50,6 +51,7 @@ class Study(BuildHalf):
     questions_by: the model that `assay questions make` asks; no cell does
     judges: each by a name of its own, which no generator has; its metrics are called `JUDGE.METRIC`
     judge_cards: what judges are tried with; those that are not named, with answers made worse alone
+    rubrics: by what people score answers; what they say is measured as `people.RUBRIC`
     metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     clusters: which questions are not independent of each other, when cells are compared
@@ -64,6 +66,7 @@ class Study(BuildHalf):
     generators: dict[Name, AnyGenerator] = Field(default_factory=dict)
     judges: dict[Name, AnyJudge] = Field(default_factory=dict)
     judge_cards: dict[Name, JudgeCard] = Field(default_factory=dict)
+    rubrics: dict[Name, AnyRubric] = Field(default_factory=dict)
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
     questions_by: ChatModel | None = None
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]

@@ -1,0 +1,77 @@
+"""The contract of a rubric; `tests/contracts/test_rubrics.py` checks every implementation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, NamedTuple
+
+from warehouse.identity import digest
+from warehouse.parts import OneOf, Part
+from warehouse.registry import Registry
+
+PEOPLE = "people"
+"""What scores of people are called after, as those of a judge are after the judge; no judge has the name."""
+
+
+class Criterion(NamedTuple):
+    """One thing that people score.
+
+    name: None where the rubric has one criterion alone
+    ask: what the annotator is asked
+    anchors: value -> what it means, the best first; an annotator gives one of these values
+    bounds: smallest and largest value
+    """
+
+    name: str | None
+    ask: str
+    anchors: Mapping[float, str]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest value."""
+        return min(self.anchors), max(self.anchors)
+
+
+class Rubric(Part):
+    """What people are asked of an item, and which answers they have; higher values are better.
+
+    The contract: one criterion or more, names unique (None if there is one); each with two anchors or more,
+    all finite; a value that is given is one of the anchors'.
+    """
+
+    shows_ground_truth: ClassVar[bool] = True
+    compares: ClassVar[bool] = False  # the item holds two answers, and the value says which is better
+
+    @property
+    @abstractmethod
+    def criteria(self) -> tuple[Criterion, ...]:
+        """What is scored, in the order in which it is asked."""
+
+    @property
+    def against(self) -> str | None:
+        """Key of the cell, without the study, whose answers are the second of a pair; None: no pairs."""
+        return None
+
+    @property
+    def version(self) -> str:
+        """Digest of all that an annotator reads of it: scores by another wording are not mixed with these."""
+        shown = [
+            [one.name, one.ask, sorted([value, text] for value, text in one.anchors.items())]
+            for one in self.criteria
+        ]
+        return digest([self.kind, shown, self.shows_ground_truth, self.against])[:12]
+
+
+def metric_name(rubric: str, criterion: str | None) -> str:
+    """Return what a criterion of a rubric is called as a metric of a study.
+
+    >>> metric_name("points", None), metric_name("quality", "brevity")
+    ('people.points', 'people.quality.brevity')
+    """
+    return ".".join([PEOPLE, rubric, *([criterion] if criterion else [])])
+
+
+RUBRICS: Registry[Rubric] = Registry("rubrics", Rubric)
+AnyRubric = Annotated[Rubric, OneOf(RUBRICS)]
+"""A rubric as a study writes it: `{kind: {its parameters}}`."""

@@ -1,0 +1,64 @@
+"""The schemas of what people score, and of sheets that hold their scores."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from warehouse.schemas import UTC_TIME, Schema
+
+HUMAN_SCORES: Schema = {
+    "score_id": pl.String,  # of this row alone
+    "study": pl.String,
+    "annotator": pl.String,
+    "item_id": pl.String,  # digest of what was shown: question, answer, passages
+    "rubric": pl.String,  # its name in the study
+    "rubric_version": pl.String,  # digest of its wording
+    "criterion": pl.String,  # NULL: the rubric has one alone
+    "value": pl.Float64,  # in the rubric's own scale; NULL unless the status is ok
+    "status": pl.String,  # ok | withdrawn | skipped
+    "comment": pl.String,
+    "seconds": pl.Float64,  # that the item was looked at
+    "showing": pl.Int64,  # 1, or 2 for a hidden repeat
+    "position": pl.Int64,  # in the annotator's order, from 1
+    "queue_version": pl.String,  # NULL: it is of no queue
+    "cell": pl.String,  # key of the one cell (and replicate) that it is of; NULL: of all with the item
+    "question_id": pl.String,
+    "scored_at": UTC_TIME,
+    "place": pl.String,  # page | FILE:LINE
+}
+"""What people said, a row a score; corrections are later rows (warehouse.human_scores)."""
+
+ANNOTATIONS: Schema = {
+    "cell": pl.String,  # key of the cell, its replicate included
+    "question_id": pl.String,
+    "rubric": pl.String,
+    "criterion": pl.String,
+    "value": pl.Float64,  # mean over annotators of the mean over their showings; NULL: nobody has scored it
+    "annotators": pl.Int64,  # that gave a value
+    "low": pl.Float64,  # smallest and largest value that an annotator gave
+    "high": pl.Float64,
+    "item_id": pl.String,
+    "probability": pl.Float64,  # with which the item was drawn into the queue; NULL: it was not drawn
+}
+"""What the scores of people come to, a row for each (cell, question, rubric, criterion)."""
+
+IMPORTED: Schema = {
+    "line": pl.Int64,  # of the sheet, from 1, its header included
+    "question_id": pl.String,
+    "question": pl.String,
+    "language": pl.String,
+    "ground_truth": pl.String,
+    "answer": pl.String,
+    "contexts": pl.List(pl.String),  # best first
+    "chunking": pl.String,  # names of the axes, as keys can hold them
+    "embedder": pl.String,
+    "retriever": pl.String,
+    "generator": pl.String,
+    "replicate": pl.Int64,  # of the (cell, question), from 1, in the order of the lines
+    "axes": pl.String,  # JSON object: what the sheet itself says for the names
+    "annotator": pl.String,
+    "scores": pl.List(pl.Struct({"rubric": pl.String, "criterion": pl.String, "value": pl.Float64})),
+    "comment": pl.String,
+    "scored_at": UTC_TIME,  # NULL: the sheet does not say
+}
+"""Rows of a sheet with questions, answers and scores of its own (evals.importing)."""
