@@ -48,7 +48,7 @@ IMPORTED: Schema = {
     "question": pl.String,
     "language": pl.String,
     "ground_truth": pl.String,
-    "answer": pl.String,
+    "answer": pl.String,  # NULL: nothing was answered and nothing is scored; "": the model wrote nothing
     "contexts": pl.List(pl.String),  # best first
     "chunking": pl.String,  # names of the axes, as keys can hold them
     "embedder": pl.String,
