@@ -181,9 +181,12 @@ class Study(BuildHalf):
 
     def rival(self, judge: str) -> Cell | None:
         """Return the cell that a judge compares others with; None: it compares with none."""
-        against = self.judges[judge].against
-        key = f"{self.study}.{against}"
-        return next((cell for cell in self.cells() if cell.key == key), None) if against else None
+        return self.cell_named(self.judges[judge].against)
+
+    def cell_named(self, name: str | None) -> Cell | None:
+        """Return the cell of a key without the study, as parts name one that they compare with."""
+        key = f"{self.study}.{name}"
+        return next((cell for cell in self.cells() if cell.key == key), None) if name else None
 
     def rankings(self) -> list[str]:
         """Return the keys of the rankings that the cells need, each once."""

@@ -1,0 +1,161 @@
+"""The items of a cell: what people are shown of it, and score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from assets.engine.stage import Need, Work
+from evals.annotating.items import Item
+from evals.generating.contract import Passage
+from evals.pipeline.cell_contents import (
+    Inputs,
+    Row,
+    answer_needs,
+    case_of,
+    passage_needs,
+    read_answers,
+    read_passages,
+    same_replicate,
+    text_of,
+)
+from evals.pipeline.stage_inputs import read_questions
+from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.schemas import Status
+
+
+class CellItems(NamedTuple):
+    """What people can score of a replicate of a cell, in the order of the questions.
+
+    items: question id -> item; a refusal is one, too
+    ties: ids of the questions that two cells answer in the same words, so that there is nothing to compare
+    missing: question id -> why there is nothing to score: an answer that failed, a ranking that failed
+    """
+
+    items: dict[str, Item]
+    ties: frozenset[str] = frozenset()
+    missing: dict[str, str] = {}  # noqa: RUF012 -- a default of a NamedTuple, which nobody changes
+
+
+def scored_cells(study: Study) -> list[Cell]:
+    """Return the replicates of cells that people can score: those with a generator."""
+    return [cell for cell in study.runs() if cell.generator != NO_GENERATOR]
+
+
+def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[Need]:
+    """Return what the items of a cell are made of; nothing without a generator.
+
+    against: key of the cell, without the study, whose answers stand beside; None: no pairs
+    """
+    if cell.generator == NO_GENERATOR:
+        return []
+    rival = _rival(grid.studies[cell.study], cell, against)
+    others = answer_needs(rival) if rival else []
+    sets = [Need("questions", name) for name in grid.set_keys(cell.study)]
+    return [*answer_needs(cell), *passage_needs(grid, cell), *others, *sets]
+
+
+def read_items(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None = None) -> CellItems:
+    """Read the items of a cell.
+
+    inputs: the artifacts of `item_needs`, and others
+    """
+    if cell.generator == NO_GENERATOR:
+        return CellItems({})
+    study = grid.studies[cell.study]
+    rows = questions_of(grid, cell, inputs, work, against)
+    answers = read_answers(study, cell, inputs, work, markers=True)
+    rival = _rival(study, cell, against)
+    others = read_answers(study, rival, inputs, work, markers=True) if rival else {}
+    passages = read_passages(grid, cell, inputs, rows, answers, work)
+    found = CellItems({}, missing={})
+    ties = set()
+    for row in rows:
+        question = row["question_id"]
+        answer, other = answers.get(question), others.get(question)
+        why = _nothing_to_score(answer, passages.get(question))
+        if why is None and rival and (of_other := _nothing_to_score(other, ())):
+            why = f"the answer of the other cell: {of_other}"
+        if answer is None or why is not None:
+            found.missing[question] = why or ""
+        elif rival and text_of(answer) == text_of(other):
+            ties.add(question)
+        else:
+            found.items[question] = _item(row, answer, passages[question], text_of(other))
+    return found._replace(ties=frozenset(ties))
+
+
+def current_items(
+    grid: Grid, study: Study, work: Work, against: str | None = None
+) -> Iterator[tuple[Cell, CellItems]]:
+    """Yield the items of each cell of a study that has been answered, by what is stored now.
+
+    A cell whose answers, or what they were made of, are not there yet is left out.
+    """
+    for cell in scored_cells(study):
+        needs = item_needs(grid, cell, against)
+        there = {need: work.store.current(need.stage, need.key) for need in needs}
+        inputs = {need: artifact for need, artifact in there.items() if artifact}
+        if len(inputs) == len(there):
+            yield cell, read_items(grid, cell, inputs, work, against)
+
+
+def questions_of(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None = None) -> list[Row]:
+    """Return the questions that a cell is asked, of a pair those that both cells are (schemas.QUESTIONS)."""
+    study = grid.studies[cell.study]
+    keys = grid.set_keys(cell.study)
+    artifacts = [inputs[need] for need in (Need("questions", key) for key in keys)]
+    questions = read_questions(artifacts, work)
+    rival = _rival(study, cell, against)
+    ids = study.sampled(questions["question_id"].to_list(), cell.sample)
+    chosen = set(study.sampled(ids, rival.sample if rival else None))
+    return [row for row in questions.iter_rows(named=True) if row["question_id"] in chosen]
+
+
+def _rival(study: Study, cell: Cell, against: str | None) -> Cell | None:
+    rival = study.cell_named(against)
+    return same_replicate(study, rival, cell) if rival else None
+
+
+def _nothing_to_score(answer: Row | None, passages: Sequence[Passage] | None) -> str | None:
+    """Return why an answer is none that people can score."""
+    if answer is None:
+        return "the question has no answer yet"
+    if answer["status"] not in {Status.OK, Status.REFUSED}:
+        return f"{answer['status']}: {answer['reason'] or 'the answer failed'}"
+    return "the ranking failed" if passages is None else None
+
+
+def _item(question: Row, answer: Row, passages: Sequence[Passage], rival: str | None) -> Item:
+    places = {chunk: number for number, chunk in enumerate(answer["chunk_ids"] or [], 1)}
+    numbered = tuple(replace(one, number=places.get(one.chunk, at)) for at, one in enumerate(passages, 1))
+    quotes = dict.fromkeys(one["quote"] for one in question["evidence"] or [] if one["quote"])
+    return Item(
+        case_of(question, answer, numbered, rival),
+        tuple(quotes),
+        _marks(question, numbered),
+        tuple(question["conversation"] or ()),
+        question["asked_at"],
+    )
+
+
+def _marks(question: Row, passages: Sequence[Passage]) -> tuple[tuple[int, int, int], ...]:
+    """Return where evidence stands in the passages; overlapping pieces are one."""
+    found: list[tuple[int, int, int]] = []
+    for at, passage in enumerate(passages):
+        spans = sorted(
+            (max(piece["start"] - passage.start, 0), min(piece["end"] - passage.start, len(passage.text)))
+            for piece in question["evidence"] or ()
+            if piece["start"] is not None and piece["doc_id"] == passage.document
+        )
+        for start, end in spans:
+            if start >= end:
+                continue
+            if found and found[-1][0] == at and start <= found[-1][2]:
+                found[-1] = (at, found[-1][1], max(end, found[-1][2]))
+            else:
+                found.append((at, start, end))
+    return tuple(found)
