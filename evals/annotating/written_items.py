@@ -1,0 +1,72 @@
+"""Items as JSON: all that is shown of them, so that nothing else has to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evals.annotating.items import Item
+from evals.generating.contract import Passage
+from evals.judging.contract import JudgeCase
+from warehouse.identity import Json
+from warehouse.schemas import Status
+
+
+def written_item(item: Item) -> dict[str, Json]:
+    """Return an item as JSON; what is not shown of a passage (ids, offsets, scores) is left out."""
+    case = item.case
+    return {
+        "question": case.question,
+        "question_id": case.question_id,
+        "language": case.language,
+        "answer": case.answer,
+        "status": str(case.status),
+        "ground_truth": case.ground_truth,
+        "rival": case.rival,
+        "passages": [_written_passage(one) for one in case.passages],
+        "evidence": list(item.evidence),
+    }
+
+
+def read_item(written: Mapping[str, Any]) -> Item:
+    """Return the item that `written_item` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+
+    >>> item = Item(JudgeCase("Why?", answer="So.", passages=(Passage("a"),)), ("a",))
+    >>> read_item(written_item(item)) == item
+    True
+    """
+    case = JudgeCase(
+        question=written["question"],
+        language=written["language"],
+        answer=written["answer"],
+        status=Status(written["status"]),
+        ground_truth=written["ground_truth"],
+        passages=tuple(_read_passage(one) for one in written["passages"]),
+        question_id=written["question_id"],
+        rival=written["rival"],
+    )
+    return Item(case, tuple(written["evidence"]))
+
+
+def blind(item: Item) -> Item:
+    """Return an item without what may tell where it is from: ids, offsets and scores of chunks, reasons."""
+    return read_item(written_item(item))
+
+
+def _written_passage(passage: Passage) -> dict[str, Json]:
+    return {
+        "text": passage.text,
+        "title": passage.title,
+        "url": passage.url,
+        "date": passage.date,
+        "section": list(passage.section),
+        "number": passage.number,
+    }
+
+
+def _read_passage(written: Mapping[str, Any]) -> Passage:
+    shown = {name: written[name] for name in ("text", "title", "url", "date", "number")}
+    return Passage(**shown, section=tuple(written["section"]))
