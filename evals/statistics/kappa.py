@@ -7,25 +7,30 @@ from typing import Literal
 
 import numpy as np
 
+from evals.statistics.clusters import Codes, summed
 from evals.statistics.estimate import Estimate, Floats, Z, paired
 from evals.statistics.shares import least_of_all
 
 Weights = Literal["none", "linear", "quadratic"]
 
 
-def cohens_kappa(one: Floats, other: Floats, weights: Weights = "none") -> Estimate:
+def cohens_kappa(
+    one: Floats, other: Floats, weights: Weights = "none", clusters: Codes | None = None
+) -> Estimate:
     """Return Cohen's kappa of two raters of the same cases (Educational and Psychological Measurement 1960).
 
     (observed - chance) / (1 - chance), agreement by chance being that of raters who give each grade as often
     and know nothing of the case. Weighted, a disagreement counts by the distance of the two grades, or by its
     square (Cohen, Psychological Bulletin 1968). The standard error is that of Fleiss, Cohen and Everitt
-    (Psychological Bulletin 1969). Agreement without exception has none: the interval is then that of Wilson's
-    for the observed agreement.
+    (Psychological Bulletin 1969), which is that of a mean of what each case adds; with clusters, of what each
+    of them does. Agreement without exception has none: the interval is then that of Wilson's for the observed
+    agreement.
 
     Args:
         one, other: grades, shape (n,), finite; the categories are all that either gives, and for weights
             their numbers are what their distance is taken of.
         weights: what a disagreement counts.
+        clusters: number of each case's cluster, shape (n,); None: each is one of its own.
 
     >>> cohens_kappa(np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 0, 0])).value
     0.5
@@ -45,12 +50,16 @@ def cohens_kappa(one: Floats, other: Floats, weights: Weights = "none") -> Estim
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     observed, chance = float((credit * table).sum()), float(rows @ credit @ columns)
     kappa = (observed - chance) / (1 - chance)
+    groups = n if clusters is None else len(np.unique(clusters))
+    if groups < 2:
+        return Estimate(kappa, n=n, reason="no interval: these cases stand or fall together")
     if math.isclose(observed, 1.0):
-        return Estimate(1.0, max(-1.0, (least_of_all(n) - chance) / (1 - chance)), 1.0, n)
+        return Estimate(1.0, max(-1.0, (least_of_all(groups) - chance) / (1 - chance)), 1.0, n)
     means = (credit @ columns)[:, None] + (credit.T @ rows)[None, :]
-    squares = float((table * (credit - means * (1 - kappa)) ** 2).sum())
-    variance = (squares - (kappa - chance * (1 - kappa)) ** 2) / (n * (1 - chance) ** 2)
-    half = Z * math.sqrt(max(0.0, variance))
+    added = (credit - means * (1 - kappa))[places[:n], places[n:]]
+    sums = summed((added - added.mean())[:, None], clusters)
+    often = 1.0 if clusters is None else groups / (groups - 1)
+    half = Z * math.sqrt(often * float((sums**2).sum())) / (n * (1 - chance))
     return Estimate(kappa, max(-1.0, kappa - half), min(1.0, kappa + half), n)
 
 
