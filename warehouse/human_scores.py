@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from warehouse.annotation_schemas import HUMAN_SCORES
 from warehouse.encodable import encodable
+from warehouse.errors import InputError
+from warehouse.human_score_rows import Row, row_of, why_not
 from warehouse.identity import digest
+from warehouse.journal import append, read_lines
 from warehouse.paths import Home
 
 Standing = Literal["ok", "withdrawn", "skipped"]
+LONGEST_NAME = 80  # characters of an annotator's name
+LONGEST_TEXT = 100_000  # of a comment, and of all else
 _SAFE = re.compile(r"[^a-z0-9]+")
+_STUDY = re.compile(r"[a-z0-9][a-z0-9_+-]{0,59}")  # as study files allow names
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class HumanScore:
     A row is never changed: a correction, and taking a score back, are later rows of the same
     `(study, annotator, item_id, rubric, criterion, showing, cell, question_id)`.
 
+    score_id: of this row alone; a row whose id is there already is not added again
+    annotator: as `annotator_name` returns it
     status: `ok` with a value; `withdrawn`: an earlier row is taken back; `skipped`: the annotator cannot say
     cell, question_id: key of the one cell that the score is of; None: of all cells with this item
     seconds: how long the item was looked at before
@@ -56,6 +62,55 @@ class HumanScore:
     place: str = "page"
 
 
+class Fault(NamedTuple):
+    """A line that is no score: torn, or changed by hand."""
+
+    place: str
+    reason: str
+
+
+class Snapshot(NamedTuple):
+    """The records of a study at one time; what comes later is not part of it.
+
+    sizes: file -> bytes
+    digest: of their contents, whatever the files are called
+    """
+
+    sizes: dict[Path, int]
+    digest: str
+
+
+class Records(NamedTuple):
+    """What the files of a study say.
+
+    rows: of `HUMAN_SCORES`, those of an annotator in the order in which they came
+    faults: lines that are none
+    """
+
+    rows: list[Row]
+    faults: list[Fault]
+
+
+def annotator_name(text: str) -> str:
+    r"""Return the name of an annotator in the one form in which it is kept.
+
+    >>> annotator_name("  Zoe\u0308  Müller ")
+    'Zoë Müller'
+
+    Raises:
+        InputError: it is empty, too long, or has characters that cannot be seen.
+    """
+    name = " ".join(unicodedata.normalize("NFC", text).split())
+    if not name:
+        raise InputError("an annotator has a name: it is empty")
+    if len(name) > LONGEST_NAME:
+        raise InputError(f"the name of an annotator has at most {LONGEST_NAME} characters, not {len(name)}")
+    unseen = next((sign for sign in name if unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Cn", "Co"}), "")
+    if unseen:
+        raise InputError(f"the name of an annotator has a character that cannot be seen: U+{ord(unseen):04X}")
+    return name
+
+
 class HumanScores:
     """The scores of people: `<home>/annotations/<study>/scores/<annotator>.jsonl`, a JSON object a line."""
 
@@ -63,64 +118,140 @@ class HumanScores:
         self.root = home.root / "annotations"
 
     def folder(self, study: str) -> Path:
-        """Return the folder of the files of a study."""
+        """Return the folder of the files of a study.
+
+        Raises:
+            InputError: no study can have this name.
+        """
+        if not _STUDY.fullmatch(study):
+            raise InputError(f"no study can be called {study[:80]!r}")
         return self.root / study / "scores"
 
     def path(self, study: str, annotator: str) -> Path:
         """Return the file of an annotator; names that differ in case or signs have files of their own."""
         plain = _SAFE.sub("-", annotator.casefold()).strip("-")[:40]
-        return self.folder(study) / f"{plain}-{digest(annotator)[:8]}.jsonl"
+        return self.folder(study) / f"{plain or 'annotator'}-{digest(annotator)[:12]}.jsonl"
+
+    def studies(self) -> list[str]:
+        """Return the names of the studies that people have scored."""
+        found = {path.parent.parent.name for path in self.root.glob("*/scores/*.jsonl")}
+        return sorted(name for name in found if _STUDY.fullmatch(name))
 
     def append(self, scores: Iterable[HumanScore]) -> int:
-        """Add rows that are not there yet (by `score_id`); return how many were added.
+        """Add rows that are not there yet (by `score_id`, for each annotator); return how many were added.
 
         They are on disk when it returns, all of an annotator's by one write.
+
+        Raises:
+            InputError: one of them can be no score; nothing was added.
+            AssayError: a file cannot be written; nothing was added to it.
         """
-        by_file: dict[Path, list[HumanScore]] = {}
+        by_file: dict[Path, list[Row]] = {}
         for score in scores:
-            by_file.setdefault(self.path(score.study, score.annotator), []).append(score)
-        return sum(_append(path, found) for path, found in by_file.items())
-
-    def rows(self, study: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a study, or of all, with exactly the columns of `HUMAN_SCORES`."""
-        for path in self._files(study):
-            for record in _records(path):
-                row = {column: record.get(column) for column in HUMAN_SCORES}
-                yield {**row, "scored_at": datetime.fromisoformat(record["scored_at"])}
-
-    def version(self, study: str) -> str:
-        """Return a digest of all that people have said of a study."""
-        return digest(
-            [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in self._files(study)]
+            if annotator_name(score.annotator) != score.annotator:
+                raise InputError(f"the annotator {score.annotator!r} is to be named as annotator_name() says")
+            written = _written(score)
+            reason = why_not(written) or _too_long(written)
+            if reason:
+                raise InputError(f"the score {score.score_id[:80]!r} is none: {reason}")
+            by_file.setdefault(self.path(score.study, score.annotator), []).append(written)
+        return sum(
+            append(path, found, "score_id", lambda one: why_not(one) is None)
+            for path, found in by_file.items()
         )
 
-    def _files(self, study: str | None) -> list[Path]:
-        return sorted(self.root.glob(f"{study or '*'}/scores/*.jsonl"))
+    def snapshot(self, study: str) -> Snapshot:
+        """Return which records there are of a study now; cheap, where nothing has changed."""
+        files = [(path, path.stat()) for path in self._files(study)]
+        contents = [_digest(path, at.st_size, at.st_mtime_ns, at.st_ctime_ns) for path, at in files]
+        return Snapshot({path: at.st_size for path, at in files}, digest(sorted(contents)))
+
+    def version(self, study: str) -> str:
+        """Return a digest of all that people have said of a study: a touched file changes nothing."""
+        return self.snapshot(study).digest
+
+    def read(self, study: str, upto: Snapshot | None = None) -> Records:
+        """Read the records of a study, as they were when a snapshot was taken, or are now.
+
+        A row that stands twice, in a copy of a file say, is read once.
+        """
+        found = Records([], [])
+        seen: dict[tuple[str, str], Row] = {}
+        for path in self._files(study) if upto is None else sorted(upto.sizes):
+            data = path.read_bytes()[: None if upto is None else upto.sizes[path]]
+            for line in read_lines(data):
+                place = f"{path}:{line.number}"
+                reason = why_not(line.record)
+                if line.record is None or reason:
+                    found.faults.append(Fault(place, reason or "it is no JSON object"))
+                    continue
+                row = row_of(line.record, study)
+                other = seen.setdefault((row["annotator"], row["score_id"]), row)
+                if other is row:
+                    found.rows.append(row)
+                elif other != row:
+                    found.faults.append(
+                        Fault(place, "an earlier line has its `score_id`, and says otherwise")
+                    )
+        return found
+
+    def rows(self, study: str | None = None) -> Iterator[Row]:
+        """Yield the rows of a study, or of all, with exactly the columns of `HUMAN_SCORES`."""
+        for name in self.studies() if study is None else [study]:
+            yield from self.read(name).rows
+
+    def scores(self, study: str) -> list[HumanScore]:
+        """Return the rows of a study as what was appended, corrected ones and corrections alike."""
+        return [HumanScore(**row) for row in self.read(study).rows]
+
+    def _files(self, study: str) -> list[Path]:
+        return sorted(path for path in self.folder(study).glob("*.jsonl") if path.is_file())
 
 
-def _append(path: Path, scores: list[HumanScore]) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        known = {record["score_id"] for record in _records(path)}
-        new = {one.score_id: one for one in scores if one.score_id not in known}
-        lines = [json.dumps(_written(one), allow_nan=False) + "\n" for one in new.values()]
-        file.write("".join(lines).encode("ascii"))
-        file.flush()
-        os.fsync(file.fileno())
-    return len(new)
+def current_scores(rows: Iterable[Row]) -> list[Row]:
+    """Return what annotators say in the end: of each of their scores the last row, unless it takes it back.
+
+    rows: of `HUMAN_SCORES`, in the order of the files; `skipped` ones stay, for they say something
+    """
+    last: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = tuple(row[column] for column in SAME)
+        last.pop(key, None)
+        last[key] = row
+    return [row for row in last.values() if row["status"] != "withdrawn"]
 
 
-def _written(score: HumanScore) -> dict[str, Any]:
-    row = asdict(score)
+SAME: Sequence[str] = (
+    *("study", "annotator", "item_id", "rubric", "rubric_version", "criterion", "showing", "cell"),
+    "question_id",
+)
+"""Rows that are alike in these columns are one score, said again."""
+
+
+@lru_cache(maxsize=1024)
+def _digest(path: Path, size: int, _changed: int, _touched: int) -> str:
+    """Return the SHA-256 of the first ``size`` bytes of a file, read once as long as it is not written to."""
+    state = sha256()
+    with path.open("rb") as file:
+        while size > 0 and (block := file.read(min(size, 1 << 20))):
+            state.update(block)
+            size -= len(block)
+    return state.hexdigest()
+
+
+def _too_long(row: Row) -> str | None:
+    long = (name for name, value in row.items() if isinstance(value, str) and len(value) > LONGEST_TEXT)
+    name = next(long, None)
+    return f"its `{name}` has more than {LONGEST_TEXT:,} characters" if name else None
+
+
+def _written(score: HumanScore) -> Row:
+    """Return a score as a line holds it."""
+    row = {one.name: getattr(score, one.name) for one in fields(score)}
     texts = {name: encodable(value) for name, value in row.items() if isinstance(value, str)}
-    return {**row, **texts, "scored_at": score.scored_at.astimezone(UTC).isoformat()}
-
-
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file; a line that a killed process has torn is none."""
-    for line in path.read_bytes().splitlines():
-        with suppress(ValueError):
-            record = json.loads(line)
-            if isinstance(record, dict) and "score_id" in record:
-                yield record
+    at = score.scored_at
+    return {
+        **row,
+        **texts,
+        "scored_at": (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat(),
+    }

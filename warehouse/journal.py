@@ -1,0 +1,175 @@
+"""Appends lines to files that several processes write to; what was written before is never touched.
+
+Each line is a JSON object with an id of its own: what is there already is not added again, so that whoever
+was killed may begin again. A line that a killed writer has torn ends before the next one begins.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+from warehouse.errors import AssayError, LockedError
+from warehouse.locks import try_lock
+from warehouse.waiting import pause
+
+WAIT = 60.0  # seconds for another process that appends to the same file: each holds it for milliseconds
+GLANCE = 0.005
+MOST_KNOWN = 64  # files whose ids are remembered
+
+Object = dict[str, Any]
+
+
+class Line(NamedTuple):
+    """A line of a journal.
+
+    number: from 1
+    record: None where it is no JSON object
+    """
+
+    number: int
+    record: Object | None
+
+
+class _Known(NamedTuple):
+    """The ids in a file, as it was when this process wrote it last."""
+
+    stamp: tuple[int, ...]
+    ids: set[str]
+
+
+_turn = threading.RLock()  # of the threads of this process; processes exclude each other by locks
+_known: dict[tuple[Path, str], _Known] = {}
+
+
+def read_lines(data: bytes) -> Iterator[Line]:
+    r"""Yield the lines of a journal; the last one, if it was torn or is being written, is left out.
+
+    >>> [one.record for one in read_lines(b'{"a": 1}\n{"a\n{"b": 2}\n{"c"')]
+    [{'a': 1}, None, {'b': 2}]
+    """
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        record = _object(line)
+        if record is not None or number < len(lines):
+            yield Line(number, record)
+
+
+def _object(line: bytes) -> Object | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):  # the latter: thousands of brackets in each other
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def append(
+    path: Path, records: Iterable[Mapping[str, Any]], key: str, is_there: Callable[[Object], bool]
+) -> int:
+    """Add the records whose id is not there yet, by one write; return how many were added.
+
+    They are on disk when it returns; where that fails, none of them is there.
+
+    Args:
+        path: of the file; made when absent.
+        records: JSON objects.
+        key: of the id in them.
+        is_there: whether a record of the file is one, so that its id is taken.
+
+    Raises:
+        LockedError: another process held the file for a minute.
+        AssayError: the file cannot be written: rights, a full disk.
+    """
+    with _turn, _opened(path) as (handle, locked):
+        known = _ids(path, handle, key, is_there)
+        new = {str(one[key]): one for one in records if one[key] not in known}
+        if not new:
+            return 0
+        text = "".join(json.dumps(one, allow_nan=False) + "\n" for one in new.values())
+        _write(path, handle, text.encode("ascii"), locked=locked)
+        known.update(new)
+        _known.pop((path, key), None)
+        _known[path, key] = _Known(_stamp(handle), known)
+        while len(_known) > MOST_KNOWN:
+            del _known[next(iter(_known))]
+        return len(new)
+
+
+def _stamp(handle: int) -> tuple[int, ...]:
+    at = os.fstat(handle)
+    return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns
+
+
+def _ids(path: Path, handle: int, key: str, is_there: Callable[[Object], bool]) -> set[str]:
+    """Return the ids in a file; they are read again only where somebody else has written to it."""
+    known = _known.get((path, key))
+    if known and known.stamp == _stamp(handle):
+        return known.ids
+    records = (line.record for line in read_lines(path.read_bytes()))
+    return {str(record[key]) for record in records if record is not None and is_there(record)}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[int, bool]]:
+    """Open a file for appending while nobody else does; yields it, and whether it is locked."""
+    end = monotonic() + WAIT
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise AssayError(f"{path}: cannot be written ({error.strerror})") from error
+        try:
+            while (locked := try_lock(handle)) is False:
+                if monotonic() > end:
+                    raise LockedError(f"{path}: another process has held it for {WAIT:.0f} s; end that one")
+                pause(GLANCE)
+            if _is_at(handle, path):  # another file may have taken its place meanwhile, by an editor say
+                yield handle, bool(locked)
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _write(path: Path, handle: int, data: bytes, *, locked: bool) -> None:
+    size = os.fstat(handle).st_size
+    torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+    left = memoryview(b"\n" + data if torn else data)
+    try:
+        while left:
+            left = left[os.write(handle, left) :]
+        os.fsync(handle)
+        if size == 0:
+            _keep_name(path.parent)
+    except OSError as error:
+        if locked:  # else another one may have written behind it
+            os.ftruncate(handle, size)
+        raise AssayError(f"{path}: cannot be written ({error.strerror}); nothing was added") from error
+
+
+def _keep_name(folder: Path) -> None:
+    """Put the name of a new file on disk, where the system can do that."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(handle)
