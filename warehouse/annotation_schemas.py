@@ -62,3 +62,17 @@ IMPORTED: Schema = {
     "scored_at": UTC_TIME,  # NULL: the sheet does not say
 }
 """Rows of a sheet with questions, answers and scores of its own (evals.importing)."""
+
+AGREEMENT: Schema = {
+    "measure": pl.String,  # evals.calibrating.agreement.MEASURES
+    "rubric": pl.String,
+    "criterion": pl.String,
+    "annotator": pl.String,  # NULL: of all of them
+    "other": pl.String,  # the second of a pair
+    "value": pl.Float64,  # NULL: there is none, and the reason says why
+    "low": pl.Float64,  # 95 % interval
+    "high": pl.Float64,
+    "n": pl.Int64,  # items, pairs of scores or scores that it is of
+    "reason": pl.String,
+}
+"""How far the annotators of a study agree, and what each of them does, a row a measure."""

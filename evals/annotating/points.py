@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -24,6 +24,7 @@ class Points(Rubric):
     """
 
     kind: ClassVar[str] = "points"
+    level: ClassVar[Literal["nominal", "ordinal", "interval"]] = "interval"
 
     ask: Annotated[str, Field(min_length=1, max_length=500)] = "How good is the answer?"
     anchors: Annotated[Mapping[float, str], Field(min_length=2, max_length=11)] = DEFAULT

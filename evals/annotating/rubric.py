@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from warehouse.identity import digest
 from warehouse.parts import OneOf, Part
@@ -38,9 +38,13 @@ class Rubric(Part):
 
     The contract: one criterion or more, names unique (None if there is one); each with two anchors or more,
     all finite; a value that is given is one of the anchors'.
+
+    level: what agreement on it means (`evals.statistics.alpha`): of ordered values how many stand between two
+        of them, of an interval how far their numbers are apart
     """
 
     shows_ground_truth: ClassVar[bool] = True
+    level: ClassVar[Literal["nominal", "ordinal", "interval"]] = "ordinal"
     compares: ClassVar[bool] = False  # the item holds two answers, and the value says which is better
 
     @property
