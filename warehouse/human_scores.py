@@ -112,10 +112,10 @@ def annotator_name(text: str) -> str:
 
 
 class HumanScores:
-    """The scores of people: `<home>/annotations/<study>/scores/<annotator>.jsonl`, a JSON object a line."""
+    """The scores of people: `<home>/people/<study>/scores/<annotator>.jsonl`, a JSON object a line."""
 
     def __init__(self, home: Home) -> None:
-        self.root = home.root / "annotations"
+        self.root = home.people
 
     def folder(self, study: str) -> Path:
         """Return the folder of the files of a study.

@@ -63,6 +63,11 @@ class Home:
         """The packs of small bodies that readers have read, a file a reading that found something new."""
         return self.root / "bodies" / "packs"
 
+    @property
+    def people(self) -> Path:
+        """What people did for studies, a folder a study: scores, queues. Nothing can make it again."""
+        return self.root / "people"
+
     def stage(self, stage: str) -> Path:
         """The folder of a stage's artifacts."""
         return self.root / stage

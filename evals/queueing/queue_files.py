@@ -1,6 +1,6 @@
-"""Queues as files, `<home>/annotations/<study>/queues/<version>.json`: a page reads nothing else.
+"""Queues as files, `<home>/people/<study>/queues/<version>.json`: a page reads nothing else.
 
-`<home>/annotations/<study>/queue.json` names the version that counts. Scores hang on items, not on queues: a
+`<home>/people/<study>/queue.json` names the version that counts. Scores hang on items, not on queues: a
 newer queue takes nothing from those that were given on an older one.
 """
 
@@ -28,6 +28,16 @@ _VERSION = re.compile("[0-9a-f]{1,64}")
 _RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)
 
 
+def queue_version(home: Home, study: str) -> str | None:
+    """Return the version of the queue of a study that counts; None where there is none.
+
+    Raises:
+        CorruptFileError: the file that says it is damaged.
+    """
+    newest = _newest(home, study)
+    return str(_read(newest).get("version")) if newest.is_file() else None
+
+
 def queue_path(home: Home, study: str, version: str) -> Path:
     """Return where a queue lies."""
     return _folder(home, study) / "queues" / f"{version}.json"
@@ -47,11 +57,9 @@ def read_queue(home: Home, study: str, version: str | None = None) -> Queue | No
     Raises:
         CorruptFileError: the file is damaged.
     """
-    newest = _newest(home, study)
+    version = version or queue_version(home, study)
     if version is None:
-        if not newest.is_file():
-            return None
-        version = str(_read(newest).get("version"))
+        return None
     path = queue_path(home, study, version)
     if not _VERSION.fullmatch(version) or not path.is_file():
         return None
@@ -63,7 +71,7 @@ def read_queue(home: Home, study: str, version: str | None = None) -> Queue | No
 
 
 def _folder(home: Home, study: str) -> Path:
-    return home.root / "annotations" / study
+    return home.people / study
 
 
 def _newest(home: Home, study: str) -> Path:
