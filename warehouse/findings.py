@@ -151,7 +151,9 @@ def _in_words(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
     place: Place = detail["loc"]
     code = detail["type"]
     if place and place[-1] == "[key]":
-        return Finding(place[:-1], "bad_name", f"the name `{place[-2]}` will not do: {NAME_RULE}")
+        pattern = (detail.get("ctx") or {}).get("pattern", NAME_PATTERN)
+        rule = NAME_RULE if pattern == NAME_PATTERN else f"it must match {pattern}"
+        return Finding(place[:-1], "bad_name", f"the name `{place[-2]}` will not do: {rule}")
     if code == "extra_forbidden":
         known = _keys_at(model, place[:-1])
         text = f"unknown key `{place[-1]}`" + (f"; {instead(str(place[-1]), known)}" if known else "")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
-
+from evals.annotating.anchors import Anchors, Wording
 from evals.annotating.rubric import Criterion, Rubric
 
 DEFAULT = {
@@ -17,7 +15,7 @@ DEFAULT = {
 
 
 class Points(Rubric):
-    """Gives points to an answer.
+    """Gives points to an answer: 5, 3 or 0, or others with their anchors in words.
 
     ask: what the annotator is asked
     anchors: points -> what they are given for, two or more
@@ -26,13 +24,8 @@ class Points(Rubric):
     kind: ClassVar[str] = "points"
     level: ClassVar[Literal["nominal", "ordinal", "interval"]] = "interval"
 
-    ask: Annotated[str, Field(min_length=1, max_length=500)] = "How good is the answer?"
-    anchors: Annotated[Mapping[float, str], Field(min_length=2, max_length=11)] = DEFAULT
-
-    @field_validator("anchors")
-    @classmethod
-    def _best_first(cls, value: Mapping[float, str]) -> Mapping[float, str]:
-        return dict(sorted(value.items(), reverse=True))
+    ask: Wording = "How good is the answer?"
+    anchors: Anchors = DEFAULT
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:

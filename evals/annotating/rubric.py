@@ -37,15 +37,17 @@ class Rubric(Part):
     """What people are asked of an item, and which answers they have; higher values are better.
 
     The contract: one criterion or more, names unique (None if there is one); each with two anchors or more,
-    all finite; a value that is given is one of the anchors'.
+    all finite, the best first; a value that is given is one of the anchors'.
 
     level: what agreement on it means (`evals.statistics.alpha`): of ordered values how many stand between two
         of them, of an interval how far their numbers are apart
+    shows_ground_truth: whether the annotator sees the answer that is right, where somebody wrote one
     """
 
-    shows_ground_truth: ClassVar[bool] = True
     level: ClassVar[Literal["nominal", "ordinal", "interval"]] = "ordinal"
     compares: ClassVar[bool] = False  # the item holds two answers, and the value says which is better
+
+    shows_ground_truth: bool = True
 
     @property
     @abstractmethod
@@ -59,12 +61,15 @@ class Rubric(Part):
 
     @property
     def version(self) -> str:
-        """Digest of all that an annotator reads of it: scores by another wording are not mixed with these."""
+        """Digest of all that an annotator reads of it: scores by another wording are not mixed with these.
+
+        The order of the criteria is no part of it.
+        """
         shown = [
-            [one.name, one.ask, sorted([value, text] for value, text in one.anchors.items())]
+            [one.name or "", one.ask, sorted([float(value), text] for value, text in one.anchors.items())]
             for one in self.criteria
         ]
-        return digest([self.kind, shown, self.shows_ground_truth, self.against])[:12]
+        return digest([self.kind, sorted(shown), self.shows_ground_truth, self.against])[:12]
 
 
 def metric_name(rubric: str, criterion: str | None) -> str:

@@ -25,6 +25,9 @@ def written_item(item: Item) -> dict[str, Json]:
         "rival": case.rival,
         "passages": [_written_passage(one) for one in case.passages],
         "evidence": list(item.evidence),
+        "marks": [list(one) for one in item.marks],
+        "conversation": list(item.conversation),
+        "asked_at": item.asked_at,
     }
 
 
@@ -48,7 +51,9 @@ def read_item(written: Mapping[str, Any]) -> Item:
         question_id=written["question_id"],
         rival=written["rival"],
     )
-    return Item(case, tuple(written["evidence"]))
+    marks = tuple((passage, start, end) for passage, start, end in written["marks"])
+    conversation = tuple(written["conversation"])
+    return Item(case, tuple(written["evidence"]), marks, conversation, written["asked_at"])
 
 
 def blind(item: Item) -> Item:

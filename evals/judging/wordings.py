@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -80,10 +80,11 @@ def metrics_of(
     )
 
 
-def check_names(metrics: tuple[str, ...], own: dict[str, OwnWording], own_key: str) -> None:
+def check_names(metrics: tuple[str, ...], own: Collection[str], own_key: str) -> None:
     """Check that there is a metric, and each once.
 
-    own_key: where a study words its own
+    own: the names of those that a study words
+    own_key: where it words them
 
     Raises:
         ValidationError: there is none, or one twice.

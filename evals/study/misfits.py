@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from evals.annotating.rubric import PEOPLE
 from evals.judging.contract import Judge
 from evals.measuring import get_metric
 from evals.study.cells import NO_GENERATOR
@@ -51,6 +52,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
     cards = _names(data.get("judge_cards", {})) or []
     for name in cards:
         found += _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
+    found += _unfit_rubrics(data, known, generators)
     found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
     return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges)
 
@@ -68,7 +70,8 @@ def _restriction(
     axes = ("chunkings", "embedders", "retrievers")
     if judges and name in judges:
         of_judge = ("generators", *axes)
-        return _restricted(name, restriction, known, of_judge) if isinstance(restriction, dict) else []
+        is_mapping = isinstance(restriction, dict)
+        return _restricted(name, restriction, known, of_judge, place) if is_mapping else []
     names = None if generators is None or judges is None else list(dict.fromkeys((*generators, *judges)))
     found = _unknown("generator or judge" if judges else "generator", name, names, place)
     if not isinstance(restriction, dict):
@@ -76,15 +79,20 @@ def _restriction(
     if restriction.get("generators") is not None:
         text = f"`generators` says whose answers a judge judges, and `{name}` is none"
         found.append(Finding((*place, "generators"), "no_judge", text))
-    return found + (_restricted(name, restriction, known, axes) or _without_ranking(data, name, restriction))
+    unknown = _restricted(name, restriction, known, axes, place)
+    return found + (unknown or _without_ranking(data, name, restriction))
 
 
 def _restricted(
-    name: str, restriction: dict[str, Any], known: dict[str, list[str] | None], axes: Sequence[str]
+    name: str,
+    restriction: dict[str, Any],
+    known: dict[str, list[str] | None],
+    axes: Sequence[str],
+    within: Place,
 ) -> list[Finding]:
     found: list[Finding] = []
     for axis in axes:
-        place: Place = ("restrict", name, axis)
+        place: Place = (*within, axis)
         values = restriction.get(axis)
         if isinstance(values, list | tuple) and not values:
             text = f"an empty list leaves `{name}` no cell; name some {axis}, or delete the line"
@@ -104,6 +112,34 @@ def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, 
     text = f"`{kind}` reads no ranking and is one cell of the study; only `sample` restricts it"
     axes = (axis for axis in ("chunkings", "embedders", "retrievers") if restriction.get(axis) is not None)
     return [Finding(("restrict", name, axis), "reads_no_ranking", text) for axis in axes]
+
+
+def _unfit_rubrics(
+    data: Mapping[str, Any], known: dict[str, list[str] | None], generators: list[str] | None
+) -> list[Finding]:
+    """Return what is wrong with what people score: nothing to score, by no rubric, of no cell."""
+    found: list[Finding] = []
+    rubrics = _names(data.get("rubrics", {}))
+    if PEOPLE in (_names(data.get("judges", {})) or ()):
+        text = f"the name `{PEOPLE}` is kept for the scores of people"
+        found.append(Finding(("judges", PEOPLE), "kept_name", text))
+    if rubrics and generators == []:
+        text = "people score answers, but the study has no `generators`"
+        found.append(Finding(("rubrics", rubrics[0]), "no_generators", text))
+    annotation = data.get("annotation")
+    if not isinstance(annotation, dict):
+        return found
+    if rubrics == []:
+        text = "`annotation` says what people score, but the study has no `rubrics`"
+        found.append(Finding(("annotation",), "no_rubrics", text))
+    for axis in ("rubrics", "cells"):
+        if annotation.get(axis) in ([], ()):
+            text = f"an empty list leaves nothing to score; name some {axis}, or delete the line"
+            found.append(Finding(("annotation", axis), "no_cell", text))
+    for number, name in enumerate(_strings(annotation.get("rubrics")) if rubrics else ()):
+        found += _unknown("rubric", name, rubrics, ("annotation", "rubrics", number))
+    axes = ("generators", "chunkings", "embedders", "retrievers")
+    return found + _restricted("annotation", annotation, known, axes, ("annotation",))
 
 
 def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Finding]:

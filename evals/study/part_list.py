@@ -20,7 +20,7 @@ from assets.embedding.other import EMBEDDERS, NOT_ITS_OWN
 from evals.judging.contract import JUDGES
 from evals.measuring import METRICS
 from evals.measuring.contract import RetrievalMetric
-from evals.study.registry import GENERATORS, QUERY_TRANSFORMS, RETRIEVERS, STEPS
+from evals.study.registry import GENERATORS, QUERY_TRANSFORMS, RETRIEVERS, RUBRICS, STEPS
 from warehouse.errors import InputError
 from warehouse.parts import OneOf, one_of
 from warehouse.registry import Registry, package_of
@@ -39,6 +39,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
         QUERY_TRANSFORMS,
         GENERATORS,
         JUDGES,
+        RUBRICS,
         METRICS,
     )
 }

@@ -6,6 +6,10 @@ from typing import Annotated
 
 from pydantic import TypeAdapter
 
+from evals.annotating.binary import Binary
+from evals.annotating.criteria import Criteria as ScoredCriteria
+from evals.annotating.ordinal import Ordinal
+from evals.annotating.pairwise import Pairwise as ScoredPairwise
 from evals.annotating.points import Points
 from evals.annotating.rubric import RUBRICS
 from evals.generating.binned import LlmBinned
@@ -118,7 +122,13 @@ JUDGES.add(
     EntailmentClassifier,
     Ragas,
 )
-RUBRICS.add(Points)
+RUBRICS.add(
+    Points,
+    Ordinal,
+    Binary,
+    ScoredPairwise,
+    ScoredCriteria,
+)
 
 POWERSETS: Registry[Powerset] = Registry("powersets", Powerset)
 POWERSETS.add(Powerset)

@@ -92,6 +92,29 @@ class Restriction(Strict):
         return all(values is None or value in values for values, value in wanted)
 
 
+class Annotation(Restriction):
+    """What people score of a study, and in which order.
+
+    rubrics: by which of the study's rubrics; by all unless said
+    generators, chunkings, embedders, retrievers: only answers of cells with these
+    cells: only answers of these cells, each by its key without the study
+    sample: only so many items, drawn by the study's seed; an item is an answer to a question, with its
+        passages, whatever cells it stands in
+    twice: share of the items that two annotators score
+    repeats: share of an annotator's items that are shown once more, to tell how steady the scores are
+    order: `random`, or `disputed`: the sooner, and the likelier in a sample, the less judges agree on an item
+    precision: wanted half width of the 95 % interval of a cell's mean, as a share of the rubric's scale;
+        without a `sample`, so many items are drawn as it needs
+    """
+
+    rubrics: tuple[Name, ...] | None = None
+    cells: tuple[Annotated[str, Field(max_length=500)], ...] | None = None
+    twice: Annotated[float, Field(ge=0, le=1)] = 0.2
+    repeats: Annotated[float, Field(ge=0.05, le=0.1)] = 0.05
+    order: Literal["random", "disputed"] = "random"
+    precision: Annotated[float | None, Field(gt=0, le=0.5)] = None
+
+
 class JudgeCard(Strict):
     """What a judge is tried with, for its card.
 

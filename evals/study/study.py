@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
 from assets.recipes.paths import absolute
-from evals.annotating.rubric import AnyRubric
+from evals.annotating.rubric import AnyRubric, Rubric
 from evals.generating.contract import AnyGenerator, Reads
 from evals.judging.contract import AnyJudge
 from evals.judging.scoring import JudgedScores
@@ -23,7 +23,7 @@ from evals.study.judged import is_judged, judged_metrics
 from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
-from evals.study.sections import ClustersBy, JudgeCard, QuestionSource, Restriction, StudyBudget
+from evals.study.sections import Annotation, ClustersBy, JudgeCard, QuestionSource, Restriction, StudyBudget
 from warehouse.errors import InputError
 from warehouse.findings import shown
 from warehouse.identity import digest
@@ -52,6 +52,7 @@ class Study(BuildHalf):
     judges: each by a name of its own, which no generator has; its metrics are called `JUDGE.METRIC`
     judge_cards: what judges are tried with; those that are not named, with answers made worse alone
     rubrics: by what people score answers; what they say is measured as `people.RUBRIC`
+    annotation: which answers people score, and in which order; all of them unless said
     metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     clusters: which questions are not independent of each other, when cells are compared
@@ -67,6 +68,7 @@ class Study(BuildHalf):
     judges: dict[Name, AnyJudge] = Field(default_factory=dict)
     judge_cards: dict[Name, JudgeCard] = Field(default_factory=dict)
     rubrics: dict[Name, AnyRubric] = Field(default_factory=dict)
+    annotation: Annotation = Annotation()
     questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
     questions_by: ChatModel | None = None
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
@@ -158,6 +160,19 @@ class Study(BuildHalf):
         has_answers = cell.generator != NO_GENERATOR
         applies = has_answers or any("answer" not in one.needs for one in self.judges[name].judged_metrics)
         return applies and restriction.allows(cell.chunking, cell.embedder, cell.retriever, cell.generator)
+
+    def people_score(self, cell: Cell) -> bool:
+        """Return whether people are to score answers of a cell."""
+        said = self.annotation
+        axes = (cell.chunking, cell.embedder, cell.retriever, cell.generator)
+        is_named = said.cells is None or cell.name.partition(".")[2] in said.cells
+        return cell.generator != NO_GENERATOR and is_named and said.allows(*axes)
+
+    @property
+    def scored_by(self) -> dict[str, Rubric]:
+        """The rubrics that people score by, in the order of the file."""
+        chosen = self.annotation.rubrics
+        return {name: one for name, one in self.rubrics.items() if chosen is None or name in chosen}
 
     def card_of(self, judge: str) -> JudgeCard:
         """Return what a judge is tried with."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from assets.recipes.paths import absolute
 from evals.study.grid import question_sets
 from evals.study.misfits import misfits
+from evals.study.named_cells import unfit_cells
 from evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
 from evals.study.set_names import set_name
 from evals.study.study import Study
@@ -61,7 +62,7 @@ def read_study(path: Path) -> Study:
     try:
         data = with_absolute_prompts(marked.data, base)
         study = Study.model_validate({**data, "path": path.resolve()})
-        findings += _without_rival(study)
+        findings += unfit_cells(study)
     except ValidationError as error:
         # What the models say of the whole study, `misfits` has said with its place.
         findings += [found for found in in_words(error, Study) if found.place or not findings]
@@ -133,21 +134,6 @@ def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
             found.append(Finding(("questions", number), "doubled_set", text))
         seen.setdefault(name, number)
     return found
-
-
-def _without_rival(study: Study) -> list[Finding]:
-    """Return which judges compare with a cell that the study does not have."""
-    cells = [cell.key.partition(".")[2] for cell in study.cells()]
-    return [
-        Finding(
-            ("judges", name),
-            "unknown_cell",
-            f"`{name}` compares with the cell `{judge.against}`, which the study does not have; "
-            f"{instead(judge.against, cells)}",
-        )
-        for name, judge in study.judges.items()
-        if judge.against is not None and judge.against not in cells
-    ]
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ WHERE = {
     "query_transforms": "understanding.md",
     "generators": "studies.md",
     "judges": "judging.md",
+    "rubrics": "people.md",
     "metrics": "studies.md",
 }
 

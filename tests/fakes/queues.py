@@ -32,7 +32,7 @@ def item_of(number: int, answer: str | None = None, rival: str | None = None) ->
         question_id=f"q{number}",
         rival=rival,
     )
-    return Item(case, ("leaves at noon",))
+    return Item(case, ("leaves at noon",), ((0, len(f"Ferry {number} "), len(passages[0].text) - 1),))
 
 
 def queue_of(items: int | Sequence[Item], rubrics: dict[str, Rubric] | None = None, **said: Any) -> Queue:

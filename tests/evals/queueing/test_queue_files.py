@@ -34,7 +34,14 @@ ODD = JudgeCase(
 
 
 def test_a_queue_is_read_as_it_was_written(tmp_path: Path) -> None:
-    queue = queue_of([*(item_of(n) for n in range(5)), blind(Item(ODD, ("same", "")))], twice=0.5, needed=9)
+    queue = queue_of(
+        [
+            *(item_of(n) for n in range(5)),
+            blind(Item(ODD, ("same", ""), ((1, 0, 4),), ("Hi?", "Ho."), "2024-05-31")),
+        ],
+        twice=0.5,
+        needed=9,
+    )
     queue = replace(queue, items=(replace(queue.items[0], probability=0.25, disputed=0.5), *queue.items[1:]))
     path = write_queue(Home(tmp_path), queue)
     assert path == queue_path(Home(tmp_path), "tiny", queue.version)

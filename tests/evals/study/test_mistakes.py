@@ -227,6 +227,56 @@ JUDGES = [
     ("ndcg@10", "small.suported", 21, "unknown_metric"),
     ("ndcg@10", "small.supported, small.supported", 21, "doubled_metric"),
 ]
+CELL = "t16.minilm.bm25.extractive"
+SCORED = (
+    "extractive: {extractive: {}}\nrubrics:\n  points:\n    points:\n      anchors:\n        5: Right\n"
+    "        0: Wrong\n  grade: {ordinal: {scale: 5}}\n"
+    f"  duel: {{pairwise: {{against: {CELL}}}}}\n  many: {{criteria: {{metrics: [detail]}}}}\n"
+    "annotation: {sample: 50, twice: 0.2, repeats: 0.05, order: random}\n"
+)
+RUBRICS = [
+    ("points:\n    points:", "points:\n    pionts:", 18, "unknown_key"),
+    ("points:\n    points:", "Points:\n    points:", 17, "bad_name"),
+    ("anchors:", "anchor:", 19, "unknown_key"),
+    ("        0: Wrong\n", "", 19, "too_short"),
+    ("        0: Wrong\n", "        5.0: Wrong\n", 21, "value_error"),
+    ("        0: Wrong\n", "        nan: Wrong\n", 21, "value_error"),
+    ("        0: Wrong\n", "        .inf: Wrong\n", 21, "value_error"),
+    ("        0: Wrong\n", "        true: Wrong\n", 21, "value_error"),
+    ("        0: Wrong\n", "        bad: Wrong\n", 21, "value_error"),
+    ("0: Wrong", "0:", 21, "empty"),
+    ("0: Wrong", "0: 3", 21, "string_type"),
+    ("0: Wrong", "0: ''", 21, "string_too_short"),
+    ("scale: 5", "scale: 11", 22, "less_than_equal"),
+    ("scale: 5", "scale: binary", 22, "int_parsing"),
+    ("scale: 5", "scale: 5, anchors: {1: Bad, 6: Good}", 22, "value_error"),
+    ("scale: 5", "scale: 5, anchors: {1: Bad, 2: Good}", 22, "value_error"),
+    ("scale: 5", "shows_ground_truth: 1", 22, "bool_type"),
+    (f"against: {CELL}", "against: t16.minilm.bm52.extractive", 23, "unknown_cell"),
+    (f"against: {CELL}", "against: extractive", 23, "string_pattern_mismatch"),
+    (f"{{against: {CELL}}}", "{}", 23, "missing"),
+    ("[detail]", "[detial]", 24, "literal_error"),
+    ("[detail]", "[]", 24, "value_error"),
+    ("[detail]", "[detail], criteria: {detail: Good?}", 24, "value_error"),
+    ("[detail]", "[], criteria: {Tone of it: Good?}", 24, "bad_name"),
+    ("[detail]", "[], criteria: {tone: {ask: Good?, anchors: {1: Bad, 9: Good}}}", 24, "value_error"),
+    ("sample: 50", "sample: 0", 25, "greater_than_equal"),
+    ("twice: 0.2", "twice: 1.5", 25, "less_than_equal"),
+    ("twice: 0.2", "twice: 20", 25, "less_than_equal"),
+    ("repeats: 0.05", "repeats: 0", 25, "greater_than_equal"),
+    ("repeats: 0.05", "repeats: 0.2", 25, "less_than_equal"),
+    ("order: random", "order: easy", 25, "literal_error"),
+    ("order: random", "precision: 0", 25, "greater_than"),
+    ("order: random", "precision: .nan", 25, "finite_number"),
+    ("order: random", "rubrics: [points, piont]", 25, "unknown_rubric"),
+    ("order: random", "rubrics: []", 25, "no_cell"),
+    ("order: random", "cells: []", 25, "no_cell"),
+    ("order: random", "cells: [t16.minilm.bm52.extractive]", 25, "unknown_cell"),
+    ("order: random", f"cells: [{CELL}], retrievers: [dense]", 25, "no_cell"),
+    ("order: random", "retrievers: [bm52]", 25, "unknown_retriever"),
+    ("order: random", "generators: []", 25, "no_cell"),
+    ("order: random", "judges: [x]", 25, "unknown_key"),
+]
 BM25 = "bm25: {bm25: {k: 5}}\n"
 QUOTES = "extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
 
@@ -243,6 +293,15 @@ OF_STUDIES = [
     *wrong(MODELS, {QUOTES: LLM}),
     *wrong(REFERENCES, {QUOTES: CLOSED}),
     *wrong(JUDGES, {QUOTES: JUDGED}),
+    *wrong(RUBRICS, {QUOTES: SCORED}),
+    Wrong("seed: 7", "annotation: {sample: 50}", 3, "no_rubrics"),
+    Wrong("small: {yes", "people: {yes", 17, "kept_name", {QUOTES: JUDGED}),
+    Wrong(
+        "generators:\n  extractive: {extractive: {passages: 2, max_tokens: 40}}\n",
+        "rubrics:\n  points: {points: {}}\n",
+        15,
+        "no_generators",
+    ),
     Wrong("ndcg@10", "small.supported", 18, "unknown_judge"),
     Wrong(
         "generators:\n  extractive: {extractive: {passages: 2, max_tokens: 40}}\n",

@@ -1,0 +1,31 @@
+"""The cells that a study names: those that judges and rubrics compare with, and those that people score."""
+
+from __future__ import annotations
+
+from evals.study.study import Study
+from warehouse.findings import Finding
+from warehouse.marked_yaml import Place
+from warehouse.near_names import instead
+
+
+def unfit_cells(study: Study) -> list[Finding]:
+    """Return which of them the study does not have, and whether it leaves people any to score."""
+    cells = [cell.key.partition(".")[2] for cell in study.cells()]
+    named: list[tuple[Place, str, str]] = []
+    for part, those in (("judges", study.judges), ("rubrics", study.rubrics)):
+        for name, one in those.items():
+            if one.against is not None:
+                named.append(((part, name), f"`{name}` compares with the cell", one.against))
+    for number, name in enumerate(study.annotation.cells or ()):
+        named.append((("annotation", "cells", number), "`annotation` names the cell", name))
+    found = [
+        Finding(
+            place, "unknown_cell", f"{text} `{cell}`, which the study does not have; {instead(cell, cells)}"
+        )
+        for place, text, cell in named
+        if cell not in cells
+    ]
+    if study.rubrics and not found and not any(map(study.people_score, study.cells())):
+        text = "`annotation` leaves people no cell to score; loosen what it is restricted to"
+        found.append(Finding(("annotation",), "no_cell", text))
+    return found
