@@ -14,6 +14,7 @@ from evals.generating.contract import Answer, Passage, Request
 from evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
 from evals.pipeline.gating import FitInputs, record_of_gate, with_fitted_gate
 from evals.pipeline.generation import generation_context, parts_of
+from evals.pipeline.imported_answers import cell_recipes, imported_answers, write_contexts
 from evals.pipeline.retrieval import (
     LateRetrieval,
     OpenRetrieval,
@@ -24,6 +25,7 @@ from evals.pipeline.retrieval import (
 from evals.pipeline.stage_inputs import read_questions, sampled_questions
 from evals.study.cells import Cell
 from evals.study.grid import Grid
+from evals.study.study import Study
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
@@ -79,6 +81,8 @@ class Answers(Stage):
         """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
+        if cell.imported:
+            return cell_recipes(study, cell)
         generator = study.generators[cell.generator]
         used = generator.dependencies(study.seed, parts_of(study, cell)[1])
         again = [cell.replicate] if cell.replicate > 1 else []
@@ -113,6 +117,8 @@ class Answers(Stage):
         sets = [one for one in inputs if one.stage == "questions"]
         n_test = len(sets) - len(self._train_keys(cell))
         questions = sampled_questions(study, cell, read_questions(sets[:n_test], work))
+        if cell.imported:
+            return _imported(study, cell, questions["question_id"].to_list(), folder)
         done = _kept(folder)
         passages = read_passages(self.grid, cell, inputs, questions, work)
         waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
@@ -139,6 +145,21 @@ class Answers(Stage):
         write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
         built = _built(rows)
         return replace(built, meta={**built.meta, **record_of_gate(gate)})
+
+
+def _imported(study: Study, cell: Cell, question_ids: list[str], folder: Path) -> Built:
+    """Write the answers that a sheet has of a cell, and its passages; no further run mends what it lacks."""
+    found = imported_answers(study, cell, question_ids)
+    rows = [
+        {**_row(question_id, list(one.passages), one.answer), "citations": None}
+        for question_id, one in found.items()
+    ]
+    write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
+    contexts = write_contexts(found, folder)
+    built = _built(rows)
+    unknown = {"incomplete", "usd", "prompt_tokens", "completion_tokens", "from_cache"}
+    meta = {name: value for name, value in built.meta.items() if name not in unknown}
+    return replace(built, data_version=digest([built.data_version, contexts]), meta=meta, complete=True)
 
 
 def _kept(folder: Path) -> dict[str, dict[str, Any]]:

@@ -132,10 +132,22 @@ class Leaderboard(Stage):
             if cell.generator == NO_GENERATOR:
                 return None
             known = list(ids)
-            of = [0.0 if rows is None else answered(rows, answerable, known) for rows in shares[cell.name]]
+            of = [
+                0.0 if rows is None else answered(rows, answerable, _asked(cell, rows, n, known))
+                for n, rows in enumerate(shares[cell.name])
+            ]
             return sum(of) / len(of)
 
         return share
+
+
+def _asked(cell: Cell, answers: pl.DataFrame, n: int, questions: list[str]) -> list[str]:
+    """Return which questions a replicate was asked, the first being of all: a sheet has further rows of some.
+
+    n: number of the replicate, from 0
+    """
+    known = set(answers["question_id"]) if cell.imported and n else None
+    return questions if known is None else [one for one in questions if one in known]
 
 
 def _uneven(rows: list[dict[str, Any]]) -> list[str]:
@@ -147,13 +159,17 @@ def _uneven(rows: list[dict[str, Any]]) -> list[str]:
 
 def _checks(study: Study, board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
     # A metric of retrieval measures nothing where no ranking is read, nor one of passages where nothing is
-    # read at all; that is no lack.
+    # read at all, nor one of costs or citations in a sheet; that is no lack.
     metrics = [study.metric(name) for name in sorted(set(board["metric"]))]
     of_rankings = [one.name for one in metrics if one.reads & {"ranking", "retrieval_cost"}]
     of_passages = [one.name for one in metrics if isinstance(one, JudgedScores) and one.of_passages]
     closed = [name for name in study.generators if study.reads(name) == "nothing"]
     read = ~pl.col("metric").is_in(of_passages) | ~pl.col("generator").is_in(closed)
-    meant = read & (pl.col("retriever").is_not_null() | ~pl.col("metric").is_in(of_rankings))
+    ranked = [cell.name for cell in study.cells() if cell.reads_ranking]
+    meant = read & (pl.col("cell").is_in(ranked) | ~pl.col("metric").is_in(of_rankings))
+    sheets = [name for name in study.generators if study.reads(name) == "imported"]
+    unsaid = [one.name for one in metrics if one.reads & {"answer_cost", "citations"}]
+    meant &= ~pl.col("generator").is_in(sheets) | ~pl.col("metric").is_in(unsaid)
     thin = board.filter(((pl.col("coverage") < MIN_COVERAGE) & meant) | (pl.col("answered") < MIN_COVERAGE))
     cells = sorted(set(thin["cell"]))
     return (

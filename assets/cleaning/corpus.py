@@ -9,7 +9,8 @@ from assets.engine.stage import Work
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest
-from warehouse.parquet import read_parquet, write_parquet
+from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.schemas import DOCUMENTS
 
 CORPUS_COLUMNS = (
     *("doc_id", "version", "source", "url", "title", "text"),
@@ -28,7 +29,7 @@ def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
         for a in artifacts
         if a.stage == "documents"
     ]
-    documents = pl.concat(frames)
+    documents = pl.concat(frames) if frames else frame([], DOCUMENTS).select(CORPUS_COLUMNS)
     doubled = documents.filter(documents["doc_id"].is_duplicated())
     if len(doubled):
         first = doubled.row(0, named=True)

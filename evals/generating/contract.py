@@ -215,12 +215,13 @@ class GenerationContext:
     retrieve: Retrieve | None = None
 
 
-Reads = Literal["ranking", "evidence", "nothing"]
+Reads = Literal["ranking", "evidence", "nothing", "imported"]
 
 _NO_PASSAGE: dict[Reads, str] = {
     "ranking": "the retriever found no passage",
     "evidence": "the question has no evidence in the documents",
     "nothing": "it reads no passages",
+    "imported": "the sheet has no passages for it",
 }
 
 

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from evals.gold.unanswered import UNANSWERED
 from warehouse.errors import InputError, Mistake
@@ -57,6 +57,8 @@ class TimeFrame(Strict):
     to: date | None = None
 
 
+JUDGED_ALONE = "judged_alone"
+"""By which key the context of validation says that answers are there already, which people have judged."""
 Turn = Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
@@ -81,8 +83,9 @@ class WrittenQuestion(Strict):
     conversation: Annotated[tuple[Turn, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="after")
-    def _has_what_it_says(self) -> Self:
-        if self.answerable and not self.evidence and not self.ground_truth:
+    def _has_what_it_says(self, info: ValidationInfo) -> Self:
+        judged_alone = bool(info.context and info.context.get(JUDGED_ALONE))
+        if self.answerable and not self.evidence and not self.ground_truth and not judged_alone:
             raise ValueError(
                 "an answerable question needs evidence or a ground_truth: nothing could be measured on it"
             )

@@ -64,6 +64,11 @@ class StoredSheet(NamedTuple):
     rows: pl.DataFrame
 
 
+def imported_files(home: Home) -> list[Path]:
+    """Return the study files that were imported into a home, by the names of their studies."""
+    return sorted(path.resolve() for path in home.root.glob(f"imports/*/{STUDY_FILE}") if path.is_file())
+
+
 def imports_folder(home: Home, study: str) -> Path:
     """Return the folder of an imported study."""
     return home.root / "imports" / study

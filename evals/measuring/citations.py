@@ -33,7 +33,7 @@ class _OfCitations(Metric):
         if answer is None or answer.status is not Status.OK:
             return no_answer(case)
         if answer.citations is None:
-            return Score(Status.NOT_RUN, reason="the answer was made before citations were kept")
+            return Score(Status.NOT_RUN, reason="its citations were not kept")
         if answer.citations.sentences == 0:
             return Score(Status.PARSE_FAILED, reason="the answer has no sentence")
         return self.of(answer.citations, case.gold)

@@ -23,12 +23,12 @@ Passages = dict[str, list[Passage]]
 
 
 def read_needs(grid: Grid, cell: Cell) -> list[Need]:
-    """Return what passages are made of: ranking, index and headings; or the documents; or nothing."""
+    """Return what passages are made of: ranking, index and headings; or the documents; or no artifact."""
     study = grid.studies[cell.study]
     generator = study.generators[cell.generator]
     if generator.reads == "evidence":
         return [Need("documents", source) for source in study.corpus.sources]
-    if generator.reads == "nothing":
+    if generator.reads != "ranking":
         return []
     key = grid.index_key(cell)
     # Only a model is told of headings: what quotes sentences does not hang on them.

@@ -29,6 +29,8 @@ from warehouse.spans import Span
 
 NO_RANKING = "reads no ranking"
 """Why a metric of retrieval has no value in a cell whose generator reads the evidence, or nothing."""
+NO_RANKING_KNOWN = "a sheet does not say where in which document its contexts stand"
+"""Why it has none in a cell that was imported."""
 
 
 class CellCases(NamedTuple):
@@ -58,15 +60,17 @@ def read_cases(
     judgements: by the name of the judge
     """
     by_stage = {artifact.stage: artifact for artifact in inputs}
+    with_markers = cell.generator in study.generators and study.generators[cell.generator].writes_markers
+    answers, answer_digests = _answers(by_stage.get("answers"), with_markers, work)
     questions = sampled_questions(study, cell, read_questions(inputs, work))
+    if cell.imported:  # a further replicate is of those that its sheet has rows of
+        questions = questions.filter(pl.col("question_id").is_in([*answers]))
     sets = [artifact.data_version for artifact in inputs if artifact.stage == "questions"]
     ids = questions["question_id"].to_list()
     if cell.reads_ranking:
         ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
     else:
-        ranking = _no_ranking(ids)
-    with_markers = cell.generator in study.generators and study.generators[cell.generator].writes_markers
-    answers, answer_digests = _answers(by_stage.get("answers"), with_markers, work)
+        ranking = _no_ranking(ids, NO_RANKING_KNOWN if cell.imported else NO_RANKING)
     documents = work.resource(ScoreResources).documents([a for a in inputs if a.stage == "documents"])
     judged: dict[str, dict[str, tuple[Score, ...]]] = {}
     for name, artifact in judgements.items():
@@ -154,9 +158,9 @@ class ScoreResources(Resource):
             context.close()
 
 
-def _no_ranking(ids: list[str]) -> RankingRows:
-    """Return what metrics of retrieval are told of a cell whose generator reads no ranking."""
-    nothing = Ranked(Status.NOT_RUN, NO_RANKING)
+def _no_ranking(ids: list[str], why: str) -> RankingRows:
+    """Return what metrics of retrieval are told of a cell without a ranking."""
+    nothing = Ranked(Status.NOT_RUN, why)
     told = digest(nothing.reason)
     return RankingRows({}, dict.fromkeys(ids, nothing), {"ranking": told, "retrieval_cost": told})
 

@@ -14,6 +14,7 @@ from evals.generating.citations import without_markers
 from evals.generating.contract import Passage
 from evals.judging.contract import JudgeCase
 from evals.pipeline.answer_inputs import headings_of
+from evals.pipeline.imported_answers import contexts_of
 from evals.pipeline.passages import Headings, evidence_passages, passage_of
 from evals.pipeline.run_resources import RunResources
 from evals.retrieving.index import OpenIndex
@@ -41,7 +42,7 @@ def passage_needs(grid: Grid, cell: Cell) -> list[Need]:
     study = grid.studies[cell.study]
     if study.reads(cell.generator) == "evidence":
         return [Need("documents", source) for source in study.corpus.sources]
-    if study.reads(cell.generator) == "nothing":
+    if not cell.reads_ranking:
         return []
     key = grid.index_key(cell)
     return [Need("rankings", cell.ranking), Need("indexes", key), Need("chunks", key.rpartition(".")[0])]
@@ -49,7 +50,7 @@ def passage_needs(grid: Grid, cell: Cell) -> list[Need]:
 
 def same_replicate(study: Study, other: Cell, cell: Cell) -> Cell:
     """Return the replicate of another cell that one is compared with: of the same number, or its last."""
-    return other.replicates(study.times(other.generator))[: cell.replicate][-1]
+    return other.replicates(study.times(other))[: cell.replicate][-1]
 
 
 def case_of(question: Row, answer: Row | None, passages: tuple[Passage, ...], rival: str | None) -> JudgeCase:
@@ -112,6 +113,9 @@ def read_passages(
         return {row["question_id"]: () for row in questions}
     if reads == "evidence":
         return _evidence(inputs, questions, answers, work)
+    if reads == "imported":
+        of_sheet = contexts_of(work.store, inputs[Need("answers", cell.key)])
+        return {row["question_id"]: of_sheet.get(row["question_id"], ()) for row in questions}
     index = work.resource(RunResources).index(inputs[Need("indexes", grid.index_key(cell))])
     chunks = inputs[Need("chunks", grid.index_key(cell).rpartition(".")[0])]
     spans = _spans(inputs[Need("rankings", cell.ranking)], work)

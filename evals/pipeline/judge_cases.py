@@ -69,8 +69,10 @@ def read_cases(grid: Grid, judged: Judged, inputs: Inputs, work: Work) -> CellJu
     questions = read_questions([one for need, one in inputs.items() if need.stage == "questions"], work)
     ids = study.sampled(questions["question_id"].to_list(), cell.sample)
     chosen = set(study.sampled(ids, study.judged_sample(judged.judge)))
-    rows = [row for row in questions.iter_rows(named=True) if row["question_id"] in chosen]
     answers = read_answers(study, cell, inputs, work)
+    if cell.imported:
+        chosen &= answers.keys()  # a further replicate is of those that its sheet has rows of
+    rows = [row for row in questions.iter_rows(named=True) if row["question_id"] in chosen]
     rival = rival_of(study, judged)
     others = read_answers(study, rival, inputs, work) if rival else {}
     wanted = "passages" in parts_of(study, judged)

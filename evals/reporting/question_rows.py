@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from evals.pipeline.imported_answers import contexts_of
 from evals.reporting.rows import leaderboard_rows
 from evals.reporting.stored_cards import cards_of, uncalibrated
 from evals.study.cells import Cell
@@ -103,6 +105,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         answers = _rows(connection, "answers", [cell.key for cell in study.cells()], question_id)
         scores = _rows(connection, "scores", [cell.key for cell in study.cells()], question_id)
         open_metrics = uncalibrated(study, cards_of(connection, study))
+        contexts = _contexts(store, runs, question_id)
         judgements = [
             {**row, "uncalibrated": f"{row['judge']}.{row['metric']}" in open_metrics}
             for row in _rows(connection, "judgements", [cell.key for cell in study.cells()], question_id)
@@ -121,7 +124,8 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
                 sorted(
                     (_hit(row, question, texts) for row in hits if row["ranking"] == ranking),
                     key=lambda hit: hit.rank,
-                ),
+                )
+                or contexts.get(ranking, []),
                 sorted((row for row in losses if row["ranking"] == ranking), key=lambda row: row["evidence"]),
                 [
                     Answered(
@@ -141,6 +145,20 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
             )
         )
     return QuestionRows(question, found)
+
+
+def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> dict[str, list[Hit]]:
+    """Return the passages that sheets have beside their answers, by ranking; those of its first answer."""
+    found: dict[str, list[Hit]] = {}
+    for cell in cells:
+        answers = store.current("answers", cell.key) if cell.imported else None
+        if answers is not None and not found.get(cell.ranking):
+            texts = contexts_of(store, answers).get(question_id, ())
+            found[cell.ranking] = [
+                Hit(rank, None, one.chunk, 0, one.end, one.text, gold=False)
+                for rank, one in enumerate(texts, 1)
+            ]
+    return found
 
 
 def _is_of(row: Row, cell: Cell) -> bool:

@@ -209,7 +209,7 @@ def _row(
         "subset": subset,
         "cell": cell.key,
         "cell_id": None,
-        **{axis: getattr(cell, axis) if cell.reads_ranking else None for axis in _OF_RANKINGS},
+        **{axis: getattr(cell, axis) if cell.has_axes else None for axis in _OF_RANKINGS},
         "generator": cell.generator,
         "metric": metric.name,
         "value": interval.mean if interval else None,

@@ -8,7 +8,8 @@ NO_GENERATOR = "none"
 """The generator's name in the cells of a study that only retrieves."""
 
 UNREAD = "-"
-"""The chunking, embedder and retriever of a cell whose generator reads no ranking; no study can use it."""
+"""The chunking, embedder and retriever of a cell whose generator reads no ranking, and what an imported sheet
+does not say; no study can use it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -18,6 +19,7 @@ class Cell:
     chunking, embedder, retriever: `-` of a generator that reads no ranking: they are nothing to it
     sample: how many questions it is asked; None: all
     replicate: the how-manieth time it is asked, from 1
+    imported: its answers are those of a sheet; its axes say what the sheet says of them
     """
 
     study: str
@@ -27,11 +29,17 @@ class Cell:
     generator: str
     sample: int | None = None
     replicate: int = 1
+    imported: bool = False
 
     @property
     def reads_ranking(self) -> bool:
         """Whether it has a ranking, by which metrics of retrieval can measure it."""
-        return self.retriever != UNREAD
+        return not self.imported and self.retriever != UNREAD
+
+    @property
+    def has_axes(self) -> bool:
+        """Whether chunking, embedder and retriever are something to it, so that cells differ by them."""
+        return self.imported or self.retriever != UNREAD
 
     @property
     def ranking(self) -> str:

@@ -21,12 +21,14 @@ class QuestionSet:
 
     path: the file, or the BEIR folder
     said: what the study says of it
+    judged_alone: whether its questions may have neither ground truth nor evidence
     """
 
     name: str
     corpus: str
     path: Path
     said: QuestionSource
+    judged_alone: bool = False
 
     @property
     def key(self) -> str:
@@ -47,7 +49,7 @@ class QuestionSet:
     def source(self) -> WrittenSet:
         """What is read of it, and how."""
         day = self.said.asked_at.isoformat() if self.said.asked_at else None
-        file = SetFile(self.path, self.name, self.said.language, day)
+        file = SetFile(self.path, self.name, self.said.language, day, self.judged_alone)
         split = self.said.beir.split if self.said.beir else None
         return WrittenSet(file, self.said.format, split, self.said.evidence)
 
@@ -136,5 +138,5 @@ def question_sets(study: Study) -> list[QuestionSet]:
         else:
             path = study.resolve(source.file or "")
             name = source.name or set_name(path)
-        found.append(QuestionSet(name, study.corpus.name, path, source))
+        found.append(QuestionSet(name, study.corpus.name, path, source, study.judged_alone))
     return found

@@ -66,13 +66,13 @@ def _run_at(name: str, store: ArtifactStore) -> datetime | None:
 
 
 def known_path(name: str, home: Home) -> Path:
-    """Return the file of the study of that name or path; one that was run in the home goes first.
+    """Return the file of the study of that name or path; one of the home's goes first.
 
     Raises:
         InputError: there is none; says which there are.
     """
-    known = () if is_path(name) else noted(home)
-    return next((path for path in known if name_in(path) == name), None) or study_path(name)
+    known = {} if is_path(name) else {name_in(path): path for path in reversed(noted(home))}
+    return known.get(name) or study_path(name, also=[one for one in known if one])
 
 
 def find_known(name: str, home: Home) -> Study:

@@ -1,4 +1,4 @@
-"""Remembers which study files were run in a home, for the Dagster UI."""
+"""Remembers which study files were run in a home or imported into it, for the Dagster UI."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+from evals.importing.bundle import imported_files
 from evals.study.study import Study
 from evals.study.study_file import Book, read_study
 from warehouse.errors import InputError
@@ -22,13 +23,18 @@ def note(study: Study, home: Home) -> None:
 
 
 def noted(home: Home) -> list[Path]:
-    """Return the study files that were run in a home and are still there, the one that was run last first."""
+    """Return the study files that were run in a home or imported into it and are still there.
+
+    The one that was run last comes first; those that were imported and never run come last.
+    """
     found: dict[Path, float] = {}
     for record in (home.root / "studies").glob("*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             path = Path(json.loads(record.read_text())["path"])
             if path.is_file():
                 found[path] = record.stat().st_mtime
+    for path in imported_files(home):
+        found.setdefault(path, 0.0)
     return sorted(found, key=lambda path: (-found[path], path))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -60,6 +60,8 @@ class Study(BuildHalf):
     path: where it was read from; question files are looked for beside it
     """
 
+    judged_alone: ClassVar[bool] = False  # questions need neither ground truth nor evidence
+
     study: Name
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 7
@@ -88,10 +90,14 @@ class Study(BuildHalf):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        misfitting = misfits(self.model_dump())
+        misfitting = misfits(self.written())
         if misfitting:
             raise ValueError("; ".join(f"{shown(place)}: {text}" for place, _code, text in misfitting))
         return self
+
+    def written(self) -> dict[str, object]:
+        """Return the study as its file might say it."""
+        return self.model_dump()
 
     def cells(self) -> list[Cell]:
         """Return every cell of the grid, in the order of the file; last those that read no ranking."""
@@ -117,15 +123,16 @@ class Study(BuildHalf):
 
     def runs(self) -> list[Cell]:
         """Return every replicate of every cell: what has answers and scores of its own."""
-        return [one for cell in self.cells() for one in cell.replicates(self.times(cell.generator))]
+        return [one for cell in self.cells() for one in cell.replicates(self.times(cell))]
 
-    def times(self, generator: str) -> int:
-        """Return how often the cells of a generator are asked: once where it cannot answer otherwise.
+    def times(self, cell: Cell) -> int:
+        """Return how often a cell is asked: once where its generator cannot answer otherwise.
 
-        >>> Study.model_construct(replicates=3, generators={}).times("none")
+        >>> cell = Cell("s", "t", "e", "r", NO_GENERATOR)
+        >>> Study.model_construct(replicates=3, generators={}).times(cell)
         1
         """
-        found = self.generators.get(generator)
+        found = self.generators.get(cell.generator)
         return 1 if found is None or not found.varies else self.replicates
 
     @property

@@ -12,6 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from assets.recipes.paths import absolute
 from evals.study.grid import question_sets
+from evals.study.imported_study import (
+    OF_SHEETS,
+    SHEET_CELLS,
+    ImportedStudy,
+    is_imported,
+    read_sheet_cells,
+    with_axes,
+)
 from evals.study.misfits import misfits
 from evals.study.named_cells import unfit_cells
 from evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
@@ -50,8 +58,10 @@ def read_study(path: Path) -> Study:
         raise InputError(Mistake("no_study", path, 1, "a study is a mapping that begins with `study: NAME`"))
     base = path.resolve().parent
     prompts, in_prompts = prompt_mistakes(marked.data, base)
+    kind, data, of_sheets = _as_it_is(marked.data, base)
     findings = [
-        *misfits(marked.data),
+        *of_sheets,
+        *misfits(data),
         *_absent(marked.data, base),
         *_doubled_sets(marked.data, base),
         *prompts,
@@ -60,15 +70,24 @@ def read_study(path: Path) -> Study:
         findings.append(Finding(("path",), "unknown_key", "unknown key `path`"))
     study = None
     try:
-        data = with_absolute_prompts(marked.data, base)
-        study = Study.model_validate({**data, "path": path.resolve()})
+        data = with_absolute_prompts(data, base)
+        study = kind.model_validate({**data, "path": path.resolve()})
         findings += unfit_cells(study)
     except ValidationError as error:
         # What the models say of the whole study, `misfits` has said with its place.
-        findings += [found for found in in_words(error, Study) if found.place or not findings]
+        told = [found for found in in_words(error, kind) if found.place or not findings]
+        findings += [found for found in told if kind is Study or found.place[:1] not in OF_SHEETS]
     if findings or in_prompts or study is None:
         raise InputError(*lines_of(marked, findings), *in_prompts)
     return study
+
+
+def _as_it_is(data: dict[str, Any], base: Path) -> tuple[type[Study], dict[str, Any], list[Finding]]:
+    """Return what kind of study a file says, with what its sheets add to it, and what is wrong with those."""
+    if not is_imported(data):
+        return Study, data, []
+    cells, found = read_sheet_cells(data, base)
+    return ImportedStudy, {**with_axes(data, cells), SHEET_CELLS: cells}, found
 
 
 def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
@@ -228,8 +247,10 @@ def find_study(name: str) -> Study:
     return read_study(study_path(name))
 
 
-def study_path(name: str) -> Path:
+def study_path(name: str, also: Iterable[str] = ()) -> Path:
     """Return the path of the study file of that name or path.
+
+    also: further names that are known, to be offered in place of one that is not
 
     Raises:
         InputError: there is none; says which there are.
@@ -242,7 +263,7 @@ def study_path(name: str) -> Path:
     for candidate in study_files():
         if name_in(candidate) == name:
             return candidate
-    message = f"{instead(name, known_names())}, or give the path of a study file"
+    message = f"{instead(name, sorted({*known_names(), *also}))}, or give the path of a study file"
     raise InputError(f"there is no study {name!r}; {message}")
 
 

@@ -56,7 +56,10 @@ def _likeness(piece: dict[str, Any]) -> str:
 
 def _found(found: Found) -> Iterator[Text]:
     yield text("")
-    if any(not one.cell.reads_ranking for one in found.cells):
+    if all(one.cell.imported for one in found.cells):
+        yield text(found.ranking.partition(".")[2].replace(".", " · "), "bold")
+        yield from map(_hit, found.hits[:HITS])
+    elif any(not one.cell.reads_ranking for one in found.cells):
         yield text("— (read no ranking)", "bold")
     else:
         yield text(found.ranking.partition(".")[2].replace(".", " · "), "bold")

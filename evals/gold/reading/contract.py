@@ -17,12 +17,14 @@ class SetFile:
     name: of the question set
     language: of its questions, where they do not say it; None: not known
     asked_at: the day on which they are asked, where they do not say it
+    judged_alone: whether they may have neither ground truth nor evidence, since people judge the answers
     """
 
     path: Path
     name: str
     language: str | None = None
     asked_at: str | None = None
+    judged_alone: bool = False
 
 
 class Record(NamedTuple):

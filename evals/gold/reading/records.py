@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evals.gold.question_files import WrittenQuestion, row_of
+from evals.gold.question_files import JUDGED_ALONE, WrittenQuestion, row_of
 from evals.gold.reading.bounded import MAX_ROWS
 from evals.gold.reading.cells import day, listed, plain_text, truth_value, whole
 from evals.gold.reading.contract import Record, Row, SetFile
@@ -106,7 +106,8 @@ def _checked(record: Record, file: SetFile) -> tuple[list[str], Row | None]:
         return mistakes, None
     cells.setdefault("ground_truth", cells.get("truths"))
     try:
-        question = WrittenQuestion.model_validate(_written(cells))
+        context = {JUDGED_ALONE: file.judged_alone}
+        question = WrittenQuestion.model_validate(_written(cells), context=context)
     except ValidationError as error:
         return [one.text for one in in_words(error, WrittenQuestion)], None
     row = row_of(question, file.name, file.language, file.asked_at)

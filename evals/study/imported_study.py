@@ -1,0 +1,129 @@
+"""A study whose answers come from sheets: its cells are what the sheets have rows of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from assets.embedding.other import AnyEmbedder
+from assets.indexing.index_recipe import IndexRecipe
+from assets.recipes.build_half import Chunking, Corpus, Name
+from assets.recipes.paths import absolute
+from evals.generating.contract import AnyGenerator
+from evals.generating.imported import Imported
+from evals.importing.sheet_cells import AXES, Axes, SheetCell, sheet_cells
+from evals.retrieving.contract import Retriever
+from evals.study.cells import Cell
+from evals.study.sections import QuestionSource
+from evals.study.study import Study
+from warehouse.errors import InputError
+from warehouse.findings import Finding
+from warehouse.source import Source
+
+IMPORTS = "imports"
+"""The key by which a study file says that its answers are those of sheets."""
+BUILT = ("sources", "corpus", "chunkings", "embedders", "retrievers", "generators", "replicates", "trace")
+"""Keys of studies that build and ask; a sheet has the answers already."""
+SHEET_CELLS = "sheet_cells"
+OF_SHEETS = (*((key,) for key in BUILT), (SHEET_CELLS,))
+"""Places of a study file that are filled in from the sheets."""
+
+
+class ImportedStudy(Study):
+    """A study that compares the answers of sheets.
+
+    imports: the folder of the sheets (`evals.importing.bundle`)
+    sheet_cells: what the sheets there have rows of, as they were read with the file
+    """
+
+    judged_alone: ClassVar[bool] = True
+
+    imports: str
+    sheet_cells: Annotated[tuple[SheetCell, ...], Field(min_length=1)]
+    sources: dict[Name, Source] = Field(default_factory=dict, max_length=0)
+    chunkings: dict[Name, Chunking] = Field(default_factory=dict, max_length=0)
+    embedders: dict[Name, AnyEmbedder] = Field(default_factory=dict, max_length=0)
+    retrievers: dict[Name, Retriever] = Field(default_factory=dict, max_length=0)
+    generators: dict[Name, AnyGenerator] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _builds_nothing(cls, data: Any) -> Any:
+        """Put in the parts that nothing is built of.
+
+        The corpus has a name that no study file can write: nothing stored by it is shared.
+        """
+        names = dict.fromkeys(cell[AXES.index("generator")] for cell in data[SHEET_CELLS])
+        corpus = Corpus.model_construct(
+            name=f"@{data.get('study')}", sources=(), near_duplicates=None, index=IndexRecipe()
+        )
+        kept = {name: value for name, value in data.items() if name not in BUILT}
+        return {**kept, "corpus": corpus, "generators": {name: Imported() for name in names}}
+
+    @field_validator("questions", mode="after")
+    @classmethod
+    def _looks_for_no_evidence(cls, value: tuple[QuestionSource, ...]) -> tuple[QuestionSource, ...]:
+        """Leave ground truths where they are: there are no documents to find them in."""
+        return tuple(one if one.evidence else one.model_copy(update={"evidence": "none"}) for one in value)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the sheets."""
+        return self.resolve(self.imports)
+
+    def written(self) -> dict[str, object]:
+        """Return the study as its file might say it, the names on its axes among it."""
+        return with_axes(self.model_dump(), self.sheet_cells)
+
+    def cells(self) -> list[Cell]:
+        """Return every cell that the sheets have rows of, sheet by sheet, in the order of their lines."""
+        return [
+            Cell(self.study, *one.axes, self._sample(one.generator), imported=True)
+            for one in self.sheet_cells
+            if self._allowed(one.generator, one.chunking, one.embedder, one.retriever)
+        ]
+
+    def times(self, cell: Cell) -> int:
+        """Return how many rows of the cell a question has at most."""
+        return self._times[cell.chunking, cell.embedder, cell.retriever, cell.generator]
+
+    @cached_property
+    def _times(self) -> dict[Axes, int]:
+        return {one.axes: one.replicates for one in self.sheet_cells}
+
+
+def is_imported(data: Mapping[str, Any]) -> bool:
+    """Return whether a study file says that its answers are those of sheets."""
+    return IMPORTS in data
+
+
+def read_sheet_cells(data: Mapping[str, Any], base: Path) -> tuple[list[SheetCell], list[Finding]]:
+    """Return the cells of the sheets that a study file names, and what is wrong with that.
+
+    base: the folder of the study file
+    """
+    found = [
+        Finding((key,), "of_built_study", f"the answers of this study come from sheets: delete `{key}`")
+        for key in (*BUILT, SHEET_CELLS)
+        if key in data
+    ]
+    folder = data[IMPORTS]
+    if not isinstance(folder, str):
+        return [], found  # which its type tells
+    try:
+        return sheet_cells(absolute(folder, base)), found
+    except InputError as error:
+        return [], [*found, *(Finding((IMPORTS,), "no_sheet", one) for one in error.findings)]
+
+
+def with_axes(data: Mapping[str, Any], cells: Sequence[SheetCell]) -> dict[str, Any]:
+    """Return a study with the names of its sheets' axes, as `misfits` reads those of other studies.
+
+    cells: none: they could not be read, and no name is known to be wrong
+    """
+    named = {f"{axis}s": dict.fromkeys(cell[place] for cell in cells) for place, axis in enumerate(AXES)}
+    return {**data, **(named if cells else dict.fromkeys(named))}
