@@ -77,7 +77,7 @@ class ImportedStudy(Study):
 
     def written(self) -> dict[str, object]:
         """Return the study as its file might say it, the names on its axes among it."""
-        return with_axes(self.model_dump(), self.sheet_cells)
+        return with_axes(super().written(), self.sheet_cells)
 
     def cells(self) -> list[Cell]:
         """Return every cell that the sheets have rows of, sheet by sheet, in the order of their lines."""

@@ -96,8 +96,9 @@ class Study(BuildHalf):
         return self
 
     def written(self) -> dict[str, object]:
-        """Return the study as its file might say it."""
-        return self.model_dump()
+        """Return the study as its file might say it; what people score, only where it says that."""
+        unsaid = {"annotation"} if self.annotation == Annotation() else None
+        return self.model_dump(exclude=unsaid)
 
     def cells(self) -> list[Cell]:
         """Return every cell of the grid, in the order of the file; last those that read no ranking."""
