@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands import asking, looking, models, parts, questions, reporting, trying
+from orchestration.commands import asking, importing, looking, models, parts, questions, reporting, trying
 from orchestration.commands.finding import home_of, prepared_home, study_of
 from orchestration.commands.walking import show, walk
 from orchestration.settings import Settings
@@ -200,6 +200,7 @@ def _look_ahead(study: Study) -> None:
 
 
 app.add_typer(asking.app)
+app.add_typer(importing.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)

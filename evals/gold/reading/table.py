@@ -46,13 +46,20 @@ def _csv_records(file: SetFile, form: str | None) -> Records:
 
 def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
     """Yield the line and the cells of each row that is not empty, or why it is none and the last."""
-    csv.field_size_limit(MAX_CELL)
     text = "".join(f"{line}\n" for _, line in lines_of_file(path))
-    rows = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter(path, text.partition("\n")[0]), strict=True
-    )
+    for line, row in rows_of_text(text, delimiter(path, text.partition("\n")[0])):
+        yield str(line), row
+
+
+def rows_of_text(text: str, parted_by: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield the line, from 1, and the cells of each row of a CSV file that is not empty.
+
+    A row that is none is yielded as the reason why; it is the last one.
+    """
+    csv.field_size_limit(MAX_CELL)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
     while True:
-        line = str(rows.line_num + 1)
+        line = rows.line_num + 1
         try:
             cells = next(rows, None)
         except csv.Error as error:

@@ -1,0 +1,76 @@
+"""`assay import-scores`: a sheet of answers that people have scored, anyone's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.commands.finding import prepared_home
+from orchestration.terminal.speaking import DONE, plainly, say
+from warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evals.importing.importing import Imported
+
+app = typer.Typer()
+SUFFIX = ".mapping.yaml"
+MOST_SHOWN = 20  # rejects and notes
+
+
+@app.command("import-scores")
+@plainly
+def import_scores(
+    file: Annotated[Path, typer.Argument(help="The sheet: XLSX, CSV, TSV or lines of JSON.")],
+    mapping: Annotated[
+        Path | None,
+        typer.Option(help=f"What its columns mean; FILE{SUFFIX} unless said.", dir_okay=False),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Take the rows that can be taken, if some cannot.")
+    ] = False,
+) -> int:
+    """Import a sheet of answers and scores, with a mapping of its columns, as a study or into one."""
+    path = mapping or file.with_name(file.name + SUFFIX)
+    if not path.exists():
+        raise InputError(f"{path}: there is no such mapping; say --mapping FILE (docs/people.md)")
+    return _import(file, path, partial=partial)
+
+
+def _import(file: Path, path: Path, *, partial: bool) -> int:
+    import evals.study.registry  # noqa: F401 -- fills the registry of rubrics
+    from evals.importing.importing import import_sheet
+    from evals.importing.mapping import read_mapping
+
+    found = import_sheet(file, path, read_mapping(path), prepared_home(), partial=partial)
+    for sentence in _sentences(found):
+        say(sentence)
+    print(found.study_file)
+    return DONE
+
+
+def _sentences(found: Imported) -> Iterator[str]:
+    """Say what was imported, and what a person should know of it."""
+    for kind, lines in (("not taken", found.rejects), ("note", found.notes)):
+        yield from (f"{kind}: {line}" for line in lines[:MOST_SHOWN])
+        if len(lines) > MOST_SHOWN:
+            yield f"{kind}: {len(lines) - MOST_SHOWN:,} more, in sheet.json beside the rows"
+    counts = f"{found.questions:,} questions, {found.cells:,} cells, {found.answers:,} answers"
+    yield f"Sheet {found.sheet} of the study {found.study}: {found.rows:,} rows, {counts}."
+    for metric, values in found.scores.items():
+        each = ", ".join(f"{value:g}: {n:,}" for value, n in sorted(values.items(), reverse=True))
+        yield f"{metric}: {sum(values.values()):,} scores ({each})."
+    if found.doubles:
+        yield f"{found.doubles:,} rows say what another one says, and count once."
+    if found.rejects:
+        yield f"{len(found.rejects):,} reasons why a row was not taken."
+    if not found.changed:
+        yield "No change: all of it was imported before."
+    else:
+        changes = (("added", found.added), ("corrected", found.corrected), ("withdrawn", found.withdrawn))
+        told = ", ".join(f"{n:,} {what}" for what, n in changes if n)
+        yield f"Scores: {told or 'none changed'}."
+    yield f"Now: assay run {found.study_file}"
