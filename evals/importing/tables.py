@@ -190,8 +190,8 @@ def _of_objects(path: Path, wanted: Sequence[str]) -> Table:
 def shown(value: Any, most: int = 60) -> str:
     """Return a value for a message: short, on one line.
 
-    >>> shown("a\\nb" * 40), shown(["a"])
-    ("'a ba ba ba ba ba ba ba ba ba ba ba ba ba ba ba ba ba ba ba …'", '["a"]')
+    >>> shown("a  b", 3), shown("abcd", 3), shown(["a"])
+    ("'a b'", "'abc…'", '["a"]')
     """
     if isinstance(value, str):
         plain = " ".join(value.split())
