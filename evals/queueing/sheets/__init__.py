@@ -1,0 +1,1 @@
+"""Queues as sheets and tasks for other tools, and back: what people fill in there becomes their scores."""
