@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from warehouse.errors import InputError
@@ -14,11 +15,13 @@ class Settings(BaseSettings):
     """What the environment says to the commands and to Dagster; an empty variable says nothing.
 
     home: the one folder that everything is written to
+    annotate_password: what the page of `assay annotate` asks for; unless set, it asks for nothing
     """
 
     model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, extra="ignore")
 
     home: Path = Path("var")
+    annotate_password: SecretStr | None = None
 
     def place(self) -> Path:
         """Return the home as an absolute path, which need not be there.

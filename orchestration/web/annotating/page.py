@@ -1,0 +1,132 @@
+"""The page of `assay annotate`. Streamlit runs it again for each event; a tab of a browser has a session."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+import streamlit as st
+
+import evals.study.registry  # noqa: F401 -- the rubrics that a queue may name
+from evals.queueing.contract import Queue
+from evals.queueing.queue_files import read_queue
+from orchestration.settings import Settings
+from orchestration.web.access import Gate
+from orchestration.web.annotating.desk import Desk, Event
+from orchestration.web.annotating.names import known_names, name_or_none
+from orchestration.web.annotating.view import View, desk_view, gate_view, name_view, trouble_view
+from orchestration.web.components.scoring_page import pressed, scoring_page
+from orchestration.web.look import dress
+from warehouse.errors import AssayError, InputError
+from warehouse.human_scores import HumanScore, HumanScores, annotator_name
+from warehouse.paths import Home
+
+NAME = "annotator"
+"""What the annotator is called in the address, so that a reload keeps the name."""
+
+
+@dataclass
+class Session:
+    """What is known of one tab of a browser.
+
+    queue: the one that counted when somebody sat down
+    is_in: whether the right password was given
+    ticket: what is to be kept in place of the password, until it was sent
+    note: what was wrong with what was entered
+    """
+
+    queue: Queue | None = None
+    desk: Desk | None = None
+    is_in: bool = False
+    ticket: str | None = None
+    note: str = ""
+
+
+def page() -> None:
+    """Show the page to a session."""
+    dress("Scores of people")
+    session = _session()
+    try:
+        view = _view(session)
+    except AssayError as error:
+        view = trouble_view(str(error))
+    scoring_page({**view, "ticket": session.ticket}, _on_event)
+    session.ticket, session.note = None, ""
+
+
+@cache
+def _gate() -> Gate:
+    password = Settings().annotate_password
+    return Gate(password.get_secret_value() if password else None)
+
+
+@cache
+def _home() -> Home:
+    return Home(Settings().place())
+
+
+def _session() -> Session:
+    session: Session = st.session_state.setdefault("session", Session(is_in=_gate().is_open))
+    return session
+
+
+def _queue(session: Session) -> Queue:
+    study = sys.argv[1]
+    session.queue = session.queue or read_queue(_home(), study)
+    if session.queue is None:
+        raise AssayError(f"The study {study} has no queue. Start `assay annotate {study}` again.")
+    return session.queue
+
+
+def _desk(session: Session) -> Desk | None:
+    """Return the desk of a session; it is made where the address names an annotator."""
+    name = name_or_none(st.query_params.get(NAME))
+    if session.desk is None and name is not None:
+        session.desk = Desk(_queue(session), name, HumanScores(_home()))
+    return session.desk
+
+
+def _view(session: Session) -> View:
+    if not session.is_in:
+        return gate_view(session.note)
+    desk = _desk(session)
+    if desk is not None:
+        return desk_view(desk)
+    queue = _queue(session)
+    rows = (HumanScore(**row) for row in HumanScores(_home()).rows(queue.study))
+    return name_view(queue, known_names(rows), session.note)
+
+
+def _on_event() -> None:
+    session, event = _session(), pressed()
+    if event is None:
+        return
+    kind = event.get("kind")
+    if kind in {"unlock", "resume"}:
+        _let_in(session, event)
+    elif not session.is_in:
+        return
+    elif kind == "name":
+        _take_name(session, event.get("name"))
+    elif kind == "leave":
+        session.desk = session.queue = None
+        st.query_params.pop(NAME, None)
+    elif session.desk is not None:
+        session.desk.take(event)
+
+
+def _let_in(session: Session, event: Event) -> None:
+    if event["kind"] == "resume":
+        session.is_in = session.is_in or _gate().knows(str(event.get("ticket")))
+        return
+    session.ticket = _gate().enter(str(event.get("password")))
+    session.is_in = session.is_in or session.ticket is not None
+    session.note = "" if session.is_in else "That is not the password."
+
+
+def _take_name(session: Session, typed: object) -> None:
+    try:
+        st.query_params[NAME] = annotator_name(str(typed))
+    except InputError as error:
+        session.note = f"{error}."[0].upper() + f"{error}."[1:]

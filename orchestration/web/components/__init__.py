@@ -1,0 +1,1 @@
+"""Components that pages share: HTML, CSS and JavaScript of our own."""

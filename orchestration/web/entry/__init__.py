@@ -1,0 +1,1 @@
+"""The scripts that Streamlit is started with, each of them a page."""

@@ -1,0 +1,113 @@
+"""A real Chromium, and the page of `assay annotate` in it, as a person with a keyboard uses it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+LONGEST = 30_000  # milliseconds that anything may take on a machine that does much else
+UNREAD = 320  # milliseconds for which a new item takes no key, and some
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Start Chromium, or skip the test where there is none."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("there is no `chromium` here")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+        browser = playwright.chromium.launch(executable_path=found, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Tab:
+    """A tab of a browser with the page in it, and all that went wrong there.
+
+    errors: of the console, of scripts, and requests that left this machine
+    received: what the server sent by its websocket
+    """
+
+    page: Any
+    errors: list[str] = field(default_factory=list)
+    received: list[bytes] = field(default_factory=list)
+
+    def open(self, url: str) -> Tab:
+        """Go to an address, and wait until the page is there."""
+        self.page.goto(url)
+        self.page.wait_for_selector(".as-page[data-serial]")
+        return self
+
+    @property
+    def question(self) -> str:
+        """The question that is shown; empty where none is."""
+        found = self.page.locator(".as-question")
+        return str(found.inner_text()) if found.count() else ""
+
+    @property
+    def serial(self) -> str:
+        """What tells one view from the next."""
+        return str(self.page.locator(".as-page").get_attribute("data-serial"))
+
+    def press(self, key: str) -> Tab:
+        """Press a key that the server answers, and wait for the answer."""
+        self.page.wait_for_timeout(UNREAD)
+        before = self.serial
+        self.page.keyboard.press(key)
+        return self.wait_for_another(before)
+
+    def wait_for_another(self, serial: str) -> Tab:
+        """Wait until another view than that of a serial is there."""
+        self.page.wait_for_function(
+            "before => document.querySelector('.as-page')?.dataset.serial !== before", arg=serial
+        )
+        return self
+
+    def scored(self) -> int:
+        """Return how many answers the page says are scored."""
+        return int(self.page.locator(".as-tally b").inner_text())
+
+    def text(self, selector: str) -> str:
+        """Return the text of the first element that fits."""
+        return str(self.page.locator(selector).first.inner_text())
+
+
+@contextmanager
+def tab(browser: Any, width: int = 1280, height: int = 860, scheme: str = "light") -> Iterator[Tab]:
+    """Open a tab in a context of its own: no cookie or stored thing of another tab is in it."""
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context.set_default_timeout(LONGEST)
+    found = Tab(context.new_page())
+    found.page.on("console", lambda said: found.errors.append(said.text) if said.type == "error" else None)
+    found.page.on("pageerror", lambda error: found.errors.append(str(error)))
+    found.page.on("request", lambda request: found.errors.extend(_abroad(request.url)))
+    found.page.on("websocket", lambda socket: _listen(socket, found))
+    try:
+        yield found
+    finally:
+        context.close()
+
+
+def _listen(socket: Any, into: Tab) -> None:
+    into.errors.extend(_abroad(socket.url))
+    socket.on(
+        "framereceived",
+        lambda frame: into.received.append(frame if isinstance(frame, bytes) else frame.encode()),
+    )
+
+
+def _abroad(url: str) -> list[str]:
+    parts = urlsplit(url)
+    is_here = parts.scheme in {"data", "blob"} or parts.hostname == "127.0.0.1"
+    return [] if is_here else [f"a request left this machine: {url}"]

@@ -1,0 +1,62 @@
+"""One browser for all tests of pages, and the page of a made-up queue."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.queueing.contract import Queue
+from evals.queueing.queue_files import write_queue
+from orchestration.web.serving import Server, Site, free_port, served
+from tests.fakes.browser import chromium
+from warehouse.human_scores import HumanScores
+from warehouse.paths import Home
+
+
+@dataclass
+class Served:
+    """A page that is served, of the queue in a home."""
+
+    home: Home
+    site: Site
+    server: Server
+
+    def url(self, annotator: str | None = None) -> str:
+        return self.site.url + (f"?annotator={annotator}" if annotator else "")
+
+    def forget(self) -> None:
+        """Begin anew: nobody has scored anything."""
+        shutil.rmtree(HumanScores(self.home).folder(self.site.arguments[0]), ignore_errors=True)
+
+    def rows(self, annotator: str | None = None) -> list[dict[str, Any]]:
+        found = HumanScores(self.home).rows(self.site.arguments[0])
+        return [row for row in found if annotator in {None, row["annotator"]}]
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Served]]:
+    """Serve the page of a queue, with a password if there is one; it ends with the file of tests."""
+    with ExitStack() as stack:
+
+        def start(queue: Queue, password: str = "", folder: Path | None = None) -> Served:
+            home = Home(folder or tmp_path_factory.mktemp("home"))
+            write_queue(home, queue)
+            environment = {"ASSAY_HOME": str(home.root), "ASSAY_ANNOTATE_PASSWORD": password}
+            site = Site("annotate", (queue.study,), "127.0.0.1", free_port("127.0.0.1", None), environment)
+            server = stack.enter_context(served(site))
+            server.wait_until_ready()
+            return Served(home, site, server)
+
+        yield start
