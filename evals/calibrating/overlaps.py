@@ -52,7 +52,7 @@ def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Cluste
         questions: id of an item -> its question, where the scores do not say it.
         clusters: which questions are not independent of each other.
     """
-    rows = _of_items(scores)
+    rows = by_item(scores)
     first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)
     later = rows.join(first.select("annotator", "item", "showing"), on=["annotator", "item"], suffix="_first")
     second = (
@@ -81,7 +81,7 @@ def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Cluste
     )
 
 
-def _of_items(scores: pl.DataFrame) -> pl.DataFrame:
+def by_item(scores: pl.DataFrame) -> pl.DataFrame:
     """Return rows with `item`, what is scored by itself, and `at`; the first showing first."""
     alone = scores.filter(pl.col("cell").is_not_null())
     everywhere = scores.filter(pl.col("cell").is_null()).drop("cell", "question_id")

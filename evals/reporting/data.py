@@ -9,6 +9,7 @@ from typing import Literal
 
 import polars as pl
 
+from evals.reporting.people.scored import ScoresOfPeople
 from evals.statistics.question_clusters import ALONE, Clustering
 from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
@@ -104,6 +105,7 @@ class ReportData:
         of each ranking; None: not read
     judges: name -> its kind, and the model that it asks
     judge_cards: schema JUDGE_CARDS
+    people: what people scored; None: the study has no rubrics
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
     versions: library -> version, model -> digest
@@ -138,6 +140,7 @@ class ReportData:
     judgements: pl.DataFrame | None = None
     judges: Mapping[str, str] | None = None
     judge_cards: pl.DataFrame | None = None
+    people: ScoresOfPeople | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:

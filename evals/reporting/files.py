@@ -13,6 +13,7 @@ from evals.reporting.data import ReportData
 from evals.reporting.effect_rows import effect_rows
 from evals.reporting.judge_cards import card_rows
 from evals.reporting.page import render_html
+from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
 from evals.reporting.risk import risk_rows
 from warehouse.parquet import replacing
 from warehouse.paths import Home
@@ -52,14 +53,17 @@ CARD_COLUMNS = ("judge", "measure", "slice", "reason")
 def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects.
 
-    others: rows of the same columns that come last: `risk_rows`, `effect_rows`; and those of judges' cards,
-        which have `CARD_COLUMNS`, too
+    others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of what people said,
+        which have `PEOPLE_COLUMNS`, too; and those of judges' cards, which have `CARD_COLUMNS`
     """
-    last = [
-        {name: row.get(name) for name in (*COLUMNS, *(CARD_COLUMNS if "judge" in row else ()))}
-        for row in others
-    ]
+    last = [{name: row.get(name) for name in (*COLUMNS, *_further(row))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
+
+
+def _further(row: Mapping[str, Any]) -> tuple[str, ...]:
+    if "rubric" in row:
+        return PEOPLE_COLUMNS
+    return CARD_COLUMNS if "judge" in row else ()
 
 
 def write_html(data: ReportData, path: Path) -> Path:
@@ -76,7 +80,7 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
 
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
     """Return the rows that a report has beside those of the leaderboard."""
-    return [*risk_rows(data), *effect_rows(data), *card_rows(data)]
+    return [*risk_rows(data), *effect_rows(data), *people_rows(data), *card_rows(data)]
 
 
 def _written(text: str, path: Path) -> Path:

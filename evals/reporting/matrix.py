@@ -93,8 +93,8 @@ def _matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) ->
         # A generator cannot change a retrieval metric: the first cell of a place stands for all.
         if result and (cell.embedder or "") == embedder and not (place in results and results[place].covered):
             results[place] = result
-    chunkings = tuple(sorted({chunking for chunking, _ in results}, key=_natural))
-    retrievers = tuple(sorted({retriever for _, retriever in results}, key=_natural))
+    chunkings = tuple(sorted({chunking for chunking, _ in results}, key=natural))
+    retrievers = tuple(sorted({retriever for _, retriever in results}, key=natural))
     values = {place: r.value for place, r in results.items() if r.covered and r.value is not None}
     turned = {(retriever, chunking): value for (chunking, retriever), value in values.items()}
     return Matrix(
@@ -115,7 +115,11 @@ def _square(result: Result, values: Mapping[tuple[str, str], float], metric: Met
     return Square(result, heat(result.value, min(shown), max(shown), metric.higher_is_better))
 
 
-def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Sort `tokens-64` before `tokens-128`."""
+def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Return by what a name is sorted so that `tokens-64` stands before `tokens-128`.
+
+    >>> sorted(["tokens-128", "tokens-64"], key=natural)
+    ['tokens-64', 'tokens-128']
+    """
     parts = "".join(c if c.isdigit() else f" {c} " for c in name).split()
     return tuple((not part.isdigit(), int(part) if part.isdecimal() else 0, part) for part in parts)

@@ -19,6 +19,7 @@ from evals.reporting.effects import effects
 from evals.reporting.entries import entries
 from evals.reporting.headline import headline
 from evals.reporting.judge_cards import judge_sentences
+from evals.reporting.people.section import people_sentences
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.settling import chances_sentence
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
@@ -62,6 +63,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     at_length = contexts(data)
     parts += [_text(one, "dim") for one in (context_words(at_length)[:1] if at_length else [])]
     parts += [_text(one, "yellow") for one in unseen(data, subset)]
+    parts += [_text(trimmed(one, CARD), "dim") for one in people_sentences(data)]
     parts += [_text(f"Judge {trimmed(one, CARD)}", "dim") for one in judge_sentences(data)]
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:

@@ -21,6 +21,7 @@ from evals.reporting.headline import Part, headline_parts
 from evals.reporting.judge_cards import Card, judge_cards
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
+from evals.reporting.people.section import People, people_section
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.risk import Risks, risks
 from evals.reporting.settling import settling
@@ -77,6 +78,7 @@ class View:
     fronts: tuple[Front, ...]
     risks: Risks | None
     judge_cards: tuple[Card, ...]
+    people: People | None
     usd: Mapping[str, float]
     groups: tuple[Groups, ...]
     matrices_wide: bool
@@ -118,6 +120,7 @@ def view(data: ReportData) -> View:
         risks=risks(data, cells, labels),
         usd=usd,
         judge_cards=judge_cards(data),
+        people=people_section(data),
         groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
         hardest=hard,

@@ -23,6 +23,7 @@ class Levels(NamedTuple):
     p: of that difference by two tests, adjusted for the levels (`contrasts`); NaN of the best
     best: which level has the best mean
     n: questions with a value
+    detectable: the true difference from the best that would be found four times out of five; NaN of the best
     """
 
     mean: Floats
@@ -34,6 +35,7 @@ class Levels(NamedTuple):
     p: Floats
     best: int
     n: int
+    detectable: Floats
 
     @property
     def apart(self) -> list[bool]:
@@ -87,8 +89,8 @@ def effect(
     others = [level for level in range(values.shape[1]) if level != best]
     alone = paired_bootstrap(values, seed, RESAMPLES, clusters)
     apart = contrasts(values[:, others] - values[:, [best]], seed, clusters, resamples=RESAMPLES)
-    p = np.full(len(means), np.nan)
-    p[others] = apart.p
+    p, least = np.full((2, len(means)), np.nan)
+    p[others], least[others] = apart.p, apart.detectable
     rows = np.zeros((3, len(means)))
     rows[:, others] = [apart.differences.mean, apart.differences.low, apart.differences.high]
-    return Levels(means, alone.low, alone.high, rows[0], rows[1], rows[2], p, best, n)
+    return Levels(means, alone.low, alone.high, rows[0], rows[1], rows[2], p, best, n, least)
