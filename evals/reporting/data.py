@@ -9,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from evals.reporting.people.scored import ScoresOfPeople
+from evals.reporting.people_scores import ScoresOfPeople
 from evals.statistics.question_clusters import ALONE, Clustering
 from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 

@@ -17,7 +17,7 @@ from evals.annotating.points import Points
 from evals.annotating.rubric import Rubric
 from evals.calibrating.agreement import agreement_rows
 from evals.reporting.data import ReportData
-from evals.reporting.people.scored import CELLS, ScoresOfPeople
+from evals.reporting.people_scores import CELLS, ScoresOfPeople
 from evals.study.cells import Cell
 from tests.fakes.annotators import Habit, frame_of, row, simulated
 from tests.fakes.report_data import OF_CELL, board_data

@@ -11,7 +11,7 @@ import polars as pl
 from evals.calibrating.overlaps import by_item
 from evals.reporting.data import ReportData
 from evals.reporting.display import MISSING, count, interval, number, percent, signed, trimmed
-from evals.reporting.people.scored import ScoredAnswers, ScoresOfPeople, written
+from evals.reporting.people_scores import ScoredAnswers, ScoresOfPeople, written
 
 ANSWER, COMMENT = 360, 400  # characters of an answer and of a comment
 _Row = Mapping[str, Any]

@@ -13,7 +13,7 @@ from evals.reporting.display import number, several, trimmed
 from evals.reporting.effect_words import effect_words
 from evals.reporting.effects import AxisEffect
 from evals.reporting.people.bars import Bar, bar
-from evals.reporting.people.scored import AXES, ScoredAnswers, ScoresOfPeople
+from evals.reporting.people_scores import AXES, ScoredAnswers, ScoresOfPeople
 from evals.statistics.bootstrap import bootstrap
 from evals.statistics.crossing import crossing
 from evals.statistics.effects import effect, over_contexts

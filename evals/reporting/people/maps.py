@@ -11,7 +11,7 @@ from evals.reporting.data import ReportData
 from evals.reporting.display import trimmed
 from evals.reporting.matrix import heat, natural
 from evals.reporting.people.bars import Bar, bar
-from evals.reporting.people.scored import ScoredAnswers
+from evals.reporting.people_scores import ScoredAnswers
 
 QUESTION = 200  # characters of a question
 PLACE = ("retriever", "chunking")

@@ -9,7 +9,7 @@ import polars as pl
 
 from evals.reporting.data import ReportData
 from evals.reporting.people.axes import Level, axes_said
-from evals.reporting.people.scored import AXES, ScoredAnswers, ScoresOfPeople
+from evals.reporting.people_scores import AXES, ScoredAnswers, ScoresOfPeople
 
 Row = dict[str, Any]
 SAID, AGREEMENT = "said", "agreement"

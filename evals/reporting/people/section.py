@@ -20,8 +20,8 @@ from evals.reporting.people.annotators import (
 )
 from evals.reporting.people.axes import AxisSaid, axes_said
 from evals.reporting.people.maps import HeatMap, QuestionSaid, heat_maps, questions_said
-from evals.reporting.people.scored import ScoredAnswers, ScoresOfPeople, written
 from evals.reporting.people.words import agreement_words, differences_words, scored_words, short_words
+from evals.reporting.people_scores import ScoredAnswers, ScoresOfPeople, written
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import polars as pl
 from evals.calibrating.agreement import FEW
 from evals.reporting.display import count, interval, listed, number, percent, several, signed
 from evals.reporting.people.axes import AxisSaid
-from evals.reporting.people.scored import ScoredAnswers, written
+from evals.reporting.people_scores import ScoredAnswers, written
 from evals.statistics.alpha import RELIABLE, TENTATIVE
 
 NAMED, NAMED_LEVELS = 4, 6  # of annotators, and of levels that differ; the rest are counted
