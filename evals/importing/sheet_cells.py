@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -104,15 +105,16 @@ def cell_digest(folder: Path, place: Place) -> str:
 
 
 def axis_words(folder: Path) -> dict[tuple[str, str], str]:
-    """Return (axis, name) -> what the first row with that name says of its axes, as JSON."""
+    """Return (axis, name) -> what the sheets themselves say for the name, where that is something else."""
     found: dict[tuple[str, str], str] = {}
     for path in sheet_files(folder):
         rows = _read(path, [*AXES, "axes"])
         for axis in AXES:
-            for name, words in rows.unique(axis, keep="first", maintain_order=True)[
-                [axis, "axes"]
-            ].iter_rows():
-                found.setdefault((axis, name), words)
+            first = rows.unique(axis, keep="first", maintain_order=True).select(axis, "axes")
+            for name, axes in first.iter_rows():
+                words = json.loads(axes or "{}").get(axis)
+                if words and words != name:
+                    found.setdefault((axis, name), str(words))
     return found
 
 

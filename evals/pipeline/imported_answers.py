@@ -58,7 +58,8 @@ def _answer(row: SheetRow | None) -> ImportedAnswer:
     if row.answer is None:
         return ImportedAnswer(Answer(Status.NOT_RUN, NO_ANSWER), passages)
     if not row.answer.strip():
-        return ImportedAnswer(Answer(Status.PARSE_FAILED, "the answer is empty", raw=row.answer), passages)
+        nothing = Answer(Status.PARSE_FAILED, "the answer is empty", row.answer, raw=row.answer)
+        return ImportedAnswer(nothing, passages)
     return ImportedAnswer(Answer(Status.OK, text=row.answer, raw=row.answer), passages)
 
 

@@ -144,6 +144,11 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
         InputError: its index is not built, is damaged, or was built by other recipes than the study says now;
             or its generator reads no ranking, so that there is nothing to be asked.
     """
+    if cell.imported:
+        raise InputError(
+            f"the answers of {study.study} come from sheets, and nothing more can be asked of it; "
+            "`assay show` shows what they have"
+        )
     if not cell.reads_ranking:
         what = study.generators[cell.generator].kind
         raise InputError(

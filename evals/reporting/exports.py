@@ -65,6 +65,8 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
             lines = _run(connection, known[ranking], grid.rankings[ranking].retriever, prefix)
             path.write_text("".join(lines), encoding="utf-8")
             written.append(path)
+        if not study.rankings():
+            raise InputError(f"the study {study.study} has no rankings: its answers come from sheets")
         if not written:
             raise InputError(
                 f"the study {study.study} has no rankings yet; run `assay run {study.path}` first"

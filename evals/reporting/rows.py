@@ -12,6 +12,7 @@ import polars as pl
 from evals.judging.contract import Judge
 from evals.leaderboard import NOT_RUN
 from evals.measuring.contract import OF_RANKING, Metric
+from evals.pipeline.imported_answers import contexts_of
 from evals.reporting.context_curves import context_curves
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
@@ -24,6 +25,7 @@ from evals.statistics import significance
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import primary_of
 from evals.statistics.question_clusters import Clustering, clustering
+from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 SHOWN_RANKS = 3  # cells whose hits the report can show
+SHOWN_HITS = 5  # of a question
 LIBRARIES = (
     "dagster",
     "duckdb",
@@ -203,11 +206,14 @@ def _hits(
     """Return the first hits of the leading cells, with the delivered text, the URL and the title."""
     leading = board.filter(pl.col("rank") <= SHOWN_RANKS)["cell"].unique().to_list()
     indexes: dict[str, OpenIndex] = {}
-    frames = []
+    frames = [_contexts(grid.cells[key], store) for key in sorted(leading) if grid.cells[key].imported]
     for key in sorted(key for key in leading if grid.cells[key].reads_ranking):
         cell = grid.cells[key]
         hits = _select(
-            connection, "SELECT * FROM current_hits WHERE ranking = ? AND rank <= 5", [cell.ranking], HITS
+            connection,
+            "SELECT * FROM current_hits WHERE ranking = ? AND rank <= ?",
+            [cell.ranking, SHOWN_HITS],
+            HITS,
         )
         index = store.current("indexes", grid.index_key(cell))
         assert index is not None  # noqa: S101 -- the cell was scored
@@ -218,6 +224,18 @@ def _hits(
     schema = {**HITS, "text": pl.String, "cell": pl.String}
     hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
     return hits.join(_titles(study, store, hits["doc_id"].unique()), on="doc_id", how="left")
+
+
+def _contexts(cell: Cell, store: ArtifactStore) -> pl.DataFrame:
+    """Return the first contexts of an imported cell as its hits: each is a document by itself."""
+    answers = store.current("answers", cell.key)
+    assert answers is not None  # noqa: S101 -- the cell was scored
+    rows = [
+        [question, rank, one.chunk, one.chunk, one.start, one.end, None, one.text, cell.key]
+        for question, passages in contexts_of(store, answers).items()
+        for rank, one in enumerate(passages[:SHOWN_HITS], 1)
+    ]
+    return pl.DataFrame(rows, schema={**HITS, "text": pl.String, "cell": pl.String}, orient="row")
 
 
 def _passages(hits: pl.DataFrame, index: OpenIndex) -> list[str | None]:
@@ -249,7 +267,7 @@ def _losses(connection: duckdb.DuckDBPyConnection, grid: Grid, cells: list[str])
 
 def _titles(study: Study, store: ArtifactStore, documents: pl.Series) -> pl.DataFrame:
     """Return URL and title of these documents; nothing is read where there are none."""
-    if documents.is_empty():
+    if documents.is_empty() or not study.corpus.sources:
         return pl.DataFrame(schema={"doc_id": pl.String, "url": pl.String, "title": pl.String})
     frames = [
         read_parquet(store.folder("documents", a.identity) / "documents.parquet", ["doc_id", "url", "title"])

@@ -8,8 +8,10 @@ from typing import Any
 
 import yaml
 
+from evals.importing.sheet_cells import axis_words
 from evals.reporting.data import ChunkingFacts, SourceFacts
 from evals.study.grid import Grid
+from evals.study.imported_study import ImportedStudy
 from evals.study.study import Study
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.parts import as_written
@@ -89,6 +91,8 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
     }
     for name, part in {**study.retrievers, **study.generators, **study.judges}.items():
         recipes[name] = _yaml(as_written(part, exclude_none=True))
+    if isinstance(study, ImportedStudy):
+        recipes |= _said(study)
     for ranking, cell in grid.rankings.items():
         meta = _meta(store.current("rankings", ranking))
         for tuned in meta.get("tuned", ()):
@@ -102,6 +106,14 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
                 f"\n# {cell.chunking}, {cell.embedder}, {cell.retriever}: {_gate(gate)}"
             )
     return recipes
+
+
+def _said(study: ImportedStudy) -> dict[str, str]:
+    """Return name -> what the sheets say for it, by the axes that it stands on."""
+    found: dict[str, dict[str, str]] = {name: {} for name in study.generators}
+    for (axis, name), words in axis_words(study.folder).items():
+        found.setdefault(name, {})[axis] = words
+    return {name: _yaml({"imported": words}) for name, words in found.items()}
 
 
 def _tuned(chosen: dict[str, Any], left_out: int) -> str:

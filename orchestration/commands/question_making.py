@@ -72,6 +72,8 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
 ) -> int:
     """Make questions about a study's documents, without a model or by one; a model's are to be reviewed."""
     found = study_of(study)
+    if not found.corpus.sources:
+        raise InputError(f"{found.path}: the study has no documents to make questions from")
     if model is None and types is None and (kinds is not None or found.questions_by is None):
         return make_without_model(found, kinds, n or 100, seed, output, force=force)
     if kinds is not None:
