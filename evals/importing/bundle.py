@@ -100,6 +100,11 @@ def read_sheets(home: Home, study: str) -> list[StoredSheet]:
     return [StoredSheet(_sheet(path), _rows(path.with_name(ROWS))) for path in folders]
 
 
+def sheet_facts(folder: Path) -> list[Sheet]:
+    """Return what is said of the sheets in the folder of an imported study, by name."""
+    return [_sheet(path) for path in sorted((folder / SHEETS).glob(f"[!.]*/{SHEET}"))]
+
+
 def sheets_version(home: Home, study: str) -> str:
     """Return a digest of the rows of all sheets of a study, told by the state of their files."""
     found = []

@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evals.importing.bundle import ROWS
+from evals.importing.bundle import ROWS, SHEETS
+from evals.importing.mapping import AXES, UNSAID
 from warehouse.errors import CorruptFileError, InputError
 from warehouse.findings import NAME_PATTERN, NAME_RULE
 from warehouse.identity import digest
 from warehouse.parquet import read_parquet
 
-AXES = ("chunking", "embedder", "retriever", "generator")
-UNSAID = "-"
-"""What a chunking, an embedder or a retriever is called of which the sheet says nothing."""
 _HELD = 2  # sheets whose rows are held
 _LOOKED_AT = 64  # sheets whose digests are
 _PLACE = (*AXES, "replicate")
@@ -66,7 +64,7 @@ Place = tuple[str, str, str, str, int]
 
 def sheet_files(folder: Path) -> list[Path]:
     """Return the files of rows in the folder of an imported study, by the names of their sheets."""
-    return sorted(folder.glob(f"sheets/[!.]*/{ROWS}"))
+    return sorted(folder.glob(f"{SHEETS}/[!.]*/{ROWS}"))
 
 
 def sheet_cells(folder: Path) -> list[SheetCell]:

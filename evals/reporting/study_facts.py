@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from evals.importing.bundle import sheet_facts
 from evals.importing.sheet_cells import axis_words
 from evals.reporting.data import ChunkingFacts, SourceFacts
 from evals.study.grid import Grid
@@ -18,6 +19,7 @@ from warehouse.parts import as_written
 from warehouse.schemas import Status
 
 STATUSES = frozenset(Status)
+NOTES = 3  # on each sheet
 _UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
 
 
@@ -158,7 +160,21 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
             checks = _meta(store.current(stage, name)).get("checks", ())
             found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
     rankings = {key: _meta(store.current("rankings", key)) for key in study.rankings()}
-    return [*found, *_stood_in(rankings), *_busy(rankings), *_unusable(study, store)]
+    return [*found, *_stood_in(rankings), *_busy(rankings), *_of_sheets(study), *_unusable(study, store)]
+
+
+def _of_sheets(study: Study) -> list[str]:
+    """Say which rows of sheets were not taken, and what else a reader of their figures should know."""
+    found = []
+    for sheet in sheet_facts(study.folder) if isinstance(study, ImportedStudy) else ():
+        what = f"the sheet {sheet.name} ({sheet.file})"
+        if sheet.rejects:
+            n_rejects = len(sheet.rejects)
+            found.append(f"{what}: {n_rejects} reasons why a row was not taken, first: {sheet.rejects[0]}")
+        found += [f"{what}: {note}" for note in sheet.notes[:NOTES]]
+        if len(sheet.notes) > NOTES:
+            found.append(f"{what}: {len(sheet.notes) - NOTES} further notes in its sheet.json")
+    return found
 
 
 def _unusable(study: Study, store: ArtifactStore) -> list[str]:

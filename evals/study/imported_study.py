@@ -15,7 +15,8 @@ from assets.recipes.build_half import Chunking, Corpus, Name
 from assets.recipes.paths import absolute
 from evals.generating.contract import AnyGenerator
 from evals.generating.imported import Imported
-from evals.importing.sheet_cells import AXES, Axes, SheetCell, sheet_cells
+from evals.importing.mapping import AXES
+from evals.importing.sheet_cells import Axes, SheetCell, sheet_cells
 from evals.retrieving.contract import Retriever
 from evals.study.cells import Cell
 from evals.study.sections import QuestionSource

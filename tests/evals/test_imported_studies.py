@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from evals.gold.reading.records import stable_id
+from evals.importing.bundle import Sheet, cell_key, write_sheet_facts
 from evals.importing.sheet_cells import cell_digest
 from evals.pipeline.imported_answers import contexts_of
 from evals.reporting.effects import effects
@@ -189,7 +190,7 @@ def test_an_answer_ends_as_the_sheet_says(
     bench = built(home, [{**rows[0], "answer": answer}, *rows[1:]])
     found = answers(bench, BM25)["noon"]
     assert (found["status"], found["reason"]) == (status, reason)
-    assert found["answer"] == (answer if status == "ok" else None)
+    assert found["answer"] == answer
     scores = pl.read_parquet(bench.folder("scores", BM25) / "scores.parquet")
     (score,) = scores.filter(metric="rouge_l", question_id="noon").to_dicts()
     assert (score["value"] is None) == (status != "ok")
@@ -257,6 +258,24 @@ def test_a_home_that_moved_is_still_up_to_date(home: Home, tmp_path: Path) -> No
     home.root.rename(moved.root)
     later = Bench(moved.root / bench.study.path.relative_to(home.root), moved)
     assert not any(one.computed for outcomes in later.build().values() for one in outcomes)
+
+
+def test_the_report_says_what_was_not_taken_of_a_sheet(home: Home) -> None:
+    bench = built(home, grid())
+    notes = tuple(f"a.xlsx:{line}: two rows say otherwise" for line in range(2, 7))
+    sheet = Sheet("sheet0", "a.xlsx", "", "", 12, ("a.xlsx:9: no question",), notes)
+    write_sheet_facts(home, "ferry", sheet)
+    assert bench.write_report().ok
+    page = home.report("ferry").read_text()
+    assert "1 reasons why a row was not taken, first: a.xlsx:9: no question" in page
+    assert "a.xlsx:4: two rows say otherwise" in page
+    assert "2 further notes" in page
+
+
+def test_cells_have_the_keys_that_scores_are_kept_by(home: Home) -> None:
+    rows = [*grid(), row("noon", "Now.", replicate=2)]
+    study = read_study(imported(home, {"llama": rows}))
+    assert {cell.key for cell in study.runs()} == {cell_key("ferry", one) for one in rows}
 
 
 def test_the_digest_of_a_cell_is_of_its_rows_alone(tmp_path: Path) -> None:
