@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands import asking, importing, looking, models, parts, questions, reporting, trying
+from orchestration.commands import (
+    asking,
+    importing,
+    looking,
+    models,
+    parts,
+    questions,
+    reporting,
+    sheets,
+    trying,
+)
 from orchestration.commands.finding import home_of, prepared_home, study_of
 from orchestration.commands.walking import show, walk
 from orchestration.settings import Settings
@@ -204,6 +214,7 @@ app.add_typer(importing.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)
+app.add_typer(sheets.app)
 app.add_typer(trying.app)
 app.add_typer(models.app, name="models")
 app.add_typer(questions.app, name="questions")

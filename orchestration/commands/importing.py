@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestration.commands.finding import prepared_home
+from orchestration.commands.sheets import bring_back
 from orchestration.terminal.speaking import DONE, plainly, say
 from warehouse.errors import InputError
 
@@ -24,7 +25,12 @@ MOST_SHOWN = 20  # rejects and notes
 @app.command("import-scores")
 @plainly
 def import_scores(
-    file: Annotated[Path, typer.Argument(help="The sheet: XLSX, CSV, TSV or lines of JSON.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The sheet: XLSX, CSV, TSV or lines of JSON; or an exported queue that came back."
+        ),
+    ],
     mapping: Annotated[
         Path | None,
         typer.Option(help=f"What its columns mean; FILE{SUFFIX} unless said.", dir_okay=False),
@@ -34,6 +40,14 @@ def import_scores(
     ] = False,
 ) -> int:
     """Import a sheet of answers and scores, with a mapping of its columns, as a study or into one."""
+    from evals.queueing.sheets.bringing import is_ours
+
+    if is_ours(file):
+        if mapping:
+            raise InputError(
+                f"{file}: a queue that was exported says itself what it holds; leave --mapping out"
+            )
+        return bring_back(file, partial=partial)
     path = mapping or file.with_name(file.name + SUFFIX)
     if not path.exists():
         raise InputError(f"{path}: there is no such mapping; say --mapping FILE (docs/people.md)")

@@ -32,6 +32,20 @@ class Exported:
     scored: int
 
 
+def check_form(path: Path, annotator: str | None) -> str:
+    """Return the form of a file, as its ending.
+
+    Raises:
+        InputError: it is none that a queue is written in, or a sheet has no annotator.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path}: a queue is exported as {', '.join(SUFFIXES)} (tasks for Label Studio)")
+    if annotator is None and suffix != ".json":
+        raise InputError(f"{path}: whose sheet is it? say --annotator NAME")
+    return suffix
+
+
 def export_queue(
     queue: Queue,
     path: Path,
@@ -54,11 +68,7 @@ def export_queue(
     Raises:
         InputError: the file's form is none of these, a sheet has no annotator, or the queue is too long.
     """
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InputError(f"{path}: a queue is exported as {', '.join(SUFFIXES)} (tasks for Label Studio)")
-    if annotator is None and suffix != ".json":
-        raise InputError(f"{path}: whose sheet is it? say --annotator NAME")
+    suffix = check_form(path, annotator)
     shown = showings_of(queue, annotator, among)
     if len(shown) > MOST_ROWS:
         raise InputError(f"{path}: {len(shown):,} rows, more than a sheet has")

@@ -13,6 +13,7 @@ from evals.importing.workbook import Unusable
 from evals.queueing.sheets.heading import Heading
 from evals.queueing.sheets.standing import Asked, Entry
 from evals.queueing.sheets.table import SKIP, number
+from warehouse.human_scores import LONGEST_TEXT
 
 _SKIPS = frozenset({SKIP, "skipped", f"{SKIP}: you cannot say"})
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d{1,3})?")
@@ -96,9 +97,10 @@ def read_comment(value: object) -> str:
         raise ValueError(value.reason)  # noqa: TRY004 -- what a person wrote
     if value is None:
         return ""
-    if isinstance(value, float):
-        return number(value)
-    return str(value).strip()
+    text = number(value) if isinstance(value, float) else str(value).strip()
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"{len(text):,} characters; a comment has at most {LONGEST_TEXT:,}")
+    return text
 
 
 def _number(value: object, criterion: Criterion) -> float | None:

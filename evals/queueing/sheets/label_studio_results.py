@@ -27,6 +27,7 @@ from evals.queueing.sheets.standing import Asked
 from evals.queueing.sheets.table import COMMENT, SCORE, SKIP, score_column
 from warehouse.errors import InputError
 from warehouse.files import read_bounded
+from warehouse.human_scores import annotator_name
 
 MAX_BYTES = 500_000_000
 _DAY = 86_400.0
@@ -179,13 +180,21 @@ def _bare(value: object) -> object:
 
 
 def _who(annotation: Task) -> str:
-    """Return who made an annotation: an address, or the number that Label Studio has for them."""
+    """Return who made an annotation: an address, or the number that Label Studio has for them.
+
+    Raises:
+        ValueError: nobody can be called that.
+    """
     who = annotation.get("completed_by", annotation.get("annotator"))
     if isinstance(who, Mapping):
         who = who.get("email") or who.get("id")
-    if isinstance(who, str) and who.strip():
-        return " ".join(who.split())[:200]
-    return f"user {who}" if isinstance(who, int) else "unnamed"
+    name = (
+        who if isinstance(who, str) and who.strip() else f"user {who}" if isinstance(who, int) else "unnamed"
+    )
+    try:
+        return annotator_name(name)
+    except InputError as error:
+        raise ValueError(str(error)) from error
 
 
 def _seconds(value: object) -> float | None:
