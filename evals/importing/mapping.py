@@ -12,6 +12,7 @@ from assets.recipes.build_half import Name
 from evals.annotating.points import Points
 from evals.annotating.rubric import AnyRubric, Criterion, Rubric
 from evals.importing.key_names import NO_ITEM
+from evals.importing.sheet_cells import AXES
 from warehouse.errors import InputError, Mistake
 from warehouse.findings import Finding, in_words, lines_of
 from warehouse.identity import digest
@@ -19,9 +20,6 @@ from warehouse.marked_yaml import Place, load
 from warehouse.near_names import instead
 from warehouse.recipe import Strict
 
-AXES = ("chunking", "embedder", "retriever", "generator")
-UNSAID = "-"
-"""What an axis is called of which a sheet says nothing."""
 UNNAMED = "unnamed"
 """What an annotator is called whom a sheet does not name."""
 Heading = Annotated[str, Field(min_length=1, max_length=300)]
@@ -180,6 +178,9 @@ class SheetMapping(Strict):
                 text = f"no rubric or criterion `{name}`; {instead(name, names)}; or add it to `rubrics`"
                 found.append(Finding(place, "unknown_rubric", text))
                 continue
+            if rubrics[name.partition(".")[0]].compares:
+                text = f"`{name}` compares two answers, and a row of a sheet has one; take another rubric"
+                found.append(Finding(place, "compares", text))
             for words, value in column.values.items():
                 if value not in criterion.anchors:
                     text = f"{words!r}: {value:g} is not a value of `{name}`; it has {anchors_of(criterion)}"

@@ -73,14 +73,14 @@ def open_table(path: Path, wanted: Sequence[str] = (), worksheet: str | None = N
         raise InputError(f"{path}: `worksheet` is of a workbook (.xlsx); leave it out")
     if suffix in {".xlsx", ".xlsm"}:
         found = open_worksheet(path, worksheet)
-        return _with_header(path, found.rows, wanted, found.notes)
+        return _with_header(path, found.rows, wanted, found.notes, is_text=False)
     body = read_bounded(path, MAX_TEXT)
     if body.startswith((_ZIP, b"\xd0\xcf\x11\xe0")):
         raise InputError(f"{path}: a workbook, not text; let its name end in .xlsx")
     if suffix in {".jsonl", ".ndjson"}:
         return _of_objects(path, wanted)
     text = _text(path, body)
-    return _with_header(path, _text_rows(path, text, wanted), wanted, [])
+    return _with_header(path, _text_rows(path, text, wanted), wanted, [], is_text=True)
 
 
 def _text(path: Path, body: bytes) -> str:
@@ -111,7 +111,7 @@ def _delimiter(path: Path, head: Sequence[str], wanted: set[str]) -> str:
     return delimiter(path, next(parted, ""))
 
 
-def _with_header(path: Path, rows: Lines, wanted: Sequence[str], notes: list[str]) -> Table:
+def _with_header(path: Path, rows: Lines, wanted: Sequence[str], notes: list[str], *, is_text: bool) -> Table:
     """Find the row that names the columns; rows above it are passed over."""
     best: tuple[int, int, tuple[Any, ...]] | None = None
     names = {folded(name) for name in wanted}
@@ -129,7 +129,7 @@ def _with_header(path: Path, rows: Lines, wanted: Sequence[str], notes: list[str
     _, line, header = best
     _check_columns(f"{path}:{line}", header, wanted)
     columns = tuple(str(name).strip() for name in header if folded(name))
-    return Table(columns, _named(rows, [folded(name) for name in header]), notes)
+    return Table(columns, _named(rows, [folded(name) for name in header], is_text=is_text), notes)
 
 
 def _check_columns(place: str, header: Sequence[Any], wanted: Sequence[str]) -> None:
@@ -152,12 +152,12 @@ def _check_columns(place: str, header: Sequence[Any], wanted: Sequence[str]) -> 
         raise InputError(*findings)
 
 
-def _named(rows: Lines, keys: Sequence[str]) -> Named:
-    """Yield rows by the names of their columns; one with more values than columns is none."""
+def _named(rows: Lines, keys: Sequence[str], *, is_text: bool) -> Named:
+    """Yield rows by the names of their columns; one of text with more values than columns is none."""
     for line, row in rows:
         if isinstance(row, str | Mapping):
             yield line, row
-        elif any(value not in (None, "") for value in row[len(keys) :]):
+        elif is_text and any(value not in (None, "") for value in row[len(keys) :]):
             yield line, f"{len(row)} cells for {len(keys)} columns; is there a delimiter within a text?"
         else:
             yield line, {key: value for key, value in zip(keys, row, strict=False) if key}

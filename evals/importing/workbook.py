@@ -63,15 +63,8 @@ def open_worksheet(path: Path, name: str | None, *, verbatim: bool = False) -> W
     Raises:
         InputError: it is no workbook that can be used, or which worksheet is meant cannot be told.
     """
-    body = read_bounded(path, MAX_UNPACKED)
-    if reason := _why_refused(body):
-        raise InputError(f"{path}: {reason}")
-    from openpyxl import load_workbook
-
+    body, book = _opened(path)
     try:
-        book = load_workbook(BytesIO(body), read_only=True, data_only=True)
-        for sheet in book.worksheets:
-            sheet.reset_dimensions()  # what a file says of its size may be anything
         found = book[_chosen(path, book, name)]
         with ZipFile(BytesIO(body)) as archive:
             # openpyxl keeps to itself where a worksheet lies.
@@ -81,6 +74,22 @@ def open_worksheet(path: Path, name: str | None, *, verbatim: bool = False) -> W
     except Exception as error:
         raise _damaged(path, error) from error
     return _read(path, body, found, data, verbatim=verbatim)
+
+
+def _opened(path: Path) -> tuple[bytes, Any]:
+    """Return the bytes of a workbook, and it."""
+    body = read_bounded(path, MAX_UNPACKED)
+    if reason := _why_refused(body):
+        raise InputError(f"{path}: {reason}")
+    from openpyxl import load_workbook
+
+    try:
+        book = load_workbook(BytesIO(body), read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # what a file says of its size may be anything
+    except Exception as error:
+        raise _damaged(path, error) from error
+    return body, book
 
 
 def _why_refused(body: bytes) -> str | None:
@@ -108,6 +117,23 @@ def _why_too_much(body: bytes) -> str | None:
     return None
 
 
+def filled_worksheets(path: Path) -> list[str]:
+    """Return the names of the worksheets of a workbook that hold anything.
+
+    Raises:
+        InputError: it is no workbook that can be used.
+    """
+    return _filled(_opened(path)[1])
+
+
+def _filled(book: Any) -> list[str]:
+    return [
+        sheet.title
+        for sheet in book.worksheets
+        if any(any(row) for _, row in zip(range(1000), sheet.iter_rows(values_only=True), strict=False))
+    ]
+
+
 def _chosen(path: Path, book: Any, name: str | None) -> str:
     """Return the name of the worksheet that is meant: the one that holds anything, unless it is named."""
     if name is not None:
@@ -115,11 +141,7 @@ def _chosen(path: Path, book: Any, name: str | None) -> str:
         if name not in names:
             raise InputError(f"{path}: no worksheet {name!r}; {instead(name, names)}")
         return name
-    filled = [
-        sheet.title
-        for sheet in book.worksheets
-        if any(any(row) for _, row in zip(range(1000), sheet.iter_rows(values_only=True), strict=False))
-    ]
+    filled = _filled(book)
     if len(filled) > 1:
         which = ", ".join(map(repr, filled))
         raise InputError(

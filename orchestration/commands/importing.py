@@ -35,9 +35,14 @@ def import_scores(
         Path | None,
         typer.Option(help=f"What its columns mean; FILE{SUFFIX} unless said.", dir_okay=False),
     ] = None,
+    guess: Annotated[
+        bool,
+        typer.Option("--guess", help="Write that mapping from what the sheet looks like; import nothing."),
+    ] = False,
     partial: Annotated[
         bool, typer.Option("--partial", help="Take the rows that can be taken, if some cannot.")
     ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Let a guess replace a mapping file.")] = False,
 ) -> int:
     """Import a sheet of answers and scores, with a mapping of its columns, as a study or into one."""
     from evals.queueing.sheets.bringing import is_ours
@@ -49,9 +54,32 @@ def import_scores(
             )
         return bring_back(file, partial=partial)
     path = mapping or file.with_name(file.name + SUFFIX)
+    if guess:
+        return _guess(file, path, force=force)
     if not path.exists():
-        raise InputError(f"{path}: there is no such mapping; say --mapping FILE (docs/people.md)")
+        raise InputError(
+            f"{path}: there is no such mapping; say --mapping FILE, or have one written: "
+            f"assay import-scores --guess {file}"
+        )
     return _import(file, path, partial=partial)
+
+
+def _guess(file: Path, path: Path, *, force: bool) -> int:
+    """Write a mapping for a sheet, and say why each column is taken for what it is."""
+    from evals.importing.bundle import replace_text
+    from evals.importing.guessed_text import guessed_text, reasons
+    from evals.importing.guessing import guess
+
+    if path.exists() and not force:
+        raise InputError(f"{path} is there already; name another one by --mapping, or say --force")
+    found = guess(file)
+    replace_text(path, guessed_text(found, file))
+    print(path)
+    for sentence in reasons(found):
+        say(sentence)
+    named = "" if path.name == file.name + SUFFIX else f" --mapping {path}"
+    say(f"Read it, fill in what is missing, then: assay import-scores {file}{named}")
+    return DONE
 
 
 def _import(file: Path, path: Path, *, partial: bool) -> int:
