@@ -22,9 +22,8 @@ from evals.importing.bundle import (
     write_sheet_facts,
 )
 from evals.importing.key_names import key_name
-from evals.importing.mapping import ReadMapping, SheetMapping, with_rubrics
+from evals.importing.mapping import AXES, ReadMapping, SheetMapping, with_rubrics
 from evals.importing.settling import OtherSheets, Settled, settled
-from evals.importing.sheet_cells import AXES
 from evals.importing.sheet_rows import Draft, RowReader, fallen_together
 from evals.importing.sheet_scores import Changes, changes
 from evals.importing.study_text import write_study

@@ -12,7 +12,6 @@ from assets.recipes.build_half import Name
 from evals.annotating.points import Points
 from evals.annotating.rubric import AnyRubric, Criterion, Rubric
 from evals.importing.key_names import NO_ITEM
-from evals.importing.sheet_cells import AXES
 from warehouse.errors import InputError, Mistake
 from warehouse.findings import Finding, in_words, lines_of
 from warehouse.identity import digest
@@ -20,6 +19,9 @@ from warehouse.marked_yaml import Place, load
 from warehouse.near_names import instead
 from warehouse.recipe import Strict
 
+AXES = ("chunking", "embedder", "retriever", "generator")
+UNSAID = "-"
+"""What an axis is called of which a sheet says nothing."""
 UNNAMED = "unnamed"
 """What an annotator is called whom a sheet does not name."""
 Heading = Annotated[str, Field(min_length=1, max_length=300)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evals.importing.bundle import Row, StoredSheet
-from evals.importing.sheet_cells import AXES
+from evals.importing.mapping import AXES
 from evals.importing.sheet_rows import Draft, Scored, axes_text
 
 Content = tuple[str | None, tuple[str, ...]]

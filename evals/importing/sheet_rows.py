@@ -16,8 +16,7 @@ from evals.gold.reading.cells import MAX_CELL
 from evals.gold.reading.records import stable_id
 from evals.importing.key_names import NO_ITEM, chosen, is_missing, key_name, said, value_of
 from evals.importing.literals import looks_listed, read_literal
-from evals.importing.mapping import UNNAMED, Axis, ReadMapping, ScoreColumn, anchors_of
-from evals.importing.sheet_cells import AXES, UNSAID
+from evals.importing.mapping import AXES, UNNAMED, UNSAID, Axis, ReadMapping, ScoreColumn, anchors_of
 from evals.importing.tables import folded, shown
 from evals.importing.workbook import Unusable
 from warehouse.encodable import encodable
