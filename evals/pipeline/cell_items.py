@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -89,13 +89,19 @@ def read_items(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str 
 
 
 def current_items(
-    grid: Grid, study: Study, work: Work, against: str | None = None
+    grid: Grid,
+    study: Study,
+    work: Work,
+    against: str | None = None,
+    wanted: Callable[[Cell], bool] = lambda _: True,
 ) -> Iterator[tuple[Cell, CellItems]]:
     """Yield the items of each cell of a study that has been answered, by what is stored now.
 
     A cell whose answers, or what they were made of, are not there yet is left out.
+
+    wanted: whether a cell is read at all
     """
-    for cell in scored_cells(study):
+    for cell in filter(wanted, scored_cells(study)):
         needs = item_needs(grid, cell, against)
         there = {need: work.store.current(need.stage, need.key) for need in needs}
         inputs = {need: artifact for need, artifact in there.items() if artifact}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from statistics import fmean
 from typing import Literal
 
 from evals.queueing.contract import Queue
@@ -22,12 +23,13 @@ class Scored:
         scores: of the study by anybody, in the order of their files; those of other items are passed over
         """
         self._queue = queue
-        self._standing: dict[_Shown, dict[tuple[_Asked, str | None, str | None], str]] = defaultdict(dict)
+        self._standing: dict[_Shown, dict[tuple[_Asked, str | None, str | None], HumanScore]]
+        self._standing = defaultdict(dict)
         versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
         for one in scores:
             if one.item_id in queue.by_id and versions.get(one.rubric) == one.rubric_version:
                 shown = self._standing[one.annotator, one.item_id, 1 if one.showing == 1 else 2]
-                shown[(one.rubric, one.criterion), one.cell, one.question_id] = one.status
+                shown[(one.rubric, one.criterion), one.cell, one.question_id] = one
         self._asked = {
             rubrics: frozenset((name, one.name) for name in rubrics for one in queue.rubrics[name].criteria)
             for rubrics in {one.rubrics for one in queue.items}
@@ -43,9 +45,9 @@ class Scored:
 
     def _read(self, annotator: str, item_id: str, showing: int) -> None:
         standing = {
-            asked: status
-            for (asked, _, _), status in self._standing[annotator, item_id, showing].items()
-            if status != "withdrawn"
+            asked: one.status
+            for (asked, _, _), one in self._standing[annotator, item_id, showing].items()
+            if one.status != "withdrawn"
         }
         asked = self._asked[self._queue.by_id[item_id].rubrics]
         if not standing.keys() & asked:
@@ -89,3 +91,12 @@ class Scored:
     def shown(self, annotator: str) -> int:
         """Return how many showings an annotator has been through."""
         return len(self.first_showings(annotator)) + len(self.repeated(annotator))
+
+    def values(self, rubric: str, criterion: str | None) -> list[float]:
+        """Return a value for each item that was scored: the mean over annotators of that over showings."""
+        found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for (annotator, item_id, _), standing in self._standing.items():
+            for (asked, _, _), one in standing.items():
+                if asked == (rubric, criterion) and one.status == "ok" and one.value is not None:
+                    found[item_id][annotator].append(one.value)
+        return [fmean(map(fmean, by_annotator.values())) for by_annotator in found.values()]

@@ -1,4 +1,4 @@
-"""The budget of a study as it is written."""
+"""Sections of a study as they are written: the budget, what people score."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from evals.study.sections import Annotation
+from evals.study.study import Study
 from evals.study.study_file import read_study
 from tests.fakes.tiny import write_study
 from warehouse.inference.budget import Caps
@@ -24,3 +26,9 @@ def test_a_budget_caps_dollars_tokens_and_calls(written: str, caps: Caps, tmp_pa
     budget = read_study(path).budget
     assert budget is not None
     assert budget.caps == caps
+
+
+def test_a_study_that_people_do_not_score_needs_no_section_for_it(tmp_path: Path) -> None:
+    study = read_study(write_study(tmp_path))
+    assert (study.rubrics, study.annotation) == ({}, Annotation())
+    assert Study.model_validate(study.model_dump()) == study
