@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from evals.annotating.human_metrics import PeopleScores
 from evals.judging.scoring import JudgedScores
 from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
@@ -164,7 +165,12 @@ def _checks(study: Study, board: pl.DataFrame, uneven: list[str]) -> tuple[Check
     of_rankings = [one.name for one in metrics if one.reads & {"ranking", "retrieval_cost"}]
     of_passages = [one.name for one in metrics if isinstance(one, JudgedScores) and one.of_passages]
     closed = [name for name in study.generators if study.reads(name) == "nothing"]
+    # People score a sample, or nothing yet: no lack, unless it is by what they say that the cells are ranked.
+    by_people = [
+        one.name for one in metrics if isinstance(one, PeopleScores) and one.name != study.metrics[0]
+    ]
     read = ~pl.col("metric").is_in(of_passages) | ~pl.col("generator").is_in(closed)
+    read &= ~pl.col("metric").is_in(by_people)
     ranked = [cell.name for cell in study.cells() if cell.reads_ranking]
     meant = read & (pl.col("cell").is_in(ranked) | ~pl.col("metric").is_in(of_rankings))
     sheets = [name for name in study.generators if study.reads(name) == "imported"]

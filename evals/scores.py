@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,12 +12,14 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
+from evals.annotating.human_metrics import PeopleScores
+from evals.annotating.rubric import PEOPLE
 from evals.judging.scoring import JudgedScores
 from evals.measuring.contract import OF_RANKING, Case, Metric, Score
-from evals.measuring.reuse import FILE, METRICS, NOT_JUDGED, WAITING
+from evals.measuring.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING
 from evals.measuring.score_rows import score_rows
 from evals.pipeline.cell_cases import ScoreResources, read_cases
-from evals.study.cells import NO_GENERATOR, Judged
+from evals.study.cells import NO_GENERATOR, Cell, Judged
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
@@ -34,11 +37,11 @@ class Scores(Stage):
     description = (
         "One row a question and metric: a value, or a typed status and reason and no value. Retrieval "
         "metrics come from the ranking, answer metrics from the answer (ragas without an LLM), costs from "
-        "both, and a judge's from its judgements, which vote. Each metric is computed again only where its "
-        "code, the questions or what it reads has changed."
+        "both, a judge's from its judgements, which vote, and people's from what they say. Each metric is "
+        "computed again only where its code, the questions or what it reads has changed."
     )
     code_version = "2"
-    upstream = ("rankings", "answers", "judgements", "questions", "documents")
+    upstream = ("rankings", "answers", "judgements", "annotations", "questions", "documents")
     tolerates_gaps = True
     resumes: ClassVar[bool] = True
 
@@ -50,10 +53,10 @@ class Scores(Stage):
         return sorted(self.grid.cells)
 
     def needs(self, key: str) -> list[Need]:
-        """Return ranking and answers, where it has any, questions, documents and judgements.
+        """Return ranking and answers, where it has any, questions, documents, judgements and annotations.
 
-        Documents are needed only where a metric reads their titles or days. Judgements that could not be made
-        are left out: all else of the cell is measured.
+        Documents are needed only where a metric reads their titles or days. Judgements and annotations that
+        could not be made are left out: all else of the cell is measured.
         """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
@@ -63,7 +66,13 @@ class Scores(Stage):
         sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
         rankings = [Need("rankings", cell.ranking)] if cell.reads_ranking else []
         judgements = [Need("judgements", one.key) for one in self._judgements(key)]
-        return [*rankings, *answers, *sets, *documents, *judgements]
+        return [*rankings, *answers, *sets, *documents, *judgements, *self._annotations(cell)]
+
+    def _annotations(self, cell: Cell) -> list[Need]:
+        """Return what people say of the study, where they are asked and the cell has answers."""
+        asked = self.grid.studies[cell.study].rubrics and cell.generator != NO_GENERATOR
+        need = Need("annotations", cell.study)
+        return [need] if asked and need not in self.without else []
 
     def _judgements(self, key: str) -> list[Judged]:
         """Return the judges of a cell whose judgements there are, or will be."""
@@ -75,7 +84,8 @@ class Scores(Stage):
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         own = [study.metric(name) for name in study.metrics]
-        metrics = [[m.name, *m.all_versions()] for m in own if not isinstance(m, JudgedScores)]
+        metrics = [[m.name, *m.all_versions()] for m in own if not isinstance(m, JudgedScores | PeopleScores)]
+        people = [m for m in study.metrics_of(cell) if isinstance(m, PeopleScores)]
         judged: dict[str, list[list[str]]] = {}
         for metric in study.metrics_of(cell):
             if isinstance(metric, JudgedScores):
@@ -83,15 +93,28 @@ class Scores(Stage):
         gaps = {one.judge for one in self.grid.judgements_of(cell)} - {
             one.judge for one in self._judgements(key)
         }
+        if people and not self._annotations(cell):
+            gaps.add(PEOPLE)
         return {
             f"metrics.{study.study}": digest(metrics),
             **{f"judged.{study.study}.{judge}": digest(found) for judge, found in judged.items()},
+            **(
+                {f"people.{study.study}": digest([[m.name, *m.all_versions()] for m in people])}
+                if people
+                else {}
+            ),
             **({f"gaps.{key}": digest(sorted(gaps))} if gaps else {}),
         }
 
     def regarded(self, artifact: Artifact) -> list[str]:
         """Return also what was measured: seconds, tokens and reasons are those of the cell that had them."""
         return [*super().regarded(artifact), artifact.measured]
+
+    def taken(self, key: str, artifact: Artifact) -> Artifact:
+        """Return an input; of the annotations of a study what people say of this cell."""
+        if artifact.stage != "annotations":
+            return artifact
+        return replace(artifact, data_version=artifact.meta["by_cell"].get(key, ""), measured="")
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Measure one cell by the metrics whose scores are not there yet."""
@@ -101,7 +124,8 @@ class Scores(Stage):
         judgements = {one.judge: inputs[Need("judgements", one.key)] for one in self._judgements(key)}
         read = read_cases(study, cell, list(inputs.values()), judgements, work)
         metrics = study.metrics_of(cell)
-        there = [m for m in metrics if not isinstance(m, JudgedScores) or m.judge in judgements]
+        annotated = bool(self._annotations(cell))
+        there = [m for m in metrics if _is_there(m, judgements, annotated=annotated)]
         wanted = {metric.name: read.identity_of(metric) for metric in there}
         waiting = Pieces(folder, WAITING)
         found = waiting.find(wanted)
@@ -118,13 +142,18 @@ class Scores(Stage):
                 waiting.add(wanted[metric.name], found[metric.name])
         gaps = [metric for metric in metrics if metric not in there]
         for metric in gaps:
-            found[metric.name] = frame(_not_judged(metric, self._cases_of(metric, read.cases, study)), SCORES)
+            found[metric.name] = frame(_not_said(metric, self._cases_of(metric, read.cases, study)), SCORES)
         scores = pl.concat([frame([], SCORES), *(found[metric.name] for metric in metrics)])
         write_parquet(scores, folder / FILE)
         waiting.clear()
         missing = [one.key for one in self.grid.judgements_of(cell) if one.judge not in judgements]
-        meta = {"metrics_computed": [metric.name for metric in computed], METRICS: _without(wanted, broken)}
+        meta: dict[str, Any] = {
+            "metrics_computed": [metric.name for metric in computed],
+            METRICS: _without(wanted, broken),
+        }
         meta |= {NOT_JUDGED: missing} if missing else {}
+        if any(isinstance(metric, PeopleScores) for metric in gaps):
+            meta[NOT_ANNOTATED] = True
         return _built(scores, meta, list(broken.values()))
 
     def _stored(
@@ -150,17 +179,29 @@ class Scores(Stage):
         return found
 
     def _cases_of(self, metric: Metric, cases: list[Case], study: Study) -> list[Case]:
-        """Return the cases that a metric measures: of a judge's, those of its sample."""
-        if not isinstance(metric, JudgedScores):
+        """Return the cases of a metric: of a judge's its sample, of a pair's what both cells were asked."""
+        if isinstance(metric, JudgedScores):
+            size = study.judged_sample(metric.judge)
+        elif isinstance(metric, PeopleScores):
+            size = study.scored_sample(metric.rubric)
+        else:
             return cases
         ids = [case.question["question_id"] for case in cases]
-        chosen = set(study.sampled(ids, study.judged_sample(metric.judge)))
+        chosen = set(study.sampled(ids, size))
         return [case for case in cases if case.question["question_id"] in chosen]
 
 
-def _not_judged(metric: Metric, cases: list[Case]) -> list[dict[str, Any]]:
-    """Return rows for a judge's metric whose judgements could not be made."""
-    score = Score(Status.NOT_RUN, reason="what the judge needs failed")
+def _is_there(metric: Metric, judgements: Container[str], *, annotated: bool) -> bool:
+    """Return whether what a metric reads beside ranking and answers could be made."""
+    if isinstance(metric, JudgedScores):
+        return metric.judge in judgements
+    return annotated or not isinstance(metric, PeopleScores)
+
+
+def _not_said(metric: Metric, cases: list[Case]) -> list[dict[str, Any]]:
+    """Return rows for a metric of a judge or of people, where what they said could not be read or made."""
+    who = "the judge needs" if isinstance(metric, JudgedScores) else "scores of people need"
+    score = Score(Status.NOT_RUN, reason=f"what {who} failed")
     return [
         {"question_id": case.question["question_id"], "metric": metric.name, **score._asdict()}
         for case in cases

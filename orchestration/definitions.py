@@ -14,6 +14,7 @@ from assets.engine.stage import Stage
 from assets.enrichments import Enrichments
 from assets.indexes import Indexes
 from assets.pages import Pages
+from evals.annotations import Annotations
 from evals.answers import Answers
 from evals.judge_cards import JudgeCards
 from evals.judgements import Judgements
@@ -44,6 +45,7 @@ def stages_of(grid: Grid) -> dict[str, Stage]:
         Questions(grid),
         Rankings(grid),
         Answers(grid),
+        Annotations(grid),
         Judgements(grid),
         JudgeCards(grid),
         Scores(grid),

@@ -37,10 +37,20 @@ ANNOTATIONS: Schema = {
     "annotators": pl.Int64,  # that gave a value
     "low": pl.Float64,  # smallest and largest value that an annotator gave
     "high": pl.Float64,
-    "item_id": pl.String,
+    "skipped": pl.Int64,  # annotators that looked at it and could not say
+    "item_id": pl.String,  # NULL: nobody has scored anything yet, or two answers that are compared are equal
     "probability": pl.Float64,  # with which the item was drawn into the queue; NULL: it was not drawn
 }
 """What the scores of people come to, a row for each (cell, question, rubric, criterion)."""
+
+REJECTED_SCORES: Schema = {
+    "place": pl.String,  # where the score is from; of a line that is none, the file and its number
+    "annotator": pl.String,
+    "score_id": pl.String,
+    "rubric": pl.String,
+    "reason": pl.String,
+}
+"""What people said and what fits nothing that a study has now; it is kept, and counts for nothing."""
 
 IMPORTED: Schema = {
     "line": pl.Int64,  # of the sheet, from 1, its header included

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
+from warehouse.annotation_schemas import HUMAN_SCORES
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.attempts import turn
 from warehouse.call_cache import CallCache
 from warehouse.connection import DamagedDatabaseError, connect
 from warehouse.errors import CorruptFileError
+from warehouse.human_scores import HumanScores
 from warehouse.pages import read_crawls
 from warehouse.parquet import conformed, frame, read_parquet, temporary_beside
 from warehouse.paths import Home
@@ -34,6 +36,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "questions": ("questions",),
     "rankings": ("hits", "ranked", "losses", "notes"),
     "answers": ("answers",),
+    "annotations": ("annotations",),
     "judgements": ("judgements",),
     "judge_cards": ("judge_cards",),
     "scores": ("scores",),
@@ -129,6 +132,36 @@ def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     return _add(connection, "llm_calls", frame(rows, CALLS))
 
 
+def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
+    """Let the table hold what people have said, in the order of their files; return how many rows came new.
+
+    A study of which nothing was said since the last time is left as it is.
+    """
+    known = dict(connection.execute("SELECT study, version FROM human_score_versions").fetchall())
+    scores = HumanScores(home)
+    now = {study: scores.snapshot(study) for study in scores.studies()}
+    added = 0
+    for study in {*known, *now}:
+        snapshot = now.get(study)
+        if snapshot is not None and known.get(study) == snapshot.digest:
+            continue
+        rows = frame([] if snapshot is None else scores.read(study, snapshot).rows, HUMAN_SCORES)
+        before = connection.execute("SELECT count(*) FROM human_scores WHERE study = ?", [study]).fetchone()
+        connection.execute("BEGIN")
+        try:
+            connection.execute("DELETE FROM human_scores WHERE study = ?", [study])
+            _add(connection, "human_scores", rows.with_row_index("ordinal", 1))
+            connection.execute("DELETE FROM human_score_versions WHERE study = ?", [study])
+            if snapshot is not None:
+                connection.execute("INSERT INTO human_score_versions VALUES (?, ?)", [study, snapshot.digest])
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        added += len(rows) - (before[0] if before else 0)
+    return added
+
+
 def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     """Add the crawls that the table lacks, from `<home>/crawls/<source>/`; return how many there are."""
     sources = sorted(folder.name for folder in home.crawls.glob("*") if folder.is_dir())
@@ -193,6 +226,7 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
                     counts[stage] = len(artifacts)
                 counts["llm_calls"] = write_llm_calls(connection, home)
                 counts["crawls"] = write_crawls(connection, home)
+                counts["human_scores"] = write_human_scores(connection, home)
             _put(fresh, target, say)
         finally:
             _log_of(fresh).unlink(missing_ok=True)

@@ -70,7 +70,7 @@ def _build(
     with attempt(store.place(stage.name, mine), resumes=stage.resumes, alone=alone) as folder:
         known = _earlier(stage, key, mine, folder, work)
         built = stage.build(key, folder, work)
-        if not stage.crawls and stage.identity(key, store) != identity:
+        if not stage.crawls and not stage.is_still(key, identity, store):
             raise AssayError(
                 f"{stage.name} of {key}: another process changed what it is built from meanwhile; "
                 "it is built again by the next run"

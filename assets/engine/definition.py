@@ -18,7 +18,7 @@ from warehouse.identity import digest
 from warehouse.inference.budget import Budgets
 from warehouse.leftovers import marked
 from warehouse.paths import home
-from warehouse.tables import FILES, sync, using, write_crawls, write_llm_calls
+from warehouse.tables import FILES, sync, using, write_crawls, write_human_scores, write_llm_calls
 
 # Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody
 # needs to be told at every start.
@@ -29,8 +29,8 @@ RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 ASKING = frozenset(
-    {"documents", "enrichments", "rankings", "answers", "judgements", "judge_cards"}
-)  # stages that may ask a model
+    {"documents", "enrichments", "rankings", "answers", "judgements", "judge_cards", "annotations"}
+)  # stages that may ask a model, or have asked people
 
 
 @dataclass
@@ -227,7 +227,10 @@ def _metadata(outcome: Outcome) -> dict[str, Any]:
         "build_seconds": round(outcome.seconds, 3),
     }
     for name, value in artifact.meta.items():
-        if name in {"checks", "recipes", "made_of", "source"} or value is None:
+        if name in {"checks", "recipes", "made_of", "source", "by_cell"} or value is None:
+            continue
+        if name == "preview":
+            shown[name] = dg.MetadataValue.md(value)
             continue
         shown[name] = dg.MetadataValue.json(value) if isinstance(value, dict | list) else value
     return shown
@@ -268,11 +271,12 @@ def sync_all(keys: Mapping[str, Sequence[str]], work: Work) -> None:
 
 
 def sync_records(work: Work) -> None:
-    """Bring into DuckDB the crawls and model calls that it lacks: rows that belong to no artifact."""
+    """Bring into DuckDB the crawls, model calls and scores of people that it lacks: rows of no artifact."""
 
     def bring(connection: Any) -> None:
         write_crawls(connection, work.home)
         write_llm_calls(connection, work.home)
+        write_human_scores(connection, work.home)
 
     using(work.home, bring, work.say)
 

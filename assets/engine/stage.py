@@ -193,7 +193,7 @@ class Stage(ABC):
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that goes into a key: recipes, code, upstream contents; no names."""
-        inputs = [self.regarded(artifact) for artifact in self.inputs(key, store)]
+        inputs = [self.regarded(self.taken(key, artifact)) for artifact in self.inputs(key, store)]
         return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
 
     def made_of(self, key: str, store: ArtifactStore) -> str:
@@ -202,7 +202,16 @@ class Stage(ABC):
         Raises:
             AssayError: one of them is not there yet.
         """
-        return digest([[artifact.stage, artifact.data_version] for artifact in self.inputs(key, store)])
+        taken = [self.taken(key, artifact) for artifact in self.inputs(key, store)]
+        return digest([[artifact.stage, artifact.data_version] for artifact in taken])
+
+    def is_still(self, key: str, identity: str, store: ArtifactStore) -> bool:
+        """Return whether what a key is built from is what it was when its build began."""
+        return self.identity(key, store) == identity
+
+    def taken(self, key: str, artifact: Artifact) -> Artifact:
+        """Return an input as a key takes it in: with the digest of a part, where it looks at no other."""
+        return artifact
 
     def regarded(self, artifact: Artifact) -> list[str]:
         """Return what of an input makes this stage's result another one: its content, however it was made.

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 Kind = Literal["retrieval", "answer", "cost"]
 Reading = Literal[
-    "ranking", "documents", "retrieval_cost", "answer", "citations", "answer_cost", "judgements"
+    "ranking",
+    "documents",
+    "retrieval_cost",
+    "answer",
+    "citations",
+    "answer_cost",
+    "judgements",
+    "annotations",
 ]
 """What a metric may read of a case beside the question and its gold: each changes for reasons of its own."""
 OF_RANKING: frozenset[Reading] = frozenset({"ranking", "documents", "retrieval_cost"})
@@ -102,6 +109,7 @@ class Case:
     answer: None for a cell without a generator
     documents: facts of the documents of the corpus, by id, for metrics that read them
     judged: `JUDGE.METRIC` -> what each replicate of the judge said of it
+    annotated: `people.RUBRIC` -> what the scores of people come to
     """
 
     question: dict[str, Any]
@@ -111,6 +119,7 @@ class Case:
     answer: Answer | None = None
     documents: Mapping[str, DocumentFacts] = field(default_factory=dict)
     judged: Mapping[str, tuple[Score, ...]] = field(default_factory=dict)
+    annotated: Mapping[str, Score] = field(default_factory=dict)
 
     def only(self, reads: Collection[Reading]) -> Case:
         """Return the case without what is not among ``reads``; how a part ended belongs to its cost, too."""
@@ -130,7 +139,16 @@ class Case:
         hits = self.hits if "ranking" in reads else ()
         documents = self.documents if "documents" in reads else {}
         judged = self.judged if "judgements" in reads else {}
-        return replace(self, hits=hits, ranked=ranked, answer=answer, documents=documents, judged=judged)
+        annotated = self.annotated if "annotations" in reads else {}
+        return replace(
+            self,
+            hits=hits,
+            ranked=ranked,
+            answer=answer,
+            documents=documents,
+            judged=judged,
+            annotated=annotated,
+        )
 
 
 class Metric(ChatPart, ABC):

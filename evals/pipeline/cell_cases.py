@@ -10,6 +10,8 @@ import polars as pl
 
 from assets.engine.stage import Resource, Work
 from assets.indexing.publication_days import moment
+from evals.annotating.human_metrics import PeopleScores, said
+from evals.annotating.rubric import metric_name
 from evals.generating.citations import claims, without_markers
 from evals.gold.evidence import gold_of
 from evals.judging.scoring import JudgedScores
@@ -39,17 +41,22 @@ class CellCases(NamedTuple):
     questions: digest of its questions and their evidence
     digests: of all that metrics may read of its ranking and answers
     judgements: digest of those of each judge, by its name
+    annotations: digest of what people say, by the name of the metric
     """
 
     cases: list[Case]
     questions: str
     digests: dict[Reading, str]
     judgements: dict[str, str]
+    annotations: dict[str, str]
 
     def identity_of(self, metric: Metric) -> str:
         """Return the digest of all that the scores of a metric depend on here."""
         judged = self.judgements[metric.judge] if isinstance(metric, JudgedScores) else ""
-        return identity_of(metric, self.questions, {**self.digests, "judgements": judged})
+        said = self.annotations[metric.name] if isinstance(metric, PeopleScores) else ""
+        return identity_of(
+            metric, self.questions, {**self.digests, "judgements": judged, "annotations": said}
+        )
 
 
 def read_cases(
@@ -71,6 +78,7 @@ def read_cases(
         ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
     else:
         ranking = _no_ranking(ids, NO_RANKING_KNOWN if cell.imported else NO_RANKING)
+    annotated = _annotated(study, cell, inputs, answers, work)
     documents = work.resource(ScoreResources).documents([a for a in inputs if a.stage == "documents"])
     judged: dict[str, dict[str, tuple[Score, ...]]] = {}
     for name, artifact in judgements.items():
@@ -85,12 +93,38 @@ def read_cases(
             answers.get(question["question_id"]),
             documents.facts,
             judged.get(question["question_id"], {}),
+            {
+                name: found[question["question_id"]]
+                for name, found in annotated.items()
+                if question["question_id"] in found
+            },
         )
         for question in questions.iter_rows(named=True)
     ]
     digests: dict[Reading, str] = {**ranking.digests, **answer_digests, "documents": documents.digest}
     by_judge = {name: digest([one.data_version, one.measured]) for name, one in judgements.items()}
-    return CellCases(cases, digest([sets, ids]), digests, by_judge)
+    by_people = {name: digest(sorted(map(list, found.items()))) for name, found in annotated.items()}
+    return CellCases(cases, digest([sets, ids]), digests, by_judge, by_people)
+
+
+def _annotated(
+    study: Study, cell: Cell, inputs: list[Artifact], answers: Mapping[str, Answer], work: Work
+) -> dict[str, dict[str, Score]]:
+    """Return `people.RUBRIC` -> question id -> what people say of a cell's answer, or why it failed."""
+    names = [one.name for one in study.metrics_of(cell) if isinstance(one, PeopleScores)]
+    artifact = next((one for one in inputs if one.stage == "annotations"), None)
+    if artifact is None or not names:
+        return {name: {} for name in names}
+    failed = {
+        question: Score(one.status, reason=one.reason or str(one.status))
+        for question, one in answers.items()
+        if one.status not in {Status.OK, Status.REFUSED}
+    }
+    found = {name: dict(failed) for name in names}
+    rows = work.resource(ScoreResources).annotations(artifact).get(cell.key)
+    for row in [] if rows is None else rows.iter_rows(named=True):
+        found[metric_name(row["rubric"], row["criterion"])][row["question_id"]] = said(row)
+    return found
 
 
 def judged_scores(judge: str, artifact: Artifact, work: Work) -> dict[str, dict[str, tuple[Score, ...]]]:
@@ -128,6 +162,7 @@ class ScoreResources(Resource):
         self.stored = StoredScores(work.store, lambda artifact: not work.damage(artifact))
         self._contexts: dict[str, MetricContext] = {}
         self._ranking: tuple[tuple[str, str], RankingRows] | None = None
+        self._annotations: tuple[str, dict[str, pl.DataFrame]] | None = None
         self._documents: tuple[list[tuple[str, str]], CorpusFacts] | None = None
 
     def context(self, study: Study) -> MetricContext:
@@ -144,6 +179,14 @@ class ScoreResources(Resource):
             folder = self.work.store.folder(artifact.stage, artifact.identity)
             self._ranking = (key, _ranking(folder, artifact.data_version))
         return self._ranking[1]
+
+    def annotations(self, artifact: Artifact) -> dict[str, pl.DataFrame]:
+        """Return the rows of annotations of each cell, by its key; those of a study are read once."""
+        if self._annotations is None or self._annotations[0] != artifact.identity:
+            path = self.work.store.folder("annotations", artifact.identity) / "annotations.parquet"
+            found = read_parquet(path).partition_by("cell", as_dict=True)
+            self._annotations = (artifact.identity, {str(cell): rows for (cell,), rows in found.items()})
+        return self._annotations[1]
 
     def documents(self, artifacts: list[Artifact]) -> CorpusFacts:
         """Return the facts of all documents of a corpus, which is read once."""

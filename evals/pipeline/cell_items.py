@@ -58,6 +58,21 @@ def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[Need]
     return [*answer_needs(cell), *passage_needs(grid, cell), *others, *sets]
 
 
+def scorable(
+    grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None = None
+) -> tuple[list[str], frozenset[str], int]:
+    """Return which questions of a cell people can score, without reading passages.
+
+    Returns ids of the questions with an item, ids of those that are ties, and how many have nothing to score.
+    """
+    if cell.generator == NO_GENERATOR:
+        return [], frozenset(), 0
+    found = _answered(grid, cell, inputs, work, against)
+    ties = frozenset(one.question["question_id"] for one in found if one.is_tie)
+    ids = [one.question["question_id"] for one in found if one.why is None and not one.is_tie]
+    return ids, ties, sum(one.why is not None for one in found)
+
+
 def read_items(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None = None) -> CellItems:
     """Read the items of a cell.
 
@@ -65,27 +80,52 @@ def read_items(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str 
     """
     if cell.generator == NO_GENERATOR:
         return CellItems({})
+    asked = _answered(grid, cell, inputs, work, against)
+    answers = {one.question["question_id"]: one.answer for one in asked if one.answer}
+    passages = read_passages(grid, cell, inputs, [one.question for one in asked], answers, work)
+    found = CellItems({}, missing={})
+    ties = set()
+    for one in asked:
+        question = one.question["question_id"]
+        if one.answer is None or one.why is not None:
+            found.missing[question] = one.why or ""
+        elif one.is_tie:
+            ties.add(question)
+        elif question not in passages:
+            found.missing[question] = "the ranking failed"
+        else:
+            found.items[question] = _item(one.question, one.answer, passages[question], one.rival)
+    return found._replace(ties=frozenset(ties))
+
+
+class _Asked(NamedTuple):
+    """A question of a cell with its answer.
+
+    rival: the text of the answer that it is compared with
+    why: there is nothing to score; None: there is
+    """
+
+    question: Row
+    answer: Row | None
+    rival: str | None
+    why: str | None
+    is_tie: bool = False
+
+
+def _answered(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None) -> list[_Asked]:
     study = grid.studies[cell.study]
-    rows = questions_of(grid, cell, inputs, work, against)
     answers = read_answers(study, cell, inputs, work, markers=True)
     rival = _rival(study, cell, against)
     others = read_answers(study, rival, inputs, work, markers=True) if rival else {}
-    passages = read_passages(grid, cell, inputs, rows, answers, work)
-    found = CellItems({}, missing={})
-    ties = set()
-    for row in rows:
-        question = row["question_id"]
-        answer, other = answers.get(question), others.get(question)
-        why = _nothing_to_score(answer, passages.get(question))
-        if why is None and rival and (of_other := _nothing_to_score(other, ())):
+    found = []
+    for row in questions_of(grid, cell, inputs, work, against):
+        answer, other = answers.get(row["question_id"]), others.get(row["question_id"])
+        why = _nothing_to_score(answer)
+        if why is None and rival and (of_other := _nothing_to_score(other)):
             why = f"the answer of the other cell: {of_other}"
-        if answer is None or why is not None:
-            found.missing[question] = why or ""
-        elif rival and text_of(answer) == text_of(other):
-            ties.add(question)
-        else:
-            found.items[question] = _item(row, answer, passages[question], text_of(other))
-    return found._replace(ties=frozenset(ties))
+        is_tie = rival is not None and why is None and text_of(answer) == text_of(other)
+        found.append(_Asked(row, answer, text_of(other), why, is_tie))
+    return found
 
 
 def current_items(
@@ -126,13 +166,13 @@ def _rival(study: Study, cell: Cell, against: str | None) -> Cell | None:
     return same_replicate(study, rival, cell) if rival else None
 
 
-def _nothing_to_score(answer: Row | None, passages: Sequence[Passage] | None) -> str | None:
+def _nothing_to_score(answer: Row | None) -> str | None:
     """Return why an answer is none that people can score."""
     if answer is None:
         return "the question has no answer yet"
     if answer["status"] not in {Status.OK, Status.REFUSED}:
         return f"{answer['status']}: {answer['reason'] or 'the answer failed'}"
-    return "the ranking failed" if passages is None else None
+    return None
 
 
 def _item(question: Row, answer: Row, passages: Sequence[Passage], rival: str | None) -> Item:

@@ -10,11 +10,12 @@ from assets.embeddings import Embeddings
 from assets.engine.of_now import is_by_recipe_of_now, is_of_contents_of_now
 from assets.engine.stage import Need, Stage
 from assets.pages import Pages
+from evals.annotations import Annotations
 from evals.answers import Answers
 from evals.judge_cards import JudgeCards
 from evals.judgements import Judgements
 from evals.leaderboard import NOT_RUN, Leaderboard
-from evals.measuring.reuse import NOT_JUDGED
+from evals.measuring.reuse import NOT_ANNOTATED, NOT_JUDGED
 from evals.questions import Questions
 from evals.rankings import Rankings
 from evals.scores import Scores
@@ -61,7 +62,9 @@ def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl
     comparing = Leaderboard(grid)
     comparing.without = frozenset(Need("scores", cell.key) for cell in {*study.runs()} - {*run})
     scoring = Scores(grid)
-    scoring.without = frozenset(Need("judgements", key) for key in _gaps(run, store))
+    scoring.without = frozenset(Need("judgements", key) for key in _gaps(run, store)) | _not_annotated(
+        study, run, store
+    )
     stages: dict[Stage, list[str]] = {
         Rankings(grid): [cell.ranking for cell in run],
         Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
@@ -82,6 +85,13 @@ def _judged(grid: Grid, run: list[Cell], store: ArtifactStore) -> list[str]:
     keys = [one.key for cell in run for one in grid.judgements_of(cell)]
     gaps = _gaps(run, store)
     return [key for key in keys if key not in gaps and store.current("judgements", key) is not None]
+
+
+def _not_annotated(study: Study, run: list[Cell], store: ArtifactStore) -> frozenset[Need]:
+    """Return the annotations of the study, where the cells were scored without."""
+    scores = [store.current("scores", cell.key) for cell in run]
+    lack = any(one.meta.get(NOT_ANNOTATED) for one in scores if one)
+    return frozenset([Need("annotations", study.study)] if lack else [])
 
 
 def _gaps(run: list[Cell], store: ArtifactStore) -> set[str]:
@@ -130,6 +140,7 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
         Rankings(grid): [cell.ranking for cell in run],
         Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
         Judgements(grid): _judged(grid, run, store),
+        Annotations(grid): [study.study] if study.rubrics else [],
         JudgeCards(grid): grid.cards_of(study.study),
     }
     found = [

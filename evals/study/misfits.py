@@ -14,6 +14,7 @@ from evals.study.cells import NO_GENERATOR
 from evals.study.judged import is_judged, judges_of, unfit_judges, unfit_metric
 from evals.study.powersets import expanded
 from evals.study.registry import GENERATORS, read_retriever_or_powerset
+from evals.study.rubrics import is_of_people, unfit_people_metric, unfit_rubrics
 from warehouse.errors import InputError
 from warehouse.findings import Finding
 from warehouse.marked_yaml import Place
@@ -43,6 +44,8 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
             )
         )
     found += unfit_judges(judges or {}, generators)
+    rubrics = data.get("rubrics", {})
+    found += unfit_rubrics(rubrics, judges, generators)
     known["generators"] = (
         [*generators, *([] if generators else [NO_GENERATOR])] if generators is not None else None
     )
@@ -54,7 +57,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
         found += _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
     found += _unfit_rubrics(data, known, generators)
     found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
-    return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges)
+    return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges, rubrics)
 
 
 def _restriction(
@@ -176,12 +179,14 @@ def _is_tuned(part: Any) -> bool:
 
 
 def _unfit_metrics(
-    metrics: list[str], generators: list[str] | None, judges: dict[str, Judge | None] | None
+    metrics: list[str], generators: list[str] | None, judges: dict[str, Judge | None] | None, rubrics: Any
 ) -> list[Finding]:
     found: list[Finding] = []
     for number, name in enumerate(metrics):
         if name in metrics[:number]:
             found.append(Finding(("metrics", number), "doubled_metric", f"the metric {name} is named twice"))
+        elif is_of_people(name):
+            found += unfit_people_metric(name, ("metrics", number), rubrics, generators)
         elif is_judged(name):
             found += unfit_metric(name, ("metrics", number), judges, generators)
         elif generators == [] and _measures_answers(name):

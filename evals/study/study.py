@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
 from assets.recipes.paths import absolute
+from evals.annotating.human_metrics import PeopleScores, people_metrics
 from evals.annotating.rubric import AnyRubric, Rubric
 from evals.generating.contract import AnyGenerator, Reads
 from evals.judging.contract import AnyJudge
@@ -151,13 +152,17 @@ class Study(BuildHalf):
         return judged_metrics(self.judges)
 
     @property
+    def _by_people(self) -> dict[str, PeopleScores]:
+        return people_metrics(self.rubrics)
+
+    @property
     def measured(self) -> tuple[str, ...]:
-        """The names of all that is measured: the metrics of the file, then what else the judges say."""
-        return tuple(dict.fromkeys((*self.metrics, *self._judged)))
+        """Names of all that is measured: the metrics of the file, then what else judges and people say."""
+        return tuple(dict.fromkeys((*self.metrics, *self._judged, *self._by_people)))
 
     def metric(self, name: str) -> Metric:
         """Return what is measured under a name."""
-        return self._judged.get(name) or get_metric(name)
+        return self._judged.get(name) or self._by_people.get(name) or get_metric(name)
 
     def judged_by(self, cell: Cell) -> list[str]:
         """Return the names of the judges that judge a cell, in the order of the file."""
@@ -201,6 +206,11 @@ class Study(BuildHalf):
         rival = self.rival(judge)
         sizes = (self._sample(judge), rival.sample if rival else None)
         return min((size for size in sizes if size is not None), default=None)
+
+    def scored_sample(self, rubric: str) -> int | None:
+        """Return how many questions of a cell people score by a rubric at most: the rival's; None: all."""
+        rival = self.cell_named(self.rubrics[rubric].against)
+        return rival.sample if rival else None
 
     def rival(self, judge: str) -> Cell | None:
         """Return the cell that a judge compares others with; None: it compares with none."""

@@ -35,7 +35,8 @@ ARROWS = {
         "questions",
         "recipes",
     },
-    "scores": {"rankings", "answers", "judgements", "questions", "documents", "recipes"},
+    "annotations": {"answers", "rankings", "indexes", "chunks", "documents", "questions", "recipes"},
+    "scores": {"rankings", "answers", "judgements", "annotations", "questions", "documents", "recipes"},
     "leaderboard": {"answers", "questions", "recipes", "scores"},
     "report": {"leaderboard", "judge_cards", "recipes"},
 }
@@ -43,7 +44,16 @@ GROUPS = {
     "studies": {"recipes"},
     "corpus": {"pages", "documents", "chunks", "enrichments", "embeddings", "indexes"},
     "questions": {"questions"},
-    "grid": {"rankings", "answers", "judgements", "judge_cards", "scores", "leaderboard", "report"},
+    "grid": {
+        "rankings",
+        "answers",
+        "judgements",
+        "judge_cards",
+        "scores",
+        "leaderboard",
+        "report",
+        "annotations",
+    },
 }
 
 

@@ -1,0 +1,260 @@
+"""annotations: the scores of people joined to the cells that hold what they scored, one partition a study."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from assets.engine.stage import Built, Check, Need, Stage, Work
+from evals.annotating.joining import Joined, Places, Rejected, joined
+from evals.annotating.preview import preview
+from evals.annotating.rubric import Rubric
+from evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
+from evals.queueing.queue_files import queue_version, read_queue
+from evals.study.cells import Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.annotation_schemas import ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.errors import CorruptFileError
+from warehouse.human_scores import HumanScores, Records, Snapshot, current_scores
+from warehouse.identity import digest
+from warehouse.parquet import frame, write_parquet
+from warehouse.paths import Home
+
+FILE, COUNTED, REJECTED = "annotations.parquet", "human_scores.parquet", "rejected_scores.parquet"
+BY_CELL = "by_cell"
+"""Where the meta of annotations says what people say of each cell: its key -> a digest."""
+NOT_ANSWERED = "not_answered"
+"""Where the meta of annotations says which replicates of cells have no answers that could be scored."""
+CUT = "cut"
+"""Where the meta of answers says what of their passages was cut off (evals.answers)."""
+_COUNTED = (
+    "annotator",
+    "item_id",
+    "rubric",
+    "criterion",
+    "value",
+    "status",
+    "showing",
+    "cell",
+    "question_id",
+)
+_MEANT = ("question_id", "rubric", "criterion", "value", "annotators", "skipped")
+_MEASURED = ("score_id", "comment", "seconds", "position", "scored_at", "queue_version")
+
+
+class Seen(NamedTuple):
+    """What people had said and were asked when an identity was digested."""
+
+    scores: Snapshot
+    queue: str | None
+
+
+class Annotations(Stage):
+    """Joins what people say of answers to every cell that gives these answers."""
+
+    name = "annotations"
+    group = "grid"
+    description = (
+        "What people say of the answers of a study, a row for each cell, question and criterion that can be "
+        "scored: the mean over annotators, and how many of them; without a value where nobody has scored it. "
+        "What is said of one answer counts in all cells that give it from the same passages. Scores that fit "
+        "no answer, rubric or value of now are kept beside it, with the reason. A new score makes it anew."
+    )
+    code_version = "1"
+    upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
+    tolerates_gaps: ClassVar[bool] = True
+    checks: ClassVar[dict[str, str]] = {
+        "coverage": "Every item that was queued, or every one where nothing was, has a score of each rubric.",
+        "rejects": "Every score fits an answer, a rubric and a value that the study has now.",
+    }
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self._seen: dict[str, Seen] = {}
+
+    def keys(self) -> list[str]:
+        """Return the names of the studies with rubrics."""
+        return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return what the items of the cells are made of, as far as these were answered."""
+        study = self.grid.studies[key]
+        found = [need for cell in self._run(study) for need in _needs(self.grid, study, cell)]
+        return list(dict.fromkeys(found))
+
+    def _run(self, study: Study) -> list[Cell]:
+        """Return the replicates of cells that were answered, or will be."""
+        return [cell for cell in scored_cells(study) if not self.without & {*_needs(self.grid, study, cell)}]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digests of the rubrics, of the cells by their names, and of those without answers."""
+        study = self.grid.studies[key]
+        rubrics = [[name, one.identity(), one.version] for name, one in study.rubrics.items()]
+        named = [[cell.key, cell.sample] for cell in scored_cells(study)]
+        gaps = self._gaps(study)
+        return {
+            f"rubrics.{key}": digest(rubrics),
+            f"scored.{key}": digest([named, study.seed]),
+            **({f"gaps.{key}": digest(gaps)} if gaps else {}),
+        }
+
+    def _gaps(self, study: Study) -> list[str]:
+        run = set(self._run(study))
+        return [cell.key for cell in scored_cells(study) if cell not in run]
+
+    def regarded(self, artifact: Artifact) -> list[str]:
+        """Return also what was cut off of the passages of answers: it is not in their content."""
+        cut = artifact.meta.get(CUT) if artifact.stage == "answers" else None
+        return [*super().regarded(artifact), *([str(cut)] if cut else [])]
+
+    def identity(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of all that goes in, of what people have said, and of which queue counts."""
+        self._seen[key] = _seen(store.home, key)
+        return self._identity(key, store)
+
+    def _identity(self, key: str, store: ArtifactStore) -> str:
+        seen = self._seen[key]
+        return digest([super().identity(key, store), seen.scores.digest, seen.queue])
+
+    def is_still(self, key: str, identity: str, store: ArtifactStore) -> bool:
+        """Return whether the answers are what they were; people go on meanwhile, and the next run sees it."""
+        return self._identity(key, store) == identity
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Join the scores of one study to its cells."""
+        study = self.grid.studies[key]
+        seen = self._seen.get(key) or _seen(work.home, key)
+        records = HumanScores(work.home).read(key, seen.scores)
+        current = current_scores(records.rows)
+        versions = {rubric.version for rubric in study.rubrics.values()}
+        is_scored = any(row["rubric_version"] in versions for row in current)
+        places, unscorable = self._places(study, work, is_scored=is_scored)
+        of_rubrics = {name: places[rubric.against] for name, rubric in study.rubrics.items()}
+        queued = _queued(work.home, key, seen.queue)
+        result = joined(study.rubrics, of_rubrics, current, queued)
+        result.rejected.extend(_faults(records))
+        write_parquet(frame(result.rows, ANNOTATIONS), folder / FILE)
+        write_parquet(frame(result.counted, HUMAN_SCORES), folder / COUNTED)
+        rejected = frame([one._asdict() for one in result.rejected], REJECTED_SCORES)
+        write_parquet(rejected, folder / REJECTED)
+        meta = _meta(study.rubrics, result, queued) | {
+            "unscorable": unscorable,
+            NOT_ANSWERED: self._gaps(study),
+        }
+        meta["preview"] = preview(meta, study.rubrics)
+        return Built(_content(result), meta, _checks(meta, result), measured=_measured(result))
+
+    def _places(
+        self, study: Study, work: Work, *, is_scored: bool
+    ) -> tuple[dict[str | None, dict[str, Places]], int]:
+        """Return by cell what can be scored, alone and beside other cells, and how many answers cannot be.
+
+        is_scored: somebody has scored anything; else the items are not looked at
+        """
+        inputs = dict(zip(self.needs(study.study), self.inputs(study.study, work.store), strict=True))
+        found: dict[str | None, dict[str, Places]] = {}
+        missing = 0
+        cells = self._run(study)
+        for against in dict.fromkeys(rubric.against for rubric in study.rubrics.values()):
+            found[against] = {}
+            for number, cell in enumerate(cells, 1):
+                if is_scored:
+                    read = read_items(self.grid, cell, inputs, work, against)
+                    ids = {question: item.item_id for question, item in read.items.items()}
+                    found[against][cell.key] = Places(ids, read.ties)
+                    lacking = len(read.missing)
+                else:
+                    questions, ties, lacking = scorable(self.grid, cell, inputs, work, against)
+                    found[against][cell.key] = Places(dict.fromkeys(questions), ties)
+                missing += lacking if against is None else 0
+                work.progress(f"items of {study.study}", number, len(cells))
+        return found, missing
+
+
+def _needs(grid: Grid, study: Study, cell: Cell) -> list[Need]:
+    against = dict.fromkeys(rubric.against for rubric in study.rubrics.values())
+    return list(dict.fromkeys(need for one in against for need in item_needs(grid, cell, one)))
+
+
+def _seen(home: Home, study: str) -> Seen:
+    version = None
+    with suppress(CorruptFileError):  # whoever asks for the queue is told
+        version = queue_version(home, study)
+    return Seen(HumanScores(home).snapshot(study), version)
+
+
+def _queued(home: Home, study: str, version: str | None) -> Mapping[str, float]:
+    """Return item id -> probability with which it was drawn into the queue."""
+    try:
+        queue = read_queue(home, study, version) if version else None
+    except CorruptFileError:
+        queue = None
+    return {one.item_id: one.probability for one in queue.items} if queue else {}
+
+
+def _faults(records: Records) -> list[Rejected]:
+    """Return the lines of files that are no scores; a file is named without its folder, which may move."""
+    return [Rejected(Path(one.place).name, None, None, None, one.reason) for one in records.faults]
+
+
+def _content(result: Joined) -> str:
+    counted = [[row[name] for name in _COUNTED] for row in result.counted]
+    rejected = sorted([one.annotator or "", one.score_id or "", one.reason] for one in result.rejected)
+    return digest([[list(row.values()) for row in result.rows], counted, rejected])
+
+
+def _measured(result: Joined) -> str:
+    return digest([[str(row[name]) for name in _MEASURED] for row in result.counted])
+
+
+def _meta(rubrics: Mapping[str, Rubric], result: Joined, queued: Mapping[str, float]) -> dict[str, Any]:
+    given = [row for row in result.counted if row["status"] == "ok"]
+    by_cell: dict[str, list[Any]] = {}
+    for row in result.rows:
+        by_cell.setdefault(row["cell"], []).append([row[name] for name in _MEANT])
+    return {
+        "scores": len(given),
+        "skipped": len(result.counted) - len(given),
+        "annotators": dict(sorted(Counter(row["annotator"] for row in given).items())),
+        "coverage": {name: _coverage(name, result.rows, queued) for name in rubrics},
+        "rejects": len(result.rejected),
+        "reasons": dict(Counter(one.reason for one in result.rejected).most_common(20)),
+        BY_CELL: {cell: digest(rows) for cell, rows in by_cell.items()},
+    }
+
+
+def _coverage(rubric: str, rows: Sequence[Mapping[str, Any]], queued: Mapping[str, float]) -> float | None:
+    """Return the share of what is to be scored that has a value: of the queue; without one, of all."""
+    wanted = [
+        row["value"] is not None
+        for row in rows
+        if row["rubric"] == rubric and (not queued or row["item_id"] in queued)
+    ]
+    return sum(wanted) / len(wanted) if wanted else None
+
+
+def _checks(meta: Mapping[str, Any], result: Joined) -> tuple[Check, ...]:
+    thin = {name: share for name, share in meta["coverage"].items() if share is not None and share < 1}
+    lacking = ", ".join(f"{name} {share:.0%}" for name, share in thin.items())
+    return (
+        Check(
+            "coverage",
+            not thin,
+            f"scored so far: {lacking}" if thin else "all that is to be scored has a score",
+            {"coverage": meta["coverage"]},
+            severe=False,
+        ),
+        Check(
+            "rejects",
+            not result.rejected,
+            f"{len(result.rejected)} scores fit nothing that the study has now"
+            + (f", first: {result.rejected[0].reason}" if result.rejected else ""),
+            {"reasons": meta["reasons"]},
+            severe=False,
+        ),
+    )
