@@ -14,7 +14,7 @@ from evals.study.cells import NO_GENERATOR
 from evals.study.judged import is_judged, judges_of, unfit_judges, unfit_metric
 from evals.study.powersets import expanded
 from evals.study.registry import GENERATORS, read_retriever_or_powerset
-from evals.study.rubrics import is_of_people, unfit_people_metric, unfit_rubrics
+from evals.study.rubrics import is_of_people, unfit_people_metric
 from warehouse.errors import InputError
 from warehouse.findings import Finding
 from warehouse.marked_yaml import Place
@@ -44,8 +44,6 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
             )
         )
     found += unfit_judges(judges or {}, generators)
-    rubrics = data.get("rubrics", {})
-    found += unfit_rubrics(rubrics, judges, generators)
     known["generators"] = (
         [*generators, *([] if generators else [NO_GENERATOR])] if generators is not None else None
     )
@@ -57,7 +55,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
         found += _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
     found += _unfit_rubrics(data, known, generators)
     found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
-    return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges, rubrics)
+    return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges, data.get("rubrics", {}))
 
 
 def _restriction(

@@ -1,4 +1,4 @@
-"""The rubrics of a study: what does not fit of them, and of the metrics that they are."""
+"""The metrics that the rubrics of a study are: which of them cannot be measured."""
 
 from __future__ import annotations
 
@@ -23,23 +23,6 @@ def is_of_people(name: str) -> bool:
     (True, False, False)
     """
     return name.startswith(f"{PEOPLE}.")
-
-
-def unfit_rubrics(
-    rubrics: Any, judges: Mapping[str, object] | None, generators: Sequence[str] | None
-) -> list[Finding]:
-    """Return why people cannot be asked, or what they say not be told from what judges say.
-
-    rubrics: as a study file writes them
-    """
-    found: list[Finding] = []
-    if PEOPLE in (judges or ()):
-        text = f"the name `{PEOPLE}` is kept for what people say; give the judge another"
-        found.append(Finding(("judges", PEOPLE), "kept_name", text))
-    if isinstance(rubrics, Mapping) and rubrics and generators is not None and not generators:
-        text = "people score answers, but the study has no `generators`"
-        found.append(Finding(("rubrics",), "no_generators", text))
-    return found
 
 
 def unfit_people_metric(

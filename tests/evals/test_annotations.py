@@ -351,7 +351,7 @@ def test_what_people_say_is_in_the_database_and_a_rebuilt_one_is_equal(town: Tow
         ({"metrics": ["people.points.brevity"]}, "the rubric `points` has no metric people.points.brevity"),
         ({"metrics": ["people.points"], "rubrics": {}}, "the study has no `rubrics`"),
         ({"metrics": ["people."]}, "unknown rubric ``"),
-        ({"judges": {"people": {"similarity": {}}}}, "the name `people` is kept for what people say"),
+        ({"judges": {"people": {"similarity": {}}}}, "the name `people` is kept for the scores of people"),
         ({"generators": {}}, "people score answers, but the study has no `generators`"),
     ],
 )
