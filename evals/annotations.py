@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.annotating.joining import Joined, Places, Rejected, joined
 from evals.annotating.preview import preview
 from evals.annotating.rubric import Rubric
 from evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
-from evals.queueing.queue_files import queue_version, read_queue
+from evals.queueing.seen import Seen, drawn, seen_now
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.annotation_schemas import ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
 from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.errors import CorruptFileError
-from warehouse.human_scores import HumanScores, Records, Snapshot, current_scores
+from warehouse.human_scores import HumanScores, Records, current_scores
 from warehouse.identity import digest
 from warehouse.parquet import frame, write_parquet
-from warehouse.paths import Home
 
 FILE, COUNTED, REJECTED = "annotations.parquet", "human_scores.parquet", "rejected_scores.parquet"
 BY_CELL = "by_cell"
@@ -45,13 +42,6 @@ _COUNTED = (
 )
 _MEANT = ("question_id", "rubric", "criterion", "value", "annotators", "skipped")
 _MEASURED = ("score_id", "comment", "seconds", "position", "scored_at", "queue_version")
-
-
-class Seen(NamedTuple):
-    """What people had said and were asked when an identity was digested."""
-
-    scores: Snapshot
-    queue: str | None
 
 
 class Annotations(Stage):
@@ -114,7 +104,7 @@ class Annotations(Stage):
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that goes in, of what people have said, and of which queue counts."""
-        self._seen[key] = _seen(store.home, key)
+        self._seen[key] = seen_now(store.home, key)
         return self._identity(key, store)
 
     def _identity(self, key: str, store: ArtifactStore) -> str:
@@ -128,14 +118,14 @@ class Annotations(Stage):
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Join the scores of one study to its cells."""
         study = self.grid.studies[key]
-        seen = self._seen.get(key) or _seen(work.home, key)
+        seen = self._seen.get(key) or seen_now(work.home, key)
         records = HumanScores(work.home).read(key, seen.scores)
         current = current_scores(records.rows)
         versions = {rubric.version for rubric in study.rubrics.values()}
         is_scored = any(row["rubric_version"] in versions for row in current)
         places, unscorable = self._places(study, work, is_scored=is_scored)
         of_rubrics = {name: places[rubric.against] for name, rubric in study.rubrics.items()}
-        queued = _queued(work.home, key, seen.queue)
+        queued = drawn(work.home, key, seen)
         result = joined(study.rubrics, of_rubrics, current, queued)
         result.rejected.extend(_faults(records))
         write_parquet(frame(result.rows, ANNOTATIONS), folder / FILE)
@@ -179,22 +169,6 @@ class Annotations(Stage):
 def _needs(grid: Grid, study: Study, cell: Cell) -> list[Need]:
     against = dict.fromkeys(rubric.against for rubric in study.rubrics.values())
     return list(dict.fromkeys(need for one in against for need in item_needs(grid, cell, one)))
-
-
-def _seen(home: Home, study: str) -> Seen:
-    version = None
-    with suppress(CorruptFileError):  # whoever asks for the queue is told
-        version = queue_version(home, study)
-    return Seen(HumanScores(home).snapshot(study), version)
-
-
-def _queued(home: Home, study: str, version: str | None) -> Mapping[str, float]:
-    """Return item id -> probability with which it was drawn into the queue."""
-    try:
-        queue = read_queue(home, study, version) if version else None
-    except CorruptFileError:
-        queue = None
-    return {one.item_id: one.probability for one in queue.items} if queue else {}
 
 
 def _faults(records: Records) -> list[Rejected]:

@@ -145,7 +145,7 @@ def test_the_value_is_the_mean_over_annotators_of_the_mean_over_showings(town: T
     assert meta(town)["scores"] == 4
     assert meta(town)["annotators"] == {"Anna": 3, "Bob": 1}
     everywhere = annotations(town, None)["value"]
-    assert meta(town)["coverage"] == {"points": 1 - everywhere.null_count() / len(everywhere)}
+    assert meta(town)["coverage"] == {"points": everywhere.count() / len(everywhere)}
     assert "| Anna | 3 |" in meta(town)["preview"]
     counted = read_parquet(town.bench.folder("annotations", "tiny") / "human_scores.parquet")
     assert counted.schema == pl.Schema(HUMAN_SCORES)
