@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +12,7 @@ import polars as pl
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.calibrating.card import Measured, card_rows, stored_rows
 from evals.calibrating.judged import Judged
+from evals.calibrating.people_labels import people_rows, rated_of, with_people
 from evals.calibrating.trials import Trial, Trials, trials_of
 from evals.judging.cards.labels import read_labels
 from evals.judging.cards.mutations import ORIGINALS
@@ -19,6 +20,8 @@ from evals.judging.contract import Judge, JudgeContext
 from evals.judging.running import JudgeTask, Row, case_id, judgement_rows, kept_rows, may_be_mended
 from evals.pipeline.judge_cases import case_needs, read_cases
 from evals.pipeline.judging import judge_context, judge_digest
+from evals.pipeline.stage_inputs import read_questions
+from evals.statistics.question_clusters import clustering
 from evals.study.cells import Judged as JudgedCell
 from evals.study.grid import Grid
 from evals.study.study import Study
@@ -46,7 +49,9 @@ class JudgeCards(Stage):
         "position; and what it costs. What it has judged is kept: only what is new is judged."
     )
     code_version = "1"
-    upstream = ("judgements", "answers", "rankings", "indexes", "chunks", "documents", "questions")
+    upstream = (
+        *("judgements", "annotations", "answers", "rankings", "indexes", "chunks", "documents", "questions"),
+    )
     resumes: ClassVar[bool] = True
     tolerates_gaps: ClassVar[bool] = True
 
@@ -58,10 +63,19 @@ class JudgeCards(Stage):
         return sorted(key for study in self.grid.studies for key in self.grid.cards_of(study))
 
     def needs(self, key: str) -> list[Need]:
-        """Return all judgements of the judge, and what the cases are made of that are drawn."""
+        """Return the judge's judgements, what people said, and what the cases are made of that are drawn."""
         judged = [one for one in self._cells(key) if Need("judgements", one.key) not in self.without]
         cases = [need for one in self._drawn(key) for need in case_needs(self.grid, one)]
-        return list(dict.fromkeys([*(Need("judgements", one.key) for one in judged), *cases]))
+        of_judge = (Need("judgements", one.key) for one in judged)
+        return list(dict.fromkeys([*of_judge, *self._of_people(key), *cases]))
+
+    def _of_people(self, key: str) -> list[Need]:
+        """Return what people said, and the questions that it is of, where a study has rubrics."""
+        study, _ = self._study(key)
+        said = Need("annotations", study.study)
+        if not study.rubrics or said in self.without:
+            return []
+        return [said, *(Need("questions", name) for name in self.grid.set_keys(study.study))]
 
     def _study(self, key: str) -> tuple[Study, str]:
         study, _, judge = key.partition(".")
@@ -128,12 +142,31 @@ class JudgeCards(Stage):
         rows, again = _judged(judge, trials.trials, self._context(key, work), known, pieces)
         lengths = {case_id(case): len(case.answer or "") for case in cases}
         judged = Judged(judge, judge.judged_metrics, trials.trials, rows, of_study, lengths, study.seed)
-        measured = card_rows(judged, trials.unmade)
+        measured = with_people(card_rows(judged, trials.unmade), self._by_people(key, inputs, stored, work))
         write_parquet(frame(rows, JUDGEMENTS), folder / JUDGED)
         write_parquet(frame(_stored_trials(trials), JUDGE_TRIALS), folder / TRIALS)
         write_parquet(frame(stored_rows(study.study, name, measured), JUDGE_CARDS), folder / CARD)
         pieces.clear()
         return _built(measured, trials, rows, again, by)
+
+    def _by_people(
+        self, key: str, inputs: Mapping[Need, Artifact], stored: Mapping[str, pl.DataFrame], work: Work
+    ) -> list[Measured]:
+        """Return how far the judge agrees with people, by what it has judged of the study already."""
+        study, name = self._study(key)
+        said = inputs.get(Need("annotations", study.study))
+        if said is None:
+            return []
+        folder = work.store.folder("annotations", said.identity)
+        questions = read_questions(list(inputs.values()), work)
+        clusters = clustering(questions, study.clusters)
+        annotations, scores = (
+            read_parquet(folder / f"{file}.parquet") for file in (said.stage, "human_scores")
+        )
+        rated = rated_of(study.rubrics, annotations, scores, study.seed, clusters)
+        cells = {one.key: one.cell.key for one in self._cells(key)}
+        judgements = {cells[place]: kept_rows(rows) for place, rows in stored.items()}
+        return list(people_rows(study.judges[name], judgements, rated, clusters))
 
     def _context(self, key: str, work: Work) -> JudgeContext:
         study, _ = self._study(key)
@@ -229,11 +262,14 @@ def _built(
     costs = [row["usd"] for row in rows if row["usd"] is not None]
     found = {(one.metric, one.measure): one.estimate for one in measured if one.part is None}
     metrics = dict.fromkeys(one.metric for one in measured if one.metric is not None)
+    agreed = {one.metric for one in measured if one.measure == "auc"}
+    people = {one.part: int(one.estimate.n) for one in measured if one.measure == "people"}
     meta: dict[str, Any] = {
         "judge": by,
         "trials": len(trials.trials),
         "labelled": sum(one.role == "labelled" for one in trials.trials),
-        "uncalibrated": [name for name in metrics if (name, "auc") not in found],
+        **({"scored_by_people": people} if people else {}),
+        "uncalibrated": [name for name in metrics if name not in agreed],
         "judgements": len(rows),
         "usd": round(sum(costs), 6),
     }

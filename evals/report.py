@@ -24,7 +24,7 @@ class Report(Stage):
         "another one than it shows, and where a file is gone or was changed."
     )
     code_version = "3"
-    upstream = ("leaderboard", "judge_cards")
+    upstream = ("leaderboard", "judge_cards", "human_estimates")
     in_place = True
     tolerates_gaps = True
 
@@ -36,9 +36,10 @@ class Report(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[Need]:
-        """Return the leaderboard, whose identity covers what its cells are made of, and the judges' cards."""
-        cards = (Need("judge_cards", name) for name in self.grid.cards_of(key))
-        return [Need("leaderboard", key), *(need for need in cards if need not in self.without)]
+        """Return the leaderboard, whose identity covers its cells, the judges' cards, and the estimates."""
+        others = [Need("judge_cards", name) for name in self.grid.cards_of(key)]
+        others += [Need("human_estimates", key)] if self.grid.studies[key].rubrics else []
+        return [Need("leaderboard", key), *(need for need in others if need not in self.without)]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what the study says of itself."""

@@ -16,6 +16,7 @@ from assets.indexes import Indexes
 from assets.pages import Pages
 from evals.annotations import Annotations
 from evals.answers import Answers
+from evals.human_estimates import HumanEstimates
 from evals.judge_cards import JudgeCards
 from evals.judgements import Judgements
 from evals.leaderboard import Leaderboard
@@ -49,6 +50,7 @@ def stages_of(grid: Grid) -> dict[str, Stage]:
         Judgements(grid),
         JudgeCards(grid),
         Scores(grid),
+        HumanEstimates(grid),
         Leaderboard(grid),
         Report(grid),
     ]

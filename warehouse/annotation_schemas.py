@@ -86,3 +86,35 @@ AGREEMENT: Schema = {
     "reason": pl.String,
 }
 """How far the annotators of a study agree, and what each of them does, a row a measure."""
+
+HUMAN_ESTIMATES: Schema = {
+    "study": pl.String,
+    "cell": pl.String,  # its replicates together; NULL: all cells
+    "rubric": pl.String,
+    "criterion": pl.String,
+    "metric": pl.String,  # of the study, whose values are the judgements
+    "people": pl.Float64,  # mean of people's scores alone; NULL: nobody has scored anything
+    "people_low": pl.Float64,  # 95 % intervals; NULL where there is none
+    "people_high": pl.Float64,
+    "judged": pl.Float64,  # mean of the judgements alone, their range stretched to that of the rubric
+    "judged_low": pl.Float64,
+    "judged_high": pl.Float64,
+    "combined": pl.Float64,  # estimate of people's mean from their scores and the judgements
+    "combined_low": pl.Float64,
+    "combined_high": pl.Float64,
+    "items": pl.Int64,  # answers that could be scored
+    "labels": pl.Int64,  # of them scored by people
+    "judgements": pl.Int64,  # of them judged
+    "left_out": pl.Int64,  # scored, but not drawn by the queue that others were drawn by
+    "share": pl.Float64,  # how far the judgements count, 0 to 1, in standard deviations
+    "saved": pl.Float64,  # labels that people alone would need more for as small an error
+    "width": pl.Float64,  # of the combined interval, as a share of people's
+    "wanted": pl.Float64,  # half width of an interval, in the rubric's scale
+    "labels_needed": pl.Int64,  # for that with the judge, all counted; NULL: all items would not do
+    "leader": pl.String,  # the cell with the highest combined estimate
+    "difference": pl.Float64,  # combined estimate less the leader's
+    "difference_low": pl.Float64,  # 95 % intervals of all differences to the leader together
+    "difference_high": pl.Float64,
+    "reason": pl.String,  # why something is missing
+}
+"""Means of people's scores, by themselves and with judgements (evals.statistics.prediction_powered)."""

@@ -40,6 +40,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "judgements": ("judgements",),
     "judge_cards": ("judge_cards",),
     "scores": ("scores",),
+    "human_estimates": ("human_estimates",),
     "leaderboard": ("leaderboard",),
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""

@@ -11,6 +11,7 @@ import polars as pl
 
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.statistics.question_clusters import ALONE, Clustering
+from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
 Kind = Literal["retrieval", "answer", "cost"]
@@ -106,6 +107,7 @@ class ReportData:
     judges: name -> its kind, and the model that it asks
     judge_cards: schema JUDGE_CARDS
     people: what people scored; None: the study has no rubrics
+    human_estimates: schema HUMAN_ESTIMATES; None: people score nothing
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
     versions: library -> version, model -> digest
@@ -141,6 +143,7 @@ class ReportData:
     judges: Mapping[str, str] | None = None
     judge_cards: pl.DataFrame | None = None
     people: ScoresOfPeople | None = None
+    human_estimates: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -158,6 +161,8 @@ class ReportData:
             wanted["judgements"] = [*JUDGEMENTS, "cell", "cell_replicate", "judge", "uncalibrated"]
         if self.judge_cards is not None:
             wanted["judge_cards"] = [*JUDGE_CARDS]
+        if self.human_estimates is not None:
+            wanted["human_estimates"] = [*HUMAN_ESTIMATES]
         if self.losses is not None:
             wanted["losses"] = [*LOSSES, "cell"]
         for name, columns in wanted.items():

@@ -11,10 +11,12 @@ import polars as pl
 
 from evals.reporting.data import ReportData
 from evals.reporting.effect_rows import effect_rows
+from evals.reporting.estimates import estimate_json
 from evals.reporting.judge_cards import card_rows
 from evals.reporting.page import render_html
 from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
 from evals.reporting.risk import risk_rows
+from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.parquet import replacing
 from warehouse.paths import Home
 
@@ -48,19 +50,24 @@ COLUMNS = (
 )
 CARD_COLUMNS = ("judge", "measure", "slice", "reason")
 """Beside those, in the rows of judges' cards."""
+ESTIMATE_COLUMNS = ("estimate_of", "judged_by", *HUMAN_ESTIMATES)
+"""Beside those, in the rows of what people and judges say together."""
 
 
 def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects.
 
     others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of what people said,
-        which have `PEOPLE_COLUMNS`, too; and those of judges' cards, which have `CARD_COLUMNS`
+        of judges' cards and of estimates, which have `PEOPLE_COLUMNS`, `CARD_COLUMNS` and
+        `ESTIMATE_COLUMNS`, too
     """
-    last = [{name: row.get(name) for name in (*COLUMNS, *_further(row))} for row in others]
+    last = [{name: row.get(name) for name in dict.fromkeys((*COLUMNS, *_further(row)))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 
 
 def _further(row: Mapping[str, Any]) -> tuple[str, ...]:
+    if "estimate_of" in row:
+        return ESTIMATE_COLUMNS
     if "rubric" in row:
         return PEOPLE_COLUMNS
     return CARD_COLUMNS if "judge" in row else ()
@@ -80,7 +87,8 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
 
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
     """Return the rows that a report has beside those of the leaderboard."""
-    return [*risk_rows(data), *effect_rows(data), *people_rows(data), *card_rows(data)]
+    others = (risk_rows, effect_rows, people_rows, card_rows, estimate_json)
+    return [row for rows_of in others for row in rows_of(data)]
 
 
 def _written(text: str, path: Path) -> Path:

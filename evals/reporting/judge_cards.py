@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
+from evals.annotating.rubric import PEOPLE
 from evals.judging.cards.mutations import MUTATIONS
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, count, interval, listed, number, percent, several
@@ -31,7 +34,22 @@ COLUMNS: tuple[tuple[str, str, tuple[_Place, ...]], ...] = (
         (("position_bias", "places"), ("position_bias", "sides"), ("position_bias", "order")),
     ),
 )
-_SHARES = frozenset({"parse_rate", "flip_rate", "caught", "false_alarm", "tied"})
+PEOPLE_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("Cases", "that people have scored or labelled, and the judge has judged", "labels"),
+    ("People", "who have scored them", "people"),
+    (
+        "Their own agreement",
+        "Krippendorff's alpha of the people: what no judge can be expected to pass",
+        "people_alpha",
+    ),
+    ("AUC", "how often it puts a case in the upper half of the scale above one in the lower half", "auc"),
+    ("Kappa", "agreement beyond chance; of grades weighted by the square of their distance", "kappa"),
+    ("Tau", "Kendall's tau-b of its values and people's", "tau"),
+    ("Same half", "share of cases that both put in the same half of the scale", "right"),
+)
+_SHARES = frozenset({"parse_rate", "flip_rate", "caught", "false_alarm", "tied", "right"})
+_COUNTS = frozenset({"labels", "people"})
+_LABELLED = "labelled cases"
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,19 @@ class CardRow:
 
 
 @dataclass(frozen=True)
+class PeopleRow:
+    """How far a metric agrees with people: by a rubric's criterion, or by a file of labelled cases.
+
+    by: `people.RUBRIC[.CRITERION]`, or `labelled cases`
+    figures: by `PEOPLE_COLUMNS`
+    """
+
+    metric: str
+    by: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
 class Card:
     """One judge.
 
@@ -65,6 +96,7 @@ class Card:
     columns: title and explanation of each figure
     kinds: of mutations that were tried, with what each does
     costs: of 1,000 cases, in a sentence; empty where they are not known
+    people: how far people agree with it, and with each other; people_columns: title and explanation of each
     """
 
     judge: str
@@ -75,6 +107,8 @@ class Card:
     kinds: tuple[tuple[str, str], ...]
     rows: tuple[CardRow, ...]
     costs: str
+    people: tuple[PeopleRow, ...] = ()
+    people_columns: tuple[tuple[str, str], ...] = tuple((title, about) for title, about, _ in PEOPLE_COLUMNS)
 
 
 def judge_cards(data: ReportData) -> tuple[Card, ...]:
@@ -122,7 +156,31 @@ def _card(judge: str, data: ReportData) -> Card:
         tuple((kind.replace("_", " "), MUTATIONS[kind].about) for kind in kinds),
         found,
         _costs(by_place),
+        tuple(_people(rows, infos, judge)),
     )
+
+
+def _people(rows: pl.DataFrame, infos: Mapping[str, MetricInfo], judge: str) -> Iterator[PeopleRow]:
+    """Yield a line for each metric and criterion that people have scored, or file that they have labelled."""
+    labelled = rows.filter((pl.col("measure") == "labels") & (pl.col("value") > 0))
+    for metric, part in labelled.select("metric", "slice").iter_rows():
+        same = (pl.col("metric") == metric) & pl.col("slice").eq_missing(pl.lit(part, pl.String))
+        of_part = {row["measure"]: row for row in rows.filter(same).iter_rows(named=True)}
+        title = _title(infos.get(f"{judge}.{metric}"), metric)
+        figures = tuple(_agreed(of_part, measure, part) for _, _, measure in PEOPLE_COLUMNS)
+        yield PeopleRow(title, part or _LABELLED, figures)
+
+
+def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> Figure:
+    row = rows.get(measure)
+    if row is None:
+        of_file = measure in {"people", "people_alpha"} and part is None
+        return Figure(
+            MISSING, why="a file does not say" if of_file else rows["labels"]["reason"] or "too few"
+        )
+    if measure in _COUNTS and row["value"] is not None:
+        return Figure(count(round(row["value"])), why=row["reason"] or "")
+    return _figure(row)
 
 
 def _title(info: MetricInfo | None, metric: str) -> str:
@@ -152,6 +210,12 @@ def _first(
 ) -> Figure:
     """Return the figure of the first of these measures that was taken."""
     rows = [row for place in places if (row := by_place.get((metric, *place))) is not None]
+    if places[0][0] in AGREEMENT:
+        rows += [
+            row
+            for (of, measure, part), row in by_place.items()
+            if of == metric and measure == places[0][0] and (part or "").startswith(f"{PEOPLE}.")
+        ]
     row = next((one for one in rows if one["value"] is not None), rows[0] if rows else None)
     if row is None:
         missing = "no labelled cases" if places[0][0] in AGREEMENT else "nothing was tried that would show it"
@@ -170,6 +234,8 @@ def _figure(row: Mapping[str, Any]) -> Figure:
     lines = [f"n = {count(row['n'])}"] if row["n"] is not None else []
     lines = lines if ends == MISSING else [ends, *lines]
     if row["slice"] in {"quadratic", "equal labels", "places", "sides", "order"}:
+        lines.append(row["slice"])
+    if row["slice"] and row["slice"].startswith(f"{PEOPLE}."):
         lines.append(row["slice"])
     return Figure(text, tuple(lines), row["reason"] or "")
 

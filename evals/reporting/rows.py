@@ -18,7 +18,7 @@ from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
-from evals.reporting.stored_cards import UNCALIBRATED, cards_of, uncalibrated
+from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
 from evals.statistics import significance
@@ -95,6 +95,7 @@ def report_data(
         losses = _losses(connection, grid, sorted(cells))
         contexts = context_curves(connection, grid, cells, questions)
         cards = cards_of(connection, study)
+        estimates = estimates_of(connection, study)
         judgements = _judgements(connection, study, cells, uncalibrated(study, cards))
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
@@ -124,6 +125,7 @@ def report_data(
         judgements=judgements,
         judges={name: _what(judge) for name, judge in study.judges.items()},
         judge_cards=cards,
+        human_estimates=estimates,
         generators=_generator_facts(study),
     )
 

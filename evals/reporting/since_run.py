@@ -12,6 +12,7 @@ from assets.engine.stage import Need, Stage
 from assets.pages import Pages
 from evals.annotations import Annotations
 from evals.answers import Answers
+from evals.human_estimates import HumanEstimates
 from evals.judge_cards import JudgeCards
 from evals.judgements import Judgements
 from evals.leaderboard import NOT_RUN, Leaderboard
@@ -142,6 +143,7 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
         Judgements(grid): _judged(grid, run, store),
         Annotations(grid): [study.study] if study.rubrics else [],
         JudgeCards(grid): grid.cards_of(study.study),
+        HumanEstimates(grid): [study.study] if study.rubrics else [],
     }
     found = [
         f"{stage.name} of {key}"

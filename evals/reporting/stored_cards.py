@@ -1,4 +1,4 @@
-"""The stored cards of a study's judges, and which of their metrics nobody has calibrated."""
+"""What is stored of a study's judges: their cards, what nobody has calibrated, and estimates by them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 from evals.judging.scoring import JudgedScores
 from evals.measuring.contract import Metric
 from evals.study.study import Study
+from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.schemas import JUDGE_CARDS
 
 if TYPE_CHECKING:
@@ -24,6 +25,16 @@ def cards_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFram
     sql = "SELECT * FROM current_judge_cards WHERE study = ? AND list_contains(?, judge)"
     found = pl.DataFrame(connection.sql(sql, params=[study.study, list(study.judges)]).to_arrow_table())
     return found.select([pl.col(name).cast(kind) for name, kind in JUDGE_CARDS.items()])
+
+
+def estimates_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame | None:
+    """Return the current estimates of people's scores (HUMAN_ESTIMATES); None where people score nothing."""
+    if not study.rubrics:
+        return None
+    sql = "SELECT * FROM current_human_estimates WHERE study = ? AND list_contains(?, rubric)"
+    rows = connection.sql(sql, params=[study.study, list(study.rubrics)])
+    found = pl.DataFrame(rows.to_arrow_table())
+    return found.select([pl.col(name).cast(kind) for name, kind in HUMAN_ESTIMATES.items()])
 
 
 def calibrated(cards: pl.DataFrame) -> set[str]:

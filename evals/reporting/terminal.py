@@ -17,6 +17,7 @@ from evals.reporting.display import MISSING, interval, number, percent, plain, s
 from evals.reporting.effect_words import effects_words
 from evals.reporting.effects import effects
 from evals.reporting.entries import entries
+from evals.reporting.estimates import estimate_sentences
 from evals.reporting.headline import headline
 from evals.reporting.judge_cards import judge_sentences
 from evals.reporting.people.section import people_sentences
@@ -65,6 +66,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     parts += [_text(one, "yellow") for one in unseen(data, subset)]
     parts += [_text(trimmed(one, CARD), "dim") for one in people_sentences(data)]
     parts += [_text(f"Judge {trimmed(one, CARD)}", "dim") for one in judge_sentences(data)]
+    parts += [_text(f"People: {trimmed(one, CARD)}", "dim") for one in estimate_sentences(data)]
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))

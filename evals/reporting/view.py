@@ -14,6 +14,7 @@ from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import counted, number, percent, several
 from evals.reporting.effects import Effects, effects
 from evals.reporting.entries import Entry, entries
+from evals.reporting.estimates import Estimates, estimates
 from evals.reporting.failures import Failures, failures, reasons_missing
 from evals.reporting.groups import Groups, groups
 from evals.reporting.hardest import Hardest, hardest
@@ -79,6 +80,7 @@ class View:
     risks: Risks | None
     judge_cards: tuple[Card, ...]
     people: People | None
+    estimates: tuple[Estimates, ...]
     usd: Mapping[str, float]
     groups: tuple[Groups, ...]
     matrices_wide: bool
@@ -121,6 +123,7 @@ def view(data: ReportData) -> View:
         usd=usd,
         judge_cards=judge_cards(data),
         people=people_section(data),
+        estimates=estimates(data, labels),
         groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
         hardest=hard,

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evals.statistics.bootstrap import CONFIDENCE
-from evals.statistics.clusters import Codes, summed
+from evals.statistics.clusters import Codes
 from evals.statistics.estimate import Z
 from evals.statistics.resampling import EQUAL, Floats
 
@@ -52,6 +52,7 @@ class Items(NamedTuple):
     bounds: smallest and largest score that people can give
     drawn: probability with which each was drawn for scoring, but for a factor; None: the same for all
     clusters: number of each item's cluster, shape (items,); None: each is one of its own
+    among: how many clusters there are, where there are some that these items are not of
     """
 
     scores: Floats
@@ -59,6 +60,13 @@ class Items(NamedTuple):
     bounds: tuple[float, float]
     drawn: Floats | None = None
     clusters: Codes | None = None
+    among: int = 0
+
+    def summed(self, values: Floats) -> Floats:
+        """Return the sums of values by cluster: shape (clusters,)."""
+        if self.clusters is None:
+            return values
+        return np.bincount(self.clusters, values, self.among).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -160,10 +168,12 @@ def powered(items: Items, power: float | None = None) -> Powered:
     return Powered(people, _mean(parts, power, 2, items))
 
 
-def difference(one: Mean, other: Mean, bounds: tuple[float, float]) -> Mean:
+def difference(one: Mean, other: Mean, bounds: tuple[float, float], comparisons: int = 1) -> Mean:
     """Return one estimate less another of the same clusters, whose parts are held against each other.
 
     So what makes a question hard for both is no part of its error.
+
+    comparisons: so many intervals are to hold the truth all together, in 95 % of studies (Bonferroni)
     """
     if one.value is None or other.value is None:
         return Mean(None)
@@ -175,7 +185,7 @@ def difference(one: Mean, other: Mean, bounds: tuple[float, float]) -> Mean:
     value, span = one.value - other.value, bounds[1] - bounds[0]
     least = min(one.labels, other.labels)
     found = Mean(value, labels=least, groups=groups, items=min(one.items, other.items), part=part)
-    return _with_interval(found, spent, (-span, span))
+    return _with_interval(found, spent, (-span, span), comparisons)
 
 
 class _Parts(NamedTuple):
@@ -213,10 +223,10 @@ def _parts(items: Items) -> _Parts | None:
     flat = of_judge <= EQUAL * max(1.0, abs(float(judged.max(initial=0.0, where=known))))
     people = weights * (scores - y)
     judge = (judged - of_all) / len(judged) - weights * off
-    held = summed(weights[:, None], items.clusters)[:, 0]
+    held = items.summed(weights)
     return _Parts(
-        summed(people[:, None], items.clusters)[:, 0],
-        summed(judge[:, None], items.clusters)[:, 0],
+        items.summed(people),
+        items.summed(judge),
         float(y),
         0.0 if flat else float(of_all - of_scored),
         0.0 if flat else deviation / of_judge,
@@ -246,7 +256,7 @@ def _mean(parts: _Parts, power: float, spent: int, items: Items) -> Mean:
     return _with_interval(found, spent, items.bounds)
 
 
-def _with_interval(mean: Mean, spent: int, bounds: tuple[float, float]) -> Mean:
+def _with_interval(mean: Mean, spent: int, bounds: tuple[float, float], comparisons: int = 1) -> Mean:
     """Add error and interval: spent degrees of freedom are those of what was estimated."""
     from scipy.special import stdtrit  # 0.2 s, which a run that estimates nothing has not
 
@@ -254,7 +264,7 @@ def _with_interval(mean: Mean, spent: int, bounds: tuple[float, float]) -> Mean:
     if free < 1 or mean.value is None or mean.part is None:
         return mean
     error = math.sqrt(float(mean.part @ mean.part) * mean.groups / free)
-    quantile = float(stdtrit(free, (1 + CONFIDENCE) / 2))
+    quantile = -float(stdtrit(free, (1 - CONFIDENCE) / 2 / comparisons))
     low, high = _wilson(mean.value, error, mean.groups, quantile, bounds)
     return Mean(**{**vars(mean), "low": low, "high": high, "error": error})
 

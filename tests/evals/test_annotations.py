@@ -110,7 +110,7 @@ def test_a_score_counts_in_all_cells_with_its_item_and_computes_nothing_else(tow
     assert items(town, ONE)["noon"].item_id != item
     give(town, "noon", 3.0, 1)
     data = town.run(SCORED, "home")
-    assert town.built == {"annotations", "scores", "leaderboard"}
+    assert town.built == {"annotations", "scores", "human_estimates", "leaderboard"}
     assert {one.key for one in town.outcomes["scores"] if one.computed} == {CELL, DEEPER}
     assert town.bench.artifact("scores", ONE).identity == before[ONE]
     assert town.bench.artifact("scores", CELL).meta["metrics_computed"] == ["people.points"]
@@ -366,7 +366,7 @@ def test_a_study_without_rubrics_has_the_identities_that_it_had(town: Town, tmp_
     before = {stage: town.bench.artifact(stage, CELL).identity for stage in ("answers", "scores")}
     assert not list((town.bench.home.root / "annotations").glob("*/artifact.json"))
     town.run({**PLAIN, **RUBRICS}, "home")
-    assert town.built == {"annotations", "scores", "leaderboard"}
+    assert town.built == {"annotations", "scores", "human_estimates", "leaderboard"}
     assert town.bench.artifact("answers", CELL).identity == before["answers"]
     assert town.bench.artifact("scores", CELL).meta["metrics_computed"] == ["people.points"]
     town.run(PLAIN, "home")

@@ -27,6 +27,7 @@ ARROWS = {
     "judgements": {"answers", "rankings", "indexes", "chunks", "documents", "questions", "recipes"},
     "judge_cards": {
         "judgements",
+        "annotations",
         "answers",
         "rankings",
         "indexes",
@@ -38,7 +39,8 @@ ARROWS = {
     "annotations": {"answers", "rankings", "indexes", "chunks", "documents", "questions", "recipes"},
     "scores": {"rankings", "answers", "judgements", "annotations", "questions", "documents", "recipes"},
     "leaderboard": {"answers", "questions", "recipes", "scores"},
-    "report": {"leaderboard", "judge_cards", "recipes"},
+    "human_estimates": {"annotations", "scores", "questions", "recipes"},
+    "report": {"leaderboard", "judge_cards", "human_estimates", "recipes"},
 }
 GROUPS = {
     "studies": {"recipes"},
@@ -53,6 +55,7 @@ GROUPS = {
         "leaderboard",
         "report",
         "annotations",
+        "human_estimates",
     },
 }
 

@@ -1,0 +1,93 @@
+"""human_estimates: what people's scores and judgements say together, one partition a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from assets.engine.stage import Built, Need, Stage, Work
+from evals.calibrating.human_estimates import estimate_rows, judging_metrics, wanted_width
+from evals.pipeline.stage_inputs import read_questions
+from evals.statistics.question_clusters import clustering
+from evals.study.cells import Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
+from warehouse.annotation_schemas import HUMAN_ESTIMATES
+from warehouse.artifacts import Artifact
+from warehouse.identity import digest
+from warehouse.parquet import frame, read_parquet, write_parquet
+
+FILE = "human_estimates.parquet"
+
+
+class HumanEstimates(Stage):
+    """Estimates people's mean scores from few of them and many judgements."""
+
+    name = "human_estimates"
+    group = "grid"
+    description = (
+        "The mean of people's scores of each cell, criterion and judge's metric: of the scores alone, of the "
+        "judgements alone, and of both together (prediction-powered inference), with 95 % intervals, the "
+        "labels that judgements save, and how many the wanted interval needs. No model is asked."
+    )
+    code_version = "1"
+    upstream = ("annotations", "scores", "questions")
+    tolerates_gaps: ClassVar[bool] = True
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def keys(self) -> list[str]:
+        """Return the names of the studies that people score."""
+        return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
+
+    def needs(self, key: str) -> list[Need]:
+        """Return what people said, the scores of every replicate that could be run, and the questions."""
+        sets = [Need("questions", name) for name in self.grid.set_keys(key)]
+        return [Need("annotations", key), *(Need("scores", one.key) for one in self._run(key)), *sets]
+
+    def _run(self, key: str) -> list[Cell]:
+        cells = self.grid.studies[key].runs()
+        return [one for one in cells if Need("scores", one.key) not in self.without]
+
+    def recipes(self, key: str) -> dict[str, str]:
+        """Return the digests of the scales, of what judges, and of the names in the rows."""
+        study = self.grid.studies[key]
+        scales = [
+            [name, one.name, *one.bounds] for name, rubric in study.rubrics.items() for one in rubric.criteria
+        ]
+        metrics = [[one.name, *one.bounds] for one in judging_metrics(study)]
+        return {
+            f"estimates.{key}": digest([scales, metrics, study.clusters, wanted_width(study)]),
+            f"cells.{key}": digest([cell.key for cell in self._run(key)]),
+        }
+
+    def build(self, key: str, folder: Path, work: Work) -> Built:
+        """Estimate the means of one study."""
+        study = self.grid.studies[key]
+        inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
+        annotations = _read(inputs[Need("annotations", key)], work)
+        scores = {one.key: _read(inputs[Need("scores", one.key)], work) for one in self._run(key)}
+        clusters = clustering(read_questions(list(inputs.values()), work), study.clusters)
+        rows = estimate_rows(study, annotations, scores, clusters)
+        write_parquet(frame(rows, HUMAN_ESTIMATES), folder / FILE)
+        return Built(digest([[*row.values()] for row in rows]), _meta(study, rows))
+
+
+def _read(artifact: Artifact, work: Work) -> pl.DataFrame:
+    return read_parquet(work.store.folder(artifact.stage, artifact.identity) / f"{artifact.stage}.parquet")
+
+
+def _meta(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    together = [row for row in rows if row["cell"] is None]
+    best = max(together, key=lambda row: row["saved"] or 0.0, default=None)
+    meta: dict[str, Any] = {
+        "rubrics": len(study.rubrics),
+        "rows": len(rows),
+        "labels": max((row["labels"] for row in together), default=0),
+    }
+    if best and best["saved"]:
+        meta["saved"] = f"{best['saved']:.0f} labels by {best['metric']}"
+    return meta
