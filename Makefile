@@ -12,7 +12,7 @@ SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-imports clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -100,6 +100,9 @@ bench-evidence: $(READY) ## measure how evidence is found by likeness (DATA=fold
 
 bench-entailment: $(READY) ## measure how well judges tell what an abstract entails: ROC AUC on claims (DATA=folder with scifact; SAMPLE=so many pairs)
 	@$(BIN)/python -m benchmarks.entailment $(DATA) --sample $(SAMPLE)
+
+bench-imports: $(READY) ## measure the import of a sheet of 100,000 rows: seconds and memory, and again
+	@$(BIN)/python -m benchmarks.imports
 
 bench-statistics: $(READY) ## measure intervals and tests on simulated studies: coverage, family-wise error, seconds
 	@$(BIN)/python -m benchmarks.statistics
