@@ -80,7 +80,7 @@ def sheet_cells(folder: Path) -> list[SheetCell]:
     names = pl.concat([_named(path) for path in files])
     for axis in AXES:
         _check_names(names, axis)
-    _check_once(names)
+    _check_once(names, files)
     found = names.group_by(AXES, maintain_order=True).agg(pl.col("replicate").max())
     return [SheetCell(*row) for row in found.iter_rows()]
 
@@ -88,17 +88,18 @@ def sheet_cells(folder: Path) -> list[SheetCell]:
 def cell_rows(folder: Path, place: Place) -> list[SheetRow]:
     """Return the rows of one replicate of a cell, in the order of sheets and lines."""
     files = [(path, _state(path)) for path in sheet_files(folder)]
-    return [
+    found = (
         row for path, state in files if place in _digests(path, *state) for row in _rows(path, *state)[place]
-    ]
+    )
+    return list(dict.fromkeys(found))
 
 
 def cell_digest(folder: Path, place: Place) -> str:
     """Return the digest of what the sheets say of one replicate of a cell: questions, answers, contexts.
 
-    Lines, scores and other cells are no part of it, nor in which sheet it stands.
+    Lines, scores and other cells are no part of it, nor in which sheet it stands, nor in how many.
     """
-    found = (_digests(path, *_state(path)).get(place) for path in sheet_files(folder))
+    found = dict.fromkeys(_digests(path, *_state(path)).get(place) for path in sheet_files(folder))
     return digest([one for one in found if one is not None])
 
 
@@ -128,9 +129,18 @@ def _check_names(names: pl.DataFrame, axis: str) -> None:
             raise InputError(f"the sheet {sheet} has a {axis} `{name}`: {NAME_RULE}")
 
 
-def _check_once(names: pl.DataFrame) -> None:
+def _check_once(names: pl.DataFrame, files: Sequence[Path]) -> None:
+    """Refuse two answers of one replicate to a question; rows of several annotators have one between them."""
     of_question = [*_PLACE, "question_id"]
-    doubled = names.filter(pl.struct(of_question).is_duplicated())
+    if not names.select(pl.struct(of_question).is_duplicated().any()).item():
+        return
+    contents = pl.concat(
+        _read(path, [*of_question, "answer", "contexts"]).with_columns(
+            pl.lit(path.parent.name).alias("sheet")
+        )
+        for path in files
+    ).unique([*of_question, "answer", "contexts"], keep="first", maintain_order=True)
+    doubled = contents.filter(pl.struct(of_question).is_duplicated())
     if doubled.is_empty():
         return
     first = doubled.row(0, named=True)
@@ -152,11 +162,11 @@ def _digests(path: Path, *state: int) -> Mapping[Place, str]:
 @lru_cache(maxsize=_HELD)
 def _rows(path: Path, *_state: int) -> Mapping[Place, Sequence[SheetRow]]:
     """Read a sheet, once for as long as its file is the same."""
-    found: dict[Place, list[SheetRow]] = {}
+    found: dict[Place, dict[SheetRow, None]] = {}
     for *row, question, answer, contexts in _read(path, _ROW).iter_rows():
         place: Place = (row[0], row[1], row[2], row[3], row[4])
-        found.setdefault(place, []).append(SheetRow(question, answer, tuple(contexts or ())))
-    return found
+        found.setdefault(place, {})[SheetRow(question, answer, tuple(contexts or ()))] = None
+    return {place: list(rows) for place, rows in found.items()}
 
 
 def _state(path: Path) -> tuple[int, ...]:

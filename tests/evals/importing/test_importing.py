@@ -17,6 +17,7 @@ from evals.importing import importing
 from evals.importing.bundle import imports_folder, read_sheets
 from evals.importing.importing import Imported, import_sheet
 from evals.importing.mapping import read_mapping
+from evals.importing.sheet_cells import cell_digest, cell_rows, sheet_cells
 from tests.fakes.scored_sheets import Row, rows, write_csv, write_jsonl, write_mapping, write_xlsx
 from warehouse.errors import InputError
 from warehouse.human_scores import HumanScore, HumanScores
@@ -291,6 +292,18 @@ def test_another_annotator_scores_the_same_answer(home: Home, tmp_path: Path) ->
     assert (result.rows, result.answers, result.added) == (25, 24, 25)
     assert read_sheets(home, "sport")[0].rows["replicate"].max() == 1
     assert Counter(row["annotator"] for row in current(home).values()) == {"anna": 24, "ben": 1}
+    folder = imports_folder(home, "sport")
+    before = {one: cell_digest(folder, (*one.axes, 1)) for one in sheet_cells(folder)}
+    assert [one.replicates for one in before] == [1] * 8
+    # and all of them once more in a sheet of the second annotator's own
+    own = [{**row, "wer": "ben", "Score": 3} for row in rows()[1:]]
+    mapping.write_text(mapping.read_text().replace("sheet: llama", "sheet: ben"))
+    imported(write_xlsx(tmp_path / "b.xlsx", own), home, mapping)
+    first, *others = before
+    assert len(cell_rows(folder, (*first.axes, 1))) == 3
+    assert {one: cell_digest(folder, (*one.axes, 1)) for one in others} == {
+        one: before[one] for one in others
+    }
 
 
 def test_two_scores_of_one_answer_by_one_person_contradict_each_other(home: Home, tmp_path: Path) -> None:

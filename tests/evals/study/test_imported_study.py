@@ -120,8 +120,10 @@ def test_sheets_that_cannot_be_cells_are_refused(home: Home, column: str, value:
         read_study(path)
 
 
-def test_two_sheets_that_answer_the_same_are_told_apart_by_a_person(home: Home) -> None:
-    path = imported(home, {"a": grid(), "b": grid()})
+def test_two_sheets_that_answer_otherwise_are_told_apart_by_a_person(home: Home) -> None:
+    same = imported(home, {"a": grid(), "b": grid()})
+    assert len(read_study(same).cells()) == 4  # two people have scored the same answers
+    path = imported(home, {"a": grid(), "b": [{**one, "answer": "No."} for one in grid()]})
     with pytest.raises(InputError, match=r"has two answers to 'noon' .* in a and b: give one of the sheets"):
         read_study(path)
 
