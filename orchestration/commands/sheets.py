@@ -48,7 +48,7 @@ def export_queue(
 ) -> int:
     """Write what people are to score as a sheet, or as tasks for Label Studio; `import-scores` reads it."""
     import evals.queueing.sheets.exporting as sheets
-    from evals.queueing.queue_files import read_queue
+    from evals.queueing.preparing import prepare_queue
     from warehouse.human_scores import HumanScores, annotator_name
 
     who = annotator_name(annotator) if annotator is not None else None
@@ -57,9 +57,7 @@ def export_queue(
     _check(file, config, who, names, force=force)
     found = study_of(study)
     where = home_of(found)
-    queue = read_queue(where, found.study)
-    if queue is None:
-        raise InputError(f"the study {found.study} has no queue yet")
+    queue = prepare_queue(found, where, say)
     rows = HumanScores(where).rows(found.study)
     written = sheets.export_queue(queue, file, rows, datetime.now(UTC), annotator=who, among=names)
     if config:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from openpyxl import load_workbook
 
-from evals.queueing.queue_files import write_queue
+from evals.queueing.queue_files import read_queue, write_queue
 from evals.queueing.showing import next_showing
 from tests.fakes.commands import Done, assay
 from tests.fakes.queues import queue_of, scores_of
 from tests.fakes.sheets import Desk, fill, read_grid, score_all
 from tests.fakes.town import PLAIN, Town
+from warehouse.human_scores import HumanScores
 
 RUBRICS = {"rubrics": {"points": {"points": {}}}}
 
@@ -68,6 +70,43 @@ def test_many_rejects_are_counted(desk: Desk) -> None:
     done = assay("import-scores", str(path), ASSAY_HOME=str(desk.folder / "more" / "home"))
     assert done.stderr.count("`4` is no value") == 20
     assert "more like these" in done.stderr
+
+
+@pytest.mark.models
+def test_from_a_run_to_a_sheet_and_back(
+    weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights("all-MiniLM-L6-v2")
+    town = Town(tmp_path, monkeypatch)
+    town.run({**PLAIN, **RUBRICS}, "home")
+    study, home = str(tmp_path / "tiny.yaml"), town.bench.home
+    sheet = tmp_path / "anna.xlsx"
+    done = assay("export-queue", study, str(sheet), "--annotator", " Anna ")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(sheet)
+    queue = read_queue(home, "tiny")
+    assert queue is not None
+    assert f"{len(queue.items)} items of the study tiny" in done.stderr
+    again = "export-queue", study, str(sheet), "--annotator", "Anna"
+    assert "it is there, and may be filled in" in assay(*again).stderr
+
+    fill(sheet, score_all(5, comment="=1+1"))
+    assert assay("import-scores", str(sheet)).returncode == 0
+    store = HumanScores(home)
+    assert {row["annotator"] for row in store.rows("tiny")} == {"Anna"}
+    assert next_showing(queue, "Anna", store.scores("tiny")) is None, "the page has nothing left for Anna"
+
+    tasks, config = tmp_path / "tasks.json", tmp_path / "config.xml"
+    assert assay("export-queue", study, str(tasks), "--config", str(config)).returncode == 0
+    assert len(json.loads(tasks.read_text("utf-8"))) == len(queue.items)
+    assert config.read_text("utf-8").startswith("<View>")
+
+    table = tmp_path / "scores.csv"
+    assert assay("export-scores", study, str(table)).returncode == 0
+    rows = list(csv.DictReader(io.StringIO(table.read_text("utf-8-sig"), newline="")))
+    assert len(rows) == len(list(store.rows("tiny")))
+    assert rows[0]["comment"] == "'=1+1"
+    assert {row["value"] for row in rows} == {"5"}
 
 
 @pytest.mark.parametrize(
