@@ -21,7 +21,7 @@ from warehouse.parquet import read_parquet
 _HELD = 2  # sheets whose rows are held
 _LOOKED_AT = 64  # sheets whose digests are
 _PLACE = (*AXES, "replicate")
-_ROW = (*_PLACE, "question_id", "answer", "contexts")
+_SAID = ("question_id", "answer", "contexts")
 
 
 Axes = tuple[str, str, str, str]
@@ -88,10 +88,8 @@ def sheet_cells(folder: Path) -> list[SheetCell]:
 def cell_rows(folder: Path, place: Place) -> list[SheetRow]:
     """Return the rows of one replicate of a cell, in the order of sheets and lines."""
     files = [(path, _state(path)) for path in sheet_files(folder)]
-    found = (
-        row for path, state in files if place in _digests(path, *state) for row in _rows(path, *state)[place]
-    )
-    return list(dict.fromkeys(found))
+    having = [(path, state) for path, state in files if place in _digests(path, *state)]
+    return list(dict.fromkeys(row for path, state in having for row in _held(path, *state).of(place)))
 
 
 def cell_digest(folder: Path, place: Place) -> str:
@@ -156,17 +154,30 @@ def _check_once(names: pl.DataFrame, files: Sequence[Path]) -> None:
 @lru_cache(maxsize=_LOOKED_AT)
 def _digests(path: Path, *state: int) -> Mapping[Place, str]:
     """Digest the rows of each place of a sheet, once for as long as its file is the same."""
-    return {place: digest(sorted(found)) for place, found in _rows(path, *state).items()}
+    held = _held(path, *state)
+    return {place: digest(sorted(held.of(place), key=lambda row: row.question_id)) for place in held.places}
+
+
+class _Held(NamedTuple):
+    """The rows of a sheet, and which of them each place has."""
+
+    rows: pl.DataFrame
+    places: Mapping[Place, pl.Series]
+
+    def of(self, place: Place) -> list[SheetRow]:
+        """Return the rows of a place; those of several annotators are one."""
+        found = self.rows[self.places[place]].select(_SAID).iter_rows()
+        rows = (SheetRow(question, answer, tuple(contexts or ())) for question, answer, contexts in found)
+        return list(dict.fromkeys(rows))
 
 
 @lru_cache(maxsize=_HELD)
-def _rows(path: Path, *_state: int) -> Mapping[Place, Sequence[SheetRow]]:
+def _held(path: Path, *_state: int) -> _Held:
     """Read a sheet, once for as long as its file is the same."""
-    found: dict[Place, dict[SheetRow, None]] = {}
-    for *row, question, answer, contexts in _read(path, _ROW).iter_rows():
-        place: Place = (row[0], row[1], row[2], row[3], row[4])
-        found.setdefault(place, {})[SheetRow(question, answer, tuple(contexts or ()))] = None
-    return {place: list(rows) for place, rows in found.items()}
+    rows = _read(path, [*_PLACE, *_SAID])
+    numbered = rows.select(_PLACE).with_row_index("row").group_by(_PLACE, maintain_order=True).agg("row")
+    places = {(one[0], one[1], one[2], one[3], one[4]): pl.Series(one[5]) for one in numbered.iter_rows()}
+    return _Held(rows, places)
 
 
 def _state(path: Path) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,53 +112,50 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         ]
     texts = _texts(study, store, {row["doc_id"] for row in hits})
     order = {name: place for place, name in enumerate(study.measured)}
+
+    def answered(cell: Cell) -> Answered:
+        of_cell = (row for row in scores if _is_of(row, cell))
+        judged = (row for row in judgements if _judges(study, row, cell))
+        return Answered(
+            cell,
+            next((row for row in answers if _is_of(row, cell)), None),
+            sorted(of_cell, key=lambda row: order.get(row["metric"], len(order))),
+            sorted(judged, key=lambda row: (order[f"{row['judge']}.{row['metric']}"], row["replicate"])),
+        )
+
     found = []
     for ranking in rankings:
-        of_ranking = [cell for cell in runs if cell.ranking == ranking]
         status = next((row for row in ranked if row["ranking"] == ranking), {})
-        found.append(
-            Found(
-                ranking,
-                status.get("status"),
-                status.get("reason"),
-                sorted(
-                    (_hit(row, question, texts) for row in hits if row["ranking"] == ranking),
-                    key=lambda hit: hit.rank,
-                )
-                or contexts.get(ranking, []),
-                sorted((row for row in losses if row["ranking"] == ranking), key=lambda row: row["evidence"]),
-                [
-                    Answered(
-                        cell,
-                        next((row for row in answers if _is_of(row, cell)), None),
-                        sorted(
-                            (row for row in scores if _is_of(row, cell)),
-                            key=lambda row: order.get(row["metric"], len(order)),
-                        ),
-                        sorted(
-                            (row for row in judgements if _judges(study, row, cell)),
-                            key=lambda row: (order[f"{row['judge']}.{row['metric']}"], row["replicate"]),
-                        ),
-                    )
-                    for cell in of_ranking
-                ],
-            )
-        )
+        ended = (status.get("status"), status.get("reason"))
+        of_hits = (_hit(row, question, texts) for row in hits if row["ranking"] == ranking)
+        known = sorted(of_hits, key=lambda hit: hit.rank)
+        lost = sorted((row for row in losses if row["ranking"] == ranking), key=lambda row: row["evidence"])
+        for cells, shown in _alike([cell for cell in runs if cell.ranking == ranking], contexts):
+            found.append(Found(ranking, *ended, known or shown, lost, [answered(cell) for cell in cells]))
     return QuestionRows(question, found)
 
 
 def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> dict[str, list[Hit]]:
-    """Return the passages that sheets have beside their answers, by ranking; those of its first answer."""
+    """Return the passages that sheets have beside an answer, by the key of its cell."""
     found: dict[str, list[Hit]] = {}
     for cell in cells:
         answers = store.current("answers", cell.key) if cell.imported else None
-        if answers is not None and not found.get(cell.ranking):
-            texts = contexts_of(store, answers).get(question_id, ())
-            found[cell.ranking] = [
-                Hit(rank, None, one.chunk, 0, one.end, one.text, gold=False)
-                for rank, one in enumerate(texts, 1)
-            ]
+        texts = contexts_of(store, answers).get(question_id, ()) if answers else ()
+        found[cell.key] = [
+            Hit(rank, None, one.chunk, one.start, one.end, one.text, gold=False)
+            for rank, one in enumerate(texts, 1)
+        ]
     return found
+
+
+def _alike(
+    cells: Iterable[Cell], contexts: Mapping[str, list[Hit]]
+) -> Iterable[tuple[list[Cell], list[Hit]]]:
+    """Group the cells of a ranking by the passages that sheets have beside their answers."""
+    found: dict[tuple[Hit, ...], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(tuple(contexts[cell.key]), []).append(cell)
+    return [(alike, list(shown)) for shown, alike in found.items()]
 
 
 def _is_of(row: Row, cell: Cell) -> bool:

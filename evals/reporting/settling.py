@@ -52,6 +52,10 @@ def chances_sentence(found: Sequence[Entry], least: float = 0.005) -> str | None
     if len(likely) < 2:
         return None
     shown = [f"{label} {_share(share)}" for share, label in likely if share >= least]
+    if not shown:
+        return (
+            f"When the questions are drawn again, none of {several(len(likely), 'cell')} is often the first."
+        )
     return f"First when the questions are drawn again: {listed(shown, 6)}."
 
 

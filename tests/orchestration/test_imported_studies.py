@@ -76,13 +76,19 @@ def test_what_it_cannot_do_is_said_plainly(home: Home) -> None:
 
 def test_a_second_sheet_joins_its_leaderboard(home: Home) -> None:
     assert assay("run", "ferry").returncode == 0
-    put_sheet(home.root / "imports" / "ferry", "mixtral", grid("mixtral", retrievers=("bm25", "dense")))
+    rows = grid("mixtral")
+    rows[-1] = {**rows[-1], "contexts": ["What mixtral alone was given."]}
+    put_sheet(home.root / "imports" / "ferry", "mixtral", rows)
     stale = assay("show", "ferry", "noon")
     assert (stale.returncode, "is no longer what was run" in stale.stderr) == (2, True), stale
     run = assay("run", "ferry")
     assert run.returncode == 0, run
     assert "mixtral" in run.stdout
     assert "mixtral answers: At noon." in assay("show", "ferry", "noon").stdout
+    shown = assay("show", "ferry", rows[-1]["question_id"]).stdout
+    assert shown.count("c256 · - · dense") == 2
+    assert shown.count("c128 · - · dense") == 1
+    assert shown.count("What mixtral alone was given.") == 1
 
 
 def test_the_dagster_definitions_have_its_partitions(home: Home) -> None:

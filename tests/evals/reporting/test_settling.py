@@ -81,6 +81,10 @@ def test_the_chances_of_being_the_best() -> None:
     assert chances_sentence(entries(data, main_subset(data))) == (
         "First when the questions are drawn again: a 75 %, b 20 % and c 5 %."
     )
+    many = board_data([row(str(n), n, p_best=0.0025) for n in range(1, 401)])
+    assert chances_sentence(entries(many, main_subset(many))) == (
+        "When the questions are drawn again, none of 400 cells is often the first."
+    )
     alone = board_data(rows[:1])
     assert chances_sentence(entries(alone, main_subset(alone))) is None
 
