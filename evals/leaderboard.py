@@ -133,21 +133,22 @@ class Leaderboard(Stage):
             if cell.generator == NO_GENERATOR:
                 return None
             known = list(ids)
+            asked = [_asked(cell, rows, n, known) for n, rows in enumerate(shares[cell.name])]
             of = [
-                0.0 if rows is None else answered(rows, answerable, _asked(cell, rows, n, known))
-                for n, rows in enumerate(shares[cell.name])
+                0.0 if rows is None else answered(rows, answerable, ids, said_nothing=cell.imported)
+                for rows, ids in zip(shares[cell.name], asked, strict=True)
             ]
             return sum(of) / len(of)
 
         return share
 
 
-def _asked(cell: Cell, answers: pl.DataFrame, n: int, questions: list[str]) -> list[str]:
+def _asked(cell: Cell, answers: pl.DataFrame | None, n: int, questions: list[str]) -> list[str]:
     """Return which questions a replicate was asked, the first being of all: a sheet has further rows of some.
 
     n: number of the replicate, from 0
     """
-    known = set(answers["question_id"]) if cell.imported and n else None
+    known = set(answers["question_id"]) if answers is not None and cell.imported and n else None
     return questions if known is None else [one for one in questions if one in known]
 
 

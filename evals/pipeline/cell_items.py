@@ -114,9 +114,9 @@ class _Asked(NamedTuple):
 
 def _answered(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None) -> list[_Asked]:
     study = grid.studies[cell.study]
-    answers = read_answers(study, cell, inputs, work, markers=True)
+    answers = _as_said(cell, read_answers(study, cell, inputs, work, markers=True))
     rival = _rival(study, cell, against)
-    others = read_answers(study, rival, inputs, work, markers=True) if rival else {}
+    others = _as_said(rival, read_answers(study, rival, inputs, work, markers=True)) if rival else {}
     found = []
     for row in questions_of(grid, cell, inputs, work, against):
         answer, other = answers.get(row["question_id"]), others.get(row["question_id"])
@@ -126,6 +126,14 @@ def _answered(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str |
         is_tie = rival is not None and why is None and text_of(answer) == text_of(other)
         found.append(_Asked(row, answer, text_of(other), why, is_tie))
     return found
+
+
+def _as_said(cell: Cell, answers: dict[str, Row]) -> dict[str, Row]:
+    """Return answers with those of a sheet that have no text: people can say what that is worth."""
+    if not cell.imported:
+        return answers
+    said = {"status": Status.OK, "reason": None}
+    return {name: one if one["answer"] is None else {**one, **said} for name, one in answers.items()}
 
 
 def current_items(

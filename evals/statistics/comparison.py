@@ -31,7 +31,13 @@ UNCOMPARED: Row = dict.fromkeys(
 FURTHER_RESAMPLES = 2_000  # of the tests between cells behind the first group: there may be many groups
 
 
-def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: Iterable[str]) -> float:
+def answered(
+    answers: pl.DataFrame,
+    answerable: Mapping[str, bool],
+    questions: Iterable[str],
+    *,
+    said_nothing: bool = False,
+) -> float:
     """Return the share of questions that a cell has dealt with: by an answer, or by a refusal.
 
     A question for which the retriever found nothing is refused: there is nothing to answer it from.
@@ -41,6 +47,7 @@ def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: I
     Args:
         answers: rows of schemas.ANSWERS.
         answerable: of every question, whether the documents answer it.
+        said_nothing: an answer without text is one, too: that of a sheet, which says no more of it.
     """
     wanted = set(questions)
     dealt = {"answers": 0, "refusals": 0}
@@ -48,7 +55,8 @@ def answered(answers: pl.DataFrame, answerable: Mapping[str, bool], questions: I
     for question, status, text in answers.select("question_id", "status", "answer").iter_rows():
         if question not in wanted:
             continue
-        dealt["answers"] += status == Status.OK and bool(text)
+        is_empty = status == Status.PARSE_FAILED and text is not None
+        dealt["answers"] += (status == Status.OK and bool(text)) or (said_nothing and is_empty)
         refused = status in {Status.REFUSED, Status.NO_CONTEXT}
         dealt["refusals"] += refused
         missed |= refused and answerable.get(question, True)
