@@ -146,8 +146,8 @@ def _check_columns(place: str, header: Sequence[Any], wanted: Sequence[str]) -> 
         elif folded(name) not in keys:
             near = near_names(name, there)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            shown = ", ".join(there[:20]) or "none"
-            findings.append(f"{place}: no column {name!r}; {hint}there are {shown}")
+            known = ", ".join(shown(one).strip("'\"") for one in there[:20]) or "none"
+            findings.append(f"{place}: no column {name!r}; {hint}there are {known}")
     if findings:
         raise InputError(*findings)
 

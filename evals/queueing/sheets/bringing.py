@@ -33,6 +33,8 @@ def is_ours(path: Path) -> bool:
     """Return whether a queue was exported to a file; one that cannot be read is none."""
     suffix = path.suffix.lower()
     try:
+        if not path.is_file():  # a pipe would be waited for without end
+            return False
         if suffix in {".xlsx", ".xlsm"}:
             return _is_book_of_ours(path)
         with path.open("rb") as file:

@@ -179,6 +179,10 @@ def renamed(path: Path) -> Path:
     return write_xlsx(path, [{k.replace("Score", "Scores"): v for k, v in row.items()} for row in rows()])
 
 
+def renamed_at_length(path: Path) -> Path:
+    return write_xlsx(path, [{k.replace("Score", "Z" * 30_000): v for k, v in row.items()} for row in rows()])
+
+
 def doubled(path: Path) -> Path:
     return write_xlsx(path, rows(), lambda sheet: sheet.cell(1, 20, " score"))
 
@@ -252,6 +256,7 @@ def folder(path: Path) -> Path:
             "a.xlsx:1: no column 'Score'; there are question, contexts, ground_truth, answer, ",
         ),
         ("a.xlsx", renamed, "a.xlsx:1: no column 'Score'; did you mean 'Scores'? there are question, "),
+        ("a.xlsx", renamed_at_length, "a.xlsx:1: no column 'Score'; there are question, contexts, "),
         ("a.xlsx", doubled, "a.xlsx:1: 2 columns are called 'Score'; rename all but one"),
         (
             "a.xlsx",
