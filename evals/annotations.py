@@ -8,21 +8,26 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
-from evals.annotating.joining import Joined, Places, Rejected, joined
+from evals.annotating.joining import Joined, Places, Rejected, Row, joined
 from evals.annotating.preview import preview
-from evals.annotating.rubric import Rubric
+from evals.annotating.rubric import Rubric, metric_name
+from evals.calibrating.agreement import agreement_rows, agreement_warnings
 from evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
+from evals.pipeline.stage_inputs import read_questions
 from evals.queueing.seen import Seen, drawn, seen_now
+from evals.statistics.question_clusters import clustering
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
-from warehouse.annotation_schemas import ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
+from warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.human_scores import HumanScores, Records, current_scores
 from warehouse.identity import digest
 from warehouse.parquet import frame, write_parquet
+from warehouse.schemas import QUESTIONS
 
 FILE, COUNTED, REJECTED = "annotations.parquet", "human_scores.parquet", "rejected_scores.parquet"
+AGREED = "agreement.parquet"
 BY_CELL = "by_cell"
 """Where the meta of annotations says what people say of each cell: its key -> a digest."""
 NOT_ANSWERED = "not_answered"
@@ -53,14 +58,16 @@ class Annotations(Stage):
         "What people say of the answers of a study, a row for each cell, question and criterion that can be "
         "scored: the mean over annotators, and how many of them; without a value where nobody has scored it. "
         "What is said of one answer counts in all cells that give it from the same passages. Scores that fit "
-        "no answer, rubric or value of now are kept beside it, with the reason. A new score makes it anew."
+        "no answer, rubric or value of now are kept beside it, with the reason; and so is how far annotators "
+        "agree. A new score makes it anew."
     )
-    code_version = "1"
+    code_version = "2"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
     tolerates_gaps: ClassVar[bool] = True
     checks: ClassVar[dict[str, str]] = {
         "coverage": "Every item that was queued, or every one where nothing was, has a score of each rubric.",
         "rejects": "Every score fits an answer, a rubric and a value that the study has now.",
+        "agreement": "Annotators agree well enough for tentative conclusions, by every criterion.",
     }
 
     def __init__(self, grid: Grid) -> None:
@@ -89,7 +96,7 @@ class Annotations(Stage):
         gaps = self._gaps(study)
         return {
             f"rubrics.{key}": digest(rubrics),
-            f"scored.{key}": digest([named, study.seed]),
+            f"scored.{key}": digest([named, study.seed, study.clusters]),
             **({f"gaps.{key}": digest(gaps)} if gaps else {}),
         }
 
@@ -132,12 +139,28 @@ class Annotations(Stage):
         write_parquet(frame(result.counted, HUMAN_SCORES), folder / COUNTED)
         rejected = frame([one._asdict() for one in result.rejected], REJECTED_SCORES)
         write_parquet(rejected, folder / REJECTED)
+        agreement = self._agreement(study, result, places, work)
+        write_parquet(frame(agreement, AGREEMENT), folder / AGREED)
         meta = _meta(study.rubrics, result, queued) | {
             "unscorable": unscorable,
             NOT_ANSWERED: self._gaps(study),
         }
         meta["preview"] = preview(meta, study.rubrics)
-        return Built(_content(result), meta, _checks(meta, result), measured=_measured(result))
+        checks = (*_checks(meta, result), _agreement_check(agreement))
+        return Built(_content(result), meta, checks, measured=_measured(result, agreement))
+
+    def _agreement(
+        self, study: Study, result: Joined, places: Mapping[str | None, Mapping[str, Places]], work: Work
+    ) -> list[Row]:
+        """Return how far annotators agree, items of one question and cluster being drawn together."""
+        found = [one for cells in places.values() for one in cells.values()]
+        of_items = {item: question for one in found for question, item in one.items.items() if item}
+        artifacts = [one for one in self.inputs(study.study, work.store) if one.stage == "questions"]
+        questions = read_questions(artifacts, work) if artifacts else frame([], QUESTIONS)
+        clusters = clustering(questions, study.clusters)
+        return agreement_rows(
+            frame(result.counted, HUMAN_SCORES), study.rubrics, of_items, study.seed, clusters
+        )
 
     def _places(
         self, study: Study, work: Work, *, is_scored: bool
@@ -182,8 +205,9 @@ def _content(result: Joined) -> str:
     return digest([[list(row.values()) for row in result.rows], counted, rejected])
 
 
-def _measured(result: Joined) -> str:
-    return digest([[str(row[name]) for name in _MEASURED] for row in result.counted])
+def _measured(result: Joined, agreement: Sequence[Row]) -> str:
+    said = [[str(row[name]) for name in _MEASURED] for row in result.counted]
+    return digest([said, [list(row.values()) for row in agreement]])
 
 
 def _meta(rubrics: Mapping[str, Rubric], result: Joined, queued: Mapping[str, float]) -> dict[str, Any]:
@@ -231,4 +255,20 @@ def _checks(meta: Mapping[str, Any], result: Joined) -> tuple[Check, ...]:
             {"reasons": meta["reasons"]},
             severe=False,
         ),
+    )
+
+
+def _agreement_check(agreement: Sequence[Row]) -> Check:
+    warnings = agreement_warnings(agreement)
+    alphas = {
+        metric_name(row["rubric"], row["criterion"]): row["value"]
+        for row in agreement
+        if row["measure"] == "alpha" and row["annotator"] is None
+    }
+    return Check(
+        "agreement",
+        not warnings,
+        "; ".join(warnings) or "annotators agree well enough, or nobody has scored yet",
+        {"alpha": alphas},
+        severe=False,
     )

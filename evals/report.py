@@ -24,7 +24,7 @@ class Report(Stage):
         "another one than it shows, and where a file is gone or was changed."
     )
     code_version = "3"
-    upstream = ("leaderboard", "judge_cards", "human_estimates")
+    upstream = ("leaderboard", "judge_cards", "human_estimates", "annotations")
     in_place = True
     tolerates_gaps = True
 
@@ -36,9 +36,10 @@ class Report(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[Need]:
-        """Return the leaderboard, whose identity covers its cells, the judges' cards, and the estimates."""
+        """Return the leaderboard, whose identity covers its cells, cards, estimates and what people said."""
         others = [Need("judge_cards", name) for name in self.grid.cards_of(key)]
-        others += [Need("human_estimates", key)] if self.grid.studies[key].rubrics else []
+        if self.grid.studies[key].rubrics:
+            others += [Need("human_estimates", key), Need("annotations", key)]
         return [Need("leaderboard", key), *(need for need in others if need not in self.without)]
 
     def recipes(self, key: str) -> dict[str, str]:

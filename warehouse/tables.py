@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
-from warehouse.annotation_schemas import HUMAN_SCORES
+from warehouse.annotation_schemas import AGREEMENT, HUMAN_SCORES
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.attempts import turn
 from warehouse.call_cache import CallCache
@@ -36,7 +36,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "questions": ("questions",),
     "rankings": ("hits", "ranked", "losses", "notes"),
     "answers": ("answers",),
-    "annotations": ("annotations",),
+    "annotations": ("annotations", "agreement"),
     "judgements": ("judgements",),
     "judge_cards": ("judge_cards",),
     "scores": ("scores",),
@@ -45,7 +45,7 @@ FILES: dict[str, tuple[str, ...]] = {
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""
 
-ADDED: dict[str, Schema] = {"losses": LOSSES, "notes": NOTES}
+ADDED: dict[str, Schema] = {"losses": LOSSES, "notes": NOTES, "agreement": AGREEMENT}
 """Files that artifacts of earlier versions lack: where one is absent, it has no rows."""
 
 NESTED: dict[str, Schema] = {"questions": QUESTIONS}

@@ -19,6 +19,7 @@ from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
+from evals.reporting.stored_people import stored_people
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
 from evals.statistics import significance
@@ -126,6 +127,7 @@ def report_data(
         judges={name: _what(judge) for name, judge in study.judges.items()},
         judge_cards=cards,
         human_estimates=estimates,
+        people=stored_people(study, store),
         generators=_generator_facts(study),
     )
 

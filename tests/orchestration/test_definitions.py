@@ -40,7 +40,7 @@ ARROWS = {
     "scores": {"rankings", "answers", "judgements", "annotations", "questions", "documents", "recipes"},
     "leaderboard": {"answers", "questions", "recipes", "scores"},
     "human_estimates": {"annotations", "scores", "questions", "recipes"},
-    "report": {"leaderboard", "judge_cards", "human_estimates", "recipes"},
+    "report": {"leaderboard", "judge_cards", "human_estimates", "annotations", "recipes"},
 }
 GROUPS = {
     "studies": {"recipes"},

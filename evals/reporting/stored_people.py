@@ -1,0 +1,46 @@
+"""What people said of a study's answers, as it is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from evals.annotations import AGREED, COUNTED, FILE
+from evals.importing.sheet_cells import axis_words
+from evals.reporting.people_scores import AXES, CELLS, ScoresOfPeople
+from evals.study.cells import UNREAD, Cell
+from evals.study.imported_study import ImportedStudy
+from evals.study.study import Study
+from warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES
+from warehouse.artifacts import ArtifactStore
+from warehouse.parquet import conformed, frame, read_parquet
+from warehouse.schemas import Schema
+
+
+def stored_people(study: Study, store: ArtifactStore) -> ScoresOfPeople | None:
+    """Return what people scored of a study; None where it has no rubrics."""
+    if not study.rubrics:
+        return None
+    artifact = store.current("annotations", study.study)
+
+    def read(file: str, schema: Schema) -> pl.DataFrame:
+        path = artifact and store.folder("annotations", artifact.identity) / file
+        return conformed(read_parquet(path), schema) if path and path.exists() else frame([], schema)
+
+    return ScoresOfPeople(
+        study.rubrics,
+        frame([_of(cell) for cell in study.runs()], CELLS),
+        read(FILE, ANNOTATIONS),
+        read(COUNTED, HUMAN_SCORES),
+        read(AGREED, AGREEMENT),
+        axis_words(study.folder) if isinstance(study, ImportedStudy) else {},
+        f"assay annotate {study.path}",
+    )
+
+
+def _of(cell: Cell) -> dict[str, Any]:
+    """Return a row of CELLS; `-` of a sheet is a name like any other: another sheet may say more."""
+    parts = {axis: getattr(cell, axis) for axis in AXES}
+    read = {axis: None if part == UNREAD and not cell.imported else part for axis, part in parts.items()}
+    return {"key": cell.key, "cell": cell.name, "replicate": cell.replicate, **read}
