@@ -13,6 +13,8 @@ from assets.engine.stage import Work
 from evals.annotating.items import Item
 from evals.annotating.points import Points
 from evals.pipeline.cell_items import current_items
+from evals.report import Report
+from evals.reporting.page import render_html
 from evals.study.grid import Grid
 from tests.fakes.human_scores import score
 from tests.fakes.openai_server import FakeOpenAI, Received, answer, failure
@@ -371,3 +373,55 @@ def test_a_study_without_rubrics_has_the_identities_that_it_had(town: Town, tmp_
     assert town.bench.artifact("scores", CELL).meta["metrics_computed"] == ["people.points"]
     town.run(PLAIN, "home")
     assert town.bench.artifact("scores", CELL).identity == before["scores"]
+
+
+def agreement(town: Town) -> dict[tuple[str, str | None], dict[str, Any]]:
+    sql = "SELECT * FROM current_agreement WHERE study = 'tiny' AND other IS NULL"
+    with connect(town.bench.home.database) as connection:
+        rows = pl.DataFrame(connection.sql(sql).to_arrow_table())
+    return {(row["measure"], row["annotator"]): row for row in rows.iter_rows(named=True)}
+
+
+def test_agreement_is_stored_checked_and_reported(town: Town) -> None:
+    town.run(SCORED, "home")
+    assert checks(town)["agreement"]["passed"], "nobody has scored yet"
+    assert agreement(town)["alpha", None]["reason"] == "nobody has scored by it yet"
+    for number, question in enumerate(IDS):
+        give(town, question, 5.0, number, seconds=30.0)
+        give(town, question, 5.0 * (number % 2), number + 20, annotator="Bob", comment="<i>so</i>")
+    give(town, "noon", 5.0, 90, showing=2)
+    data = town.run(SCORED, "home")
+    stored = agreement(town)
+    assert (stored["items", None]["value"], stored["shared", None]["value"]) == (4, 4)
+    assert stored["alpha", None]["value"] == pytest.approx(1 - (8 - 1) * 4 / (2 * 6 * 2))
+    assert stored["alpha", None]["low"] is None
+    assert stored["bias", "Bob"]["value"] == -2.5
+    assert stored["minutes", "Anna"]["value"] == 2.0
+    assert (stored["repeats", "Anna"]["value"], stored["repeats", "Anna"]["n"]) == (1.0, 1)
+    assert not checks(town)["agreement"]["passed"]
+    assert not checks(town)["agreement"]["severe"]
+    assert "only 4 items were scored by two people" in checks(town)["agreement"]["description"]
+    assert data.people is not None
+    (answers,) = data.people.criteria()
+    assert (answers.given, answers.of) == (9, 12)  # the cell `one` has one of the items
+    assert {row["measure"] for row in data.people.agreement.iter_rows(named=True)} >= {"alpha", "kappa"}
+    page = render_html(data)
+    assert "What people said" in page
+    assert "&lt;i&gt;so&lt;/i&gt;" in page
+    shown = Report(Grid([town.bench.study])).identity("tiny", town.bench.store)
+    give(town, "lamp", 5.0, 99, comment="A second thought.")  # the same value: only the report changes
+    data = town.run(SCORED, "home")
+    assert town.built == {"annotations"}
+    assert "A second thought." in render_html(data)
+    assert Report(Grid([town.bench.study])).identity("tiny", town.bench.store) != shown
+
+
+def test_agreement_is_there_after_the_database_was_made_again(town: Town, tmp_path: Path) -> None:
+    town.run(SCORED, "home")
+    give(town, "noon", 5.0, 1)
+    town.run(SCORED, "home")
+    before = agreement(town)
+    town.bench.home.database.unlink()
+    rebuild(town.bench.home)
+    assert agreement(town) == before
+    assert before["scores", "Anna"]["n"] == 1
