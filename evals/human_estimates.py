@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,14 +12,18 @@ import polars as pl
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.calibrating.human_estimates import estimate_rows, judging_metrics, wanted_width
 from evals.pipeline.stage_inputs import read_questions
+from evals.queueing.drawing import drawing_weight
+from evals.queueing.queue_files import read_queue
 from evals.statistics.question_clusters import clustering
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.artifacts import Artifact
+from warehouse.artifacts import Artifact, ArtifactStore
+from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.paths import Home
 
 FILE = "human_estimates.parquet"
 
@@ -64,6 +70,12 @@ class HumanEstimates(Stage):
             f"cells.{key}": digest([cell.key for cell in self._run(key)]),
         }
 
+    def identity(self, key: str, store: ArtifactStore) -> str:
+        """Return the digest of all that goes in, and of the order of the queue where that is not random."""
+        sooner = _sooner(store.home, key)
+        identity = super().identity(key, store)
+        return digest([identity, sorted(sooner.items())]) if sooner else identity
+
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Estimate the means of one study."""
         study = self.grid.studies[key]
@@ -71,9 +83,19 @@ class HumanEstimates(Stage):
         annotations = _read(inputs[Need("annotations", key)], work)
         scores = {one.key: _read(inputs[Need("scores", one.key)], work) for one in self._run(key)}
         clusters = clustering(read_questions(list(inputs.values()), work), study.clusters)
-        rows = estimate_rows(study, annotations, scores, clusters)
+        rows = estimate_rows(study, annotations, scores, clusters, _sooner(work.home, key))
         write_parquet(frame(rows, HUMAN_ESTIMATES), folder / FILE)
         return Built(digest([[*row.values()] for row in rows]), _meta(study, rows))
+
+
+def _sooner(home: Home, study: str) -> Mapping[str, float]:
+    """Return the weights of the items of a queue that shows the disputed sooner; of any other, nothing."""
+    queue = None
+    with suppress(CorruptFileError):  # whoever asks for the queue is told
+        queue = read_queue(home, study)
+    if queue is None or queue.order != "disputed":
+        return {}
+    return {one.item_id: drawing_weight(one.disputed) for one in queue.items if one.disputed is not None}
 
 
 def _read(artifact: Artifact, work: Work) -> pl.DataFrame:

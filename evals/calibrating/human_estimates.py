@@ -21,6 +21,8 @@ from evals.study.study import Study
 Row = dict[str, Any]
 WANTED = 0.05
 """Half width of the interval that is wanted, as a share of the scale, unless a study says another."""
+_STEPS = 60  # halvings until a factor is as near as a float can be
+Flags = npt.NDArray[np.bool_]
 
 
 def judging_metrics(study: Study) -> list[Metric]:
@@ -38,7 +40,11 @@ def wanted_width(study: Study) -> float:
 
 
 def estimate_rows(
-    study: Study, annotations: pl.DataFrame, scores: Mapping[str, pl.DataFrame], clusters: Clustering
+    study: Study,
+    annotations: pl.DataFrame,
+    scores: Mapping[str, pl.DataFrame],
+    clusters: Clustering,
+    sooner: Mapping[str, float] | None = None,
 ) -> list[Row]:
     """Return the estimates of all cells, of each cell, and of their differences to the one that is best.
 
@@ -47,6 +53,7 @@ def estimate_rows(
         annotations: rows of `annotation_schemas.ANNOTATIONS`.
         scores: key of a cell and replicate -> rows of `schemas.SCORES`.
         clusters: of the study's questions.
+        sooner: id of an item -> its weight in a queue that shows heavier ones sooner; None: in any order.
     """
     names = {cell.key: cell.name for cell in study.runs()}
     metrics = judging_metrics(study)
@@ -58,7 +65,7 @@ def estimate_rows(
             of_criterion = pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String))
             rows = known.filter((pl.col("rubric") == rubric_name) & of_criterion)
             if (rows["annotators"] > 0).any():
-                scored = _scored(rows, names, criterion.bounds, clusters)
+                scored = _scored(rows, names, criterion.bounds, clusters, sooner or {})
                 place = {"study": study.study, "rubric": rubric_name, "criterion": criterion.name}
                 for metric in metrics:
                     of_metric = _rows(scored, metric, judged[metric.name], wanted_width(study))
@@ -82,11 +89,11 @@ class _Scored:
     clusters: Codes
     bounds: tuple[float, float]
 
-    def of(self, cell: str | None) -> npt.NDArray[np.bool_]:
+    def of(self, cell: str | None) -> Flags:
         """Return which entries are of a cell, or of any."""
         return np.array([cell in (None, name) for name in self.cells], bool)
 
-    def items(self, judged: Floats, some: npt.NDArray[np.bool_]) -> Items:
+    def items(self, judged: Floats, some: Flags) -> Items:
         """Return some of them with judgements; clusters are numbered alike in all."""
         among = int(self.clusters.max()) + 1
         return Items(
@@ -95,13 +102,16 @@ class _Scored:
 
 
 def _scored(
-    rows: pl.DataFrame, names: Mapping[str, str], bounds: tuple[float, float], clusters: Clustering
+    rows: pl.DataFrame,
+    names: Mapping[str, str],
+    bounds: tuple[float, float],
+    clusters: Clustering,
+    sooner: Mapping[str, float],
 ) -> _Scored:
     """Read what people scored by one criterion.
 
     Where a queue has drawn some of the scored answers, the others are no sample of anything: their scores are
-    left out, unless every answer is scored. Two equal answers that were compared are a tie, which is known of
-    all of them; of the others, as many were drawn as were scored.
+    left out, unless every answer is scored.
     """
     rows = rows.sort("cell", "question_id")
     scores, drawn = (
@@ -111,19 +121,40 @@ def _scored(
     there = ~np.isnan(scores) & ~ties
     by_queue = bool((there & ~np.isnan(drawn)).any())
     left_out = there & np.isnan(drawn) if by_queue and not (there | ties).all() else np.zeros(len(rows), bool)
-    likely = np.where(np.isnan(drawn), 1.0, drawn) if by_queue else np.ones(len(rows))
-    able = ~ties & ~np.isnan(drawn) if by_queue else ~ties
-    likely = np.where(ties, 1.0, likely * (there & ~left_out).sum() / max(int(able.sum()), 1))
+    weights = np.array([sooner.get(item or "", np.nan) for item in rows["item_id"]], np.float64)
     questions = rows["question_id"].to_list()
     return _Scored(
         [names[key] for key in rows["cell"]],
         list(zip(rows["cell"].to_list(), questions, strict=True)),
         np.where(left_out, np.nan, scores),
-        likely,
+        _likely(drawn if by_queue else np.ones(len(rows)), there & ~left_out, ties, weights),
         left_out.astype(np.float64),
         codes([clusters.of.get(question, question) for question in questions]),
         bounds,
     )
+
+
+def _likely(drawn: Floats, there: Flags, ties: Flags, weights: Floats) -> Floats:
+    """Return the probability with which each answer has been scored by now.
+
+    Of a queue in a random order, those that were scored so far are a random sample of what it drew. Of one
+    that shows heavier items sooner they are, as its drawing is, a sequential Poisson sample (Ohlsson, Journal
+    of Official Statistics 1998): min(1, t * weight), t such that as many are expected as are scored. Two
+    equal answers that were compared are a tie, which is known of all of them.
+
+    drawn: into the queue, NaN: not drawn; weights: NaN: not known
+    """
+    able = ~ties & ~np.isnan(drawn)
+    n = int(there.sum())
+    if np.isnan(weights).all() or n >= able.sum():
+        share = n / max(int(able.sum()), 1)
+        return np.where(ties, 1.0, np.where(np.isnan(drawn), 1.0, drawn) * share)
+    heavy = np.where(np.isnan(weights), np.nanmean(weights), weights)
+    low, high = 0.0, n / float(heavy[~ties].min())
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(middle * heavy[~ties], 1).sum() < n else (low, middle)
+    return np.where(ties, 1.0, np.minimum(high * heavy, 1.0))
 
 
 def _judged(

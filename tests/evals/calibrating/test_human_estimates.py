@@ -190,3 +190,26 @@ def test_rows_in_another_order_are_the_same() -> None:
     given = annotations(30)
     mixed = [given[at] for at in np.random.default_rng(5).permutation(len(given))]
     assert rows(given).equals(rows(mixed))
+
+
+def test_of_a_queue_that_shows_the_disputed_sooner_half_is_no_random_sample() -> None:
+    """Bad answers are disputed, and come sooner: five to one are scored, when half of the queue is."""
+    chance = np.random.default_rng(2)
+    values = worth(GOOD)
+    weights = np.where(values < np.median(values), 5.0, 1.0)
+    truth, plain, weighted = np.mean([score_of(value) for value in values]), [], []
+    for _ in range(40):
+        first = set(np.argsort(chance.random(N) / weights)[: N // 4].tolist())
+        given = [
+            annotation(GOOD, n, score_of(values[n]) if n in first else None, probability=1.0)
+            for n in range(N)
+        ]
+        sooner = {f"{GOOD}-{n}": float(weights[n]) for n in range(N)}
+        for found, order in ((plain, None), (weighted, sooner)):
+            made = estimate_rows(study(), frame(given, ANNOTATIONS), scored(), ALONE, order)
+            found.append(one(frame(made, HUMAN_ESTIMATES), GOOD)["people"])
+    assert np.mean(plain) < truth - 0.5
+    assert np.mean(weighted) == pytest.approx(truth, abs=0.15)
+    whole = annotations(N, (GOOD,), probability=1.0)
+    made = estimate_rows(study(), frame(whole, ANNOTATIONS), scored(), ALONE, sooner)
+    assert one(frame(made, HUMAN_ESTIMATES), GOOD)["people"] == pytest.approx(truth)
