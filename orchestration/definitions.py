@@ -1,4 +1,4 @@
-"""Every asset, check, job and schedule, made from the study files."""
+"""Every asset, check, job, schedule and sensor, made from the study files."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from evals.study.run_studies import noted
 from evals.study.study import Study
 from evals.study.study_file import read_book
 from orchestration.automation import crawl_schedules
+from orchestration.people_refresh import refresh_job, scores_sensor
 from orchestration.settings import prepare
 from warehouse.paths import home
 
@@ -62,12 +63,15 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
     grid = Grid(list(studies))
     stages = stages_of(grid)
     bounds = backfill_bounds(stages)
+    refresh = refresh_job(stages)
     return dg.Definitions(
         assets=[
             recipes_asset(list(stages.values())),
             *(as_asset(stage, stages, bounds=bounds) for stage in stages.values()),
         ],
         schedules=crawl_schedules(grid.build),
+        jobs=[refresh],
+        sensors=[scores_sensor(stages, refresh)],
         resources={"options": RunOptions()},
         executor=dg.in_process_executor,
     )

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 from dagster import BetaWarning, PreviewWarning
@@ -107,29 +107,40 @@ def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[R
     Pipes wants it.
     """
     options: RunOptions = context.resources.options
-    work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     known = set(stage.keys())
     if not known:
         # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
         context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
+    outcomes = bring_up(stage, [key for key in context.partition_keys if key in known], context, options)
+    _raise_failures(stage, outcomes)
+    for outcome in outcomes if stage.crawls else ():
+        yield from _results(stage, outcome, Work(home()), cursor)
+
+
+def bring_up(
+    stage: Stage,
+    keys: Sequence[str],
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
+    options: RunOptions,
+) -> list[Outcome]:
+    """Bring keys up to date in a run, each logged as soon as it is committed, and their rows into DuckDB."""
+    work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
+    cursor = context.instance.event_log_storage.get_maximum_record_id()
     outcomes = []
-    keys = [key for key in context.partition_keys if key in known]
     with marked(work.home), closing(_built(keys, stage, work, options)) as built:
         for outcome in built:
             outcomes.append(outcome)
             options.report(outcome)
             for event in () if stage.crawls else _events(stage, outcome, work, cursor):
-                context.log_event(event)
+                cast("dg.AssetExecutionContext", context).log_event(event)
             if outcome.error:
                 context.log.error(f"{outcome.key}: {outcome.error}")
     work.close()
     sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)
-    _raise_failures(stage, outcomes)
-    for outcome in outcomes if stage.crawls else ():
-        yield from _results(stage, outcome, work, cursor)
+    return outcomes
 
 
 def _built(

@@ -53,12 +53,14 @@ class Answered:
     scores: rows of `schemas.SCORES`, in the order of the study's metrics
     judgements: rows of `schemas.JUDGEMENTS` with `judge` and `uncalibrated`, in the order of metrics and
         replicates
+    people: rows of `annotation_schemas.HUMAN_SCORES`, by the wording of the rubrics of now, in their order
     """
 
     cell: Cell
     answer: Row | None
     scores: list[Row]
     judgements: list[Row]
+    people: list[Row]
 
 
 @dataclass(frozen=True)
@@ -110,19 +112,9 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
             {**row, "uncalibrated": f"{row['judge']}.{row['metric']}" in open_metrics}
             for row in _rows(connection, "judgements", [cell.key for cell in study.cells()], question_id)
         ]
+        people = _people(connection, study, question_id)
     texts = _texts(study, store, {row["doc_id"] for row in hits})
-    order = {name: place for place, name in enumerate(study.measured)}
-
-    def answered(cell: Cell) -> Answered:
-        of_cell = (row for row in scores if _is_of(row, cell))
-        judged = (row for row in judgements if _judges(study, row, cell))
-        return Answered(
-            cell,
-            next((row for row in answers if _is_of(row, cell)), None),
-            sorted(of_cell, key=lambda row: order.get(row["metric"], len(order))),
-            sorted(judged, key=lambda row: (order[f"{row['judge']}.{row['metric']}"], row["replicate"])),
-        )
-
+    of_cells = {"answers": answers, "scores": scores, "judgements": judgements, "people": people}
     found = []
     for ranking in rankings:
         status = next((row for row in ranked if row["ranking"] == ranking), {})
@@ -131,7 +123,15 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         known = sorted(of_hits, key=lambda hit: hit.rank)
         lost = sorted((row for row in losses if row["ranking"] == ranking), key=lambda row: row["evidence"])
         for cells, shown in _alike([cell for cell in runs if cell.ranking == ranking], contexts):
-            found.append(Found(ranking, *ended, known or shown, lost, [answered(cell) for cell in cells]))
+            found.append(
+                Found(
+                    ranking,
+                    *ended,
+                    known or shown,
+                    lost,
+                    [_answered(study, cell, of_cells) for cell in cells],
+                )
+            )
     return QuestionRows(question, found)
 
 
@@ -158,6 +158,27 @@ def _alike(
     return [(alike, list(shown)) for shown, alike in found.items()]
 
 
+def _answered(study: Study, cell: Cell, of_cells: Mapping[str, list[Row]]) -> Answered:
+    """Return what one replicate of a cell made of the question.
+
+    of_cells: name of a table -> its rows, of all cells
+    """
+    order = {name: place for place, name in enumerate(study.measured)}
+    return Answered(
+        cell,
+        next((row for row in of_cells["answers"] if _is_of(row, cell)), None),
+        sorted(
+            (row for row in of_cells["scores"] if _is_of(row, cell)),
+            key=lambda row: order.get(row["metric"], len(order)),
+        ),
+        sorted(
+            (row for row in of_cells["judgements"] if _judges(study, row, cell)),
+            key=lambda row: (order[f"{row['judge']}.{row['metric']}"], row["replicate"]),
+        ),
+        [row for row in of_cells["people"] if row["of"] == cell.key],
+    )
+
+
 def _is_of(row: Row, cell: Cell) -> bool:
     return (row["cell"], row["replicate"]) == (cell.name, cell.replicate)
 
@@ -166,6 +187,13 @@ def _judges(study: Study, row: Row, cell: Cell) -> bool:
     """Return whether a row is of a cell, and of a judge that judges it now."""
     known = row["judge"] in study.judged_by(cell) and f"{row['judge']}.{row['metric']}" in study.measured
     return known and (row["cell"], row["cell_replicate"]) == (cell.name, cell.replicate)
+
+
+def _people(connection: duckdb.DuckDBPyConnection, study: Study, question_id: str) -> list[Row]:
+    """Return what annotators say of the answers to a question; `of` is the key of the cell's replicate."""
+    rows = _dicts(connection, _PEOPLE, [study.study, question_id])
+    versions = {name: rubric.version for name, rubric in study.rubrics.items()}
+    return [row for row in rows if versions.get(row["rubric"]) == row["rubric_version"]]
 
 
 def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, question_id: str) -> Row:
@@ -198,6 +226,17 @@ _CURRENT = {
     "judgements": "SELECT * FROM current_judgements WHERE list_contains(?, cell)",
     "scores": "SELECT * FROM current_scores WHERE list_contains(?, cell)",
 }
+
+
+_PEOPLE = """
+    SELECT a."of", h.* FROM current_human_scores h JOIN (
+        SELECT *, cell || CASE WHEN cell_replicate > 1 THEN '.' || cell_replicate ELSE '' END AS "of"
+        FROM current_annotations WHERE study = ? AND question_id = ?
+    ) a ON h.study = a.study AND h.item_id = a.item_id AND h.rubric = a.rubric
+        AND h.criterion IS NOT DISTINCT FROM a.criterion
+        AND (h.cell IS NULL OR (h.cell = a."of" AND h.question_id = a.question_id))
+    ORDER BY h."ordinal"
+"""
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, table: str, keys: list[str], question_id: str) -> list[Row]:

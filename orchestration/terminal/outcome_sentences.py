@@ -1,4 +1,4 @@
-"""What came of a crawl and of its documents, in sentences."""
+"""What came of a crawl, of its documents, and of what people have scored, in sentences."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def outcome_sentences(stage: str, outcome: Outcome) -> list[str]:
         return [crawl_sentence(outcome.key, outcome.artifact.meta.get("crawl") or {})]
     if stage == "documents":
         return document_sentences(outcome.key, outcome.artifact.meta)
+    if stage == "annotations":
+        return annotation_sentences(outcome.key, outcome.artifact.meta)
     return []
 
 
@@ -67,6 +69,24 @@ def document_sentences(source: str, meta: Mapping[str, Any]) -> list[str]:
         else []
     )
     return [f"{first}; {dropped:,} pages gave none ({reasons})", *named, *more]
+
+
+def annotation_sentences(study: str, meta: Mapping[str, Any]) -> list[str]:
+    """Say how many scores of people count, and why others do not; nothing where nobody has scored anything.
+
+    >>> annotation_sentences("demo", {"scores": 3, "annotators": {"Anna": 3}, "rejects": 0, "reasons": {}})
+    ['scores of people on demo: 3 by 1 annotator']
+    """
+    scores, rejects = int(meta.get("scores") or 0), int(meta.get("rejects") or 0)
+    if not scores and not rejects:
+        return []
+    people = len(meta.get("annotators") or {})
+    first = (
+        f"scores of people on {study}: {scores:,} by {people} {'annotator' if people == 1 else 'annotators'}"
+    )
+    if not rejects:
+        return [first]
+    return [f"{first}; {rejects:,} count for nothing now ({_by_reason(meta.get('reasons') or {})})"]
 
 
 def _by_reason(counts: Mapping[str, int]) -> str:

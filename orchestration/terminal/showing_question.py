@@ -20,6 +20,7 @@ from orchestration.terminal.speaking import console, text, width
 
 HITS = 5  # passages of a ranking that are shown
 TEXT = 400  # characters of the question and its true answer
+NAME = 80  # characters of an annotator's name
 QUOTE = 140  # characters of a piece of evidence
 PASSAGE = 120  # characters of a passage, as far as the line has room
 
@@ -111,8 +112,20 @@ def _answered(one: Answered) -> Iterator[Text]:
             yield text(f"  {name} cites: {'; '.join(cited)}")
         yield from step_lines(steps_of(answer))
     yield from judgement_lines(judgements_of(one.judgements, STATEMENTS))
+    for row in one.people:
+        yield text(f"  {_said(row)}")
     scores = ", ".join(_score(row) for row in one.scores)
     yield text(f"  scores of {name}: {scores or 'it was not asked this question'}", "dim")
+
+
+def _said(row: dict[str, Any]) -> str:
+    """Return what an annotator says of an answer, in a line."""
+    what = row["rubric"] + (f" {row['criterion']}" if row["criterion"] else "")
+    who = trimmed(" ".join(row["annotator"].split()), NAME) + (", shown again" if row["showing"] > 1 else "")
+    comment = f" – “{trimmed(' '.join(row['comment'].split()), TEXT)}”" if row["comment"] else ""
+    if row["value"] is None:
+        return f"{who} could not say: {what}{comment}"
+    return f"{who}: {what} {row['value']:g}{comment}"
 
 
 def _citation(one: dict[str, Any]) -> str:

@@ -307,6 +307,50 @@ def test_replicates_have_scores_of_their_own(town: Town) -> None:
     assert found == [(first, 1, 5.0), (first, 2, 0.0)]
 
 
+def test_a_pair_that_says_the_same_is_a_tie_that_nobody_is_asked_about(town: Town) -> None:
+    generators = {**PLAIN["generators"], "short": {"extractive": {"passages": 1, "max_tokens": 12}}}
+    rubrics = {"duel": {"pairwise": {"against": "t16.minilm.bm25.short"}}, "points": {"points": {}}}
+    variant = {**PLAIN, "generators": generators, "rubrics": rubrics, "restrict": {"short": {"sample": 3}}}
+    town.run(variant, "home")
+    short = f"{CELL.rpartition('.')[0]}.short"
+    work = Work(town.bench.home)
+    pairs = dict(current_items(Grid([town.bench.study]), town.bench.study, work, "t16.minilm.bm25.short"))
+    work.close()
+    (of_pair,) = [of for cell, of in pairs.items() if cell.key == CELL]
+    question, item = next(iter(of_pair.items.items()))
+    version = town.bench.study.rubrics["duel"].version
+    row = {"item_id": item.item_id, "rubric": "duel", "rubric_version": version, "value": 1.0}
+    scores(town).append([score(1, **row), score(2, **{**row, "annotator": "Bob", "value": 0.5})])
+    town.run(variant, "home")
+    found = said(town, CELL, "people.duel")
+    assert set(found) == {*of_pair.items, *of_pair.ties}, "the questions that both were asked"
+    assert len(found) == 3
+    assert found[question] == ("ok", 0.75, None)
+    assert all(
+        found[one] == ("ok", 0.5, "both answers are the same; nobody was asked") for one in of_pair.ties
+    )
+    assert {value for _, value, _ in said(town, short, "people.duel").values()} == {0.5}
+    assert {value for _, value, _ in said(town, CELL).values()} == {None}
+
+
+def test_a_new_score_asks_nothing_of_any_model(town: Town) -> None:
+    """Neither of a judge, whose judgements are beside it, nor of a generator."""
+    with FakeOpenAI(respond=lambda _received: answer("Yes.")) as server:
+        model = {"model": "openai/fake", "api_base": server.api_base}
+        judges = {"asked": {"yes_no": {**model, "metrics": ["supported"]}}}
+        variant = {**PLAIN, **RUBRICS, "generators": {"asks": {"llm": model}}, "judges": judges}
+        key = "tiny.t16.minilm.bm25.asks"
+        town.run(variant, "home", whole=False)
+        town.run(variant, "home", whole=False)
+        asked = len(server.requests)
+        assert asked
+        give(town, "noon", 5.0, 1, of=key)
+        town.run(variant, "home", whole=False)
+        assert len(server.requests) == asked
+    assert town.bench.artifact("scores", key).meta["metrics_computed"] == ["people.points"]
+    assert not town.built & {"answers", "judgements", "rankings", "questions"}
+
+
 # DuckDB ----------------------------------------------------------------------------------------------------
 
 
