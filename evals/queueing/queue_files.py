@@ -79,8 +79,8 @@ def _newest(home: Home, study: str) -> Path:
 
 
 def _write(path: Path, written: Mapping[str, Any]) -> None:
-    with replacing(path) as temporary, temporary.open("w", encoding="ascii") as file:
-        json.dump(written, file, allow_nan=False)
+    with replacing(path) as temporary:  # dumps is written in C, and many times faster than dump
+        temporary.write_text(json.dumps(written, allow_nan=False), encoding="ascii")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from warehouse.human_scores import HumanScore
 from warehouse.identity import digest_strings
 
 APART = 10  # other items, at least, between the two showings of an item
+RECENT = 500  # items, at most, among which one is drawn to be shown again
 BLOCK = 10  # items within which the orders of annotators differ, where they go through the same ones
 ANNOTATORS = 2  # that score an item which is scored twice
 
@@ -107,9 +108,9 @@ class _Order:
         has_rival = queued.item.case.rival is not None
         return Showing(queued.item, queued.rubrics, position, showing, swapped and has_rival)
 
-    def chance(self, what: str, *parts: str) -> str:
+    def chance(self, what: str, of: str) -> str:
         """Return a hash of the annotator's and something else."""
-        return self._hash(what, self.annotator, *parts)
+        return self._hash(what, self.annotator, of)
 
     def _hash(self, what: str, *parts: str) -> str:
         return _hash(self.queue.seed, what, *parts)
@@ -196,8 +197,8 @@ def _repeat(rank: _Order, shown: Sequence[str], repeats: int, never: set[str], *
     due = _final_repeats(rank.queue, len(shown)) if at_end else _due(rank, len(shown))
     if repeats >= due:
         return None
-    early = shown[: max(len(shown) - APART, 0)]
-    left = (one for one in early if one not in never)
+    last = max(len(shown) - APART, 0)
+    left = (one for one in shown[max(last - RECENT, 0) : last] if one not in never)
     return min(left, key=lambda one: rank.chance("repeat", one), default=None)
 
 
