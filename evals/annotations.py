@@ -132,7 +132,7 @@ class Annotations(Stage):
         is_scored = any(row["rubric_version"] in versions for row in current)
         places, unscorable = self._places(study, work, is_scored=is_scored)
         of_rubrics = {name: places[rubric.against] for name, rubric in study.rubrics.items()}
-        queued = drawn(work.home, key, seen)
+        queued = drawn(work.home, key, seen, {row["item_id"] for row in current if row["status"] == "ok"})
         result = joined(study.rubrics, of_rubrics, current, queued)
         result.rejected.extend(_faults(records))
         write_parquet(frame(result.rows, ANNOTATIONS), folder / FILE)

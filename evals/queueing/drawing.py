@@ -15,14 +15,14 @@ with a probability of about min(1, t w), where t is such that these add up to th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.annotating.items import Item
-from evals.queueing.contract import QueuedItem
+from evals.queueing.contract import Queue, QueuedItem
 from warehouse.identity import digest, digest_strings
 
 MOST_LIKELY = 5.0  # how much likelier the most disputed item is drawn than one that nobody disputes
@@ -86,7 +86,7 @@ def _queued(candidate: Candidate, probability: float) -> QueuedItem:
     return QueuedItem(candidate.item, candidate.rubrics, probability, candidate.disputed)
 
 
-def _weights(candidates: Sequence[Candidate]) -> Floats:
+def _weights(candidates: Sequence[Candidate | QueuedItem]) -> Floats:
     """Return a weight each; what is not known to be disputed or not has the mean of the others."""
     known = [drawing_weight(one.disputed) for one in candidates if one.disputed is not None]
     mean = sum(known) / len(known) if known else 1.0
@@ -140,3 +140,28 @@ def _probabilities(candidates: Sequence[Candidate], weights: Floats, size: int, 
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle).sum() < size else (low, middle)
     return at(high)
+
+
+def probabilities(queue: Queue, scored: Collection[str]) -> dict[str, float]:
+    """Return item id -> the probability with which it is among what has been scored, or is drawn.
+
+    At random, what has been scored so far is a sample of the queue in which all are as likely, so that the
+    probability of drawing weighs it as well. Where the more disputed come sooner, the m items that were
+    scored are about the first m in the order of drawing: with the probability min(1, t w), where t is such
+    that the estimated number of all items before that place, the sum of min(1, t w) / probability of drawing
+    over the queue, is m.
+
+    scored: ids of the items that were scored; of others than the queue's, nothing is known
+    """
+    found = {one.item_id: one.probability for one in queue.items}
+    number = len(found.keys() & set(scored))
+    if queue.order == "random" or not 0 < number < len(found):
+        return found
+    drawing = np.array(list(found.values()))
+    weights = _weights(queue.items)
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        reached = (np.minimum(np.minimum(middle * weights, 1.0), drawing) / drawing).sum()
+        low, high = (middle, high) if reached < number else (low, middle)
+    return dict(zip(found, np.minimum(high * weights, drawing).tolist(), strict=True))

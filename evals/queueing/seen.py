@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from evals.queueing.drawing import probabilities
 from evals.queueing.queue_files import queue_version, read_queue
 from warehouse.errors import CorruptFileError
 from warehouse.human_scores import HumanScores, Snapshot
@@ -27,9 +28,13 @@ def seen_now(home: Home, study: str) -> Seen:
     return Seen(HumanScores(home).snapshot(study), version)
 
 
-def drawn(home: Home, study: str, seen: Seen) -> Mapping[str, float]:
-    """Return item id -> the probability with which it was drawn into the queue; nothing without a queue."""
+def drawn(home: Home, study: str, seen: Seen, scored: Collection[str] = ()) -> Mapping[str, float]:
+    """Return item id -> the probability with which it was drawn into the queue; nothing without a queue.
+
+    scored: ids of the items that people have scored: where the more disputed come sooner, it is the
+        probability with which an item is among so many
+    """
     queue = None
     with suppress(CorruptFileError):
         queue = read_queue(home, study, seen.queue) if seen.queue else None
-    return {one.item_id: one.probability for one in queue.items} if queue else {}
+    return probabilities(queue, scored) if queue else {}

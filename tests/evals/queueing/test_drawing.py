@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from evals.queueing.drawing import MOST_LIKELY, Candidate, drawing_weight, drawn, without_items
+from evals.queueing.drawing import MOST_LIKELY, Candidate, drawing_weight, drawn, probabilities, without_items
 from evals.study.study import Study
-from tests.fakes.queues import item_of
+from tests.fakes.queues import item_of, queue_of
 
 CELLS = ("a", "b", "c", "d")
 
@@ -163,3 +164,36 @@ def test_what_is_not_known_to_be_disputed_has_the_mean_weight() -> None:
         found = drawn(candidates, 7, 30, by_dispute=True)
         assert len({round(one.probability, 9) for one in found}) <= 2
         assert [one.item_id for one in found] == [one.item_id for one in drawn(candidates, 7, 30)]
+
+
+@pytest.mark.parametrize("size", [None, 200])
+def test_what_was_scored_of_the_disputed_first_is_weighted_as_it_came(size: int | None) -> None:
+    """People stop early: the disputed, who are scored worse, are most of what was scored."""
+    candidates = grid(300, cells=("a", "none"), disputed=lambda n, _c: n % 4 / 3)
+    value = {one.item.item_id: 5.0 - 4.0 * (one.disputed or 0.0) for one in candidates}
+    truth = np.mean(list(value.values()))
+    plain, weighted = [], []
+    for seed in range(200):
+        items = tuple(drawn(candidates, seed, size, by_dispute=True))
+        queue = replace(queue_of(1), items=items, order="disputed")
+        scored = [one.item_id for one in items[:90]]
+        found = probabilities(queue, scored)
+        assert all(0 < found[one.item_id] <= one.probability for one in items)
+        scores, weights = (
+            np.array([value[one] for one in scored]),
+            1 / np.array([found[one] for one in scored]),
+        )
+        plain.append(scores.mean())
+        weighted.append((scores * weights).sum() / weights.sum())
+    assert np.mean(plain) < truth - 0.4
+    assert np.mean(weighted) == pytest.approx(truth, abs=0.08)
+
+
+def test_probabilities_are_those_of_drawing_at_random_and_when_all_is_scored() -> None:
+    candidates = grid(40, disputed=lambda n, _c: n % 4 / 3)
+    for order, by_dispute in (("random", False), ("disputed", True)):
+        items = tuple(drawn(candidates, 7, 30, by_dispute=by_dispute))
+        queue = replace(queue_of(1), items=items, order=order)
+        said = {one.item_id: one.probability for one in items}
+        for scored in ([], list(said), ["of another queue"], list(said)[: 10 if order == "random" else 0]):
+            assert probabilities(queue, scored) == said
