@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -58,20 +58,22 @@ def heading_of(
     queue: Queue, annotator: str | None, known: int, now: datetime, among: Sequence[str] = ()
 ) -> Heading:
     """Return the heading of a new sheet."""
-    rubrics = {name: worded(rubric) for name, rubric in queue.rubrics.items()}
-    sheet = digest(["sheet", queue.study, queue.version, annotator, sorted(among), now.isoformat(), known])[
-        :10
-    ]
-    return Heading(
-        sheet=sheet,
+    found = Heading(
+        sheet="0" * 10,
         study=queue.study,
         queue=queue.version,
         annotator=annotator,
         among=tuple(sorted(among)),
-        exported_at=now,
+        exported_at=now.astimezone(UTC),
         known=known,
-        rubrics=rubrics,
+        rubrics={name: worded(rubric) for name, rubric in queue.rubrics.items()},
     )
+    return found.model_copy(update={"sheet": _sheet_id(found)})
+
+
+def _sheet_id(heading: Heading) -> str:
+    """Return the id of a sheet: a digest of all else that it says of itself."""
+    return digest(["sheet", heading.model_dump(mode="json", exclude={"sheet"})])[:10]
 
 
 def worded(rubric: Rubric) -> Worded:
@@ -99,12 +101,15 @@ def read_heading(line: str) -> Heading:
         ValueError: it holds none, or one of another form.
     """
     try:
-        return Heading.model_validate(json.loads(line.removeprefix(MARK)))
+        found = Heading.model_validate(json.loads(line.removeprefix(MARK)))
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}") from error
+    if found.sheet != _sheet_id(found):
+        raise ValueError("its parts do not belong together")
+    return found
 
 
 def token(heading: Heading, item_id: str, showing: int) -> str:

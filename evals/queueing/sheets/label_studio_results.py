@@ -31,6 +31,12 @@ from warehouse.human_scores import annotator_name
 
 MAX_BYTES = 500_000_000
 _DAY = 86_400.0
+_TAKEN = {
+    *FIELDS.values(),
+    *(HEADING, ITEM, COMMENT, "id", "annotator", "annotation_id", "agreement"),
+    *("created_at", "updated_at", "lead_time"),
+}
+"""What stands beside the results in JSON-MIN: a rubric may be called so."""
 _DECODER = json.JSONDecoder()
 Task = Mapping[str, Any]
 
@@ -135,7 +141,8 @@ def _row(place: str, task: Task, annotation: object, heading: Heading) -> Filled
     for rubric, worded in heading.rubrics.items():
         for criterion in worded.criteria:
             asked = rubric, criterion or None
-            names = control(asked), score_column(asked).removeprefix(SCORE)
+            bare = score_column(asked).removeprefix(SCORE)  # a person may have named the controls so
+            names = [control(asked), *([] if bare in _TAKEN else [bare])]
             scores[asked] = SKIP if cancelled else next((said[one] for one in names if one in said), None)
     comment = said.get(COMMENT)
     return FilledRow(

@@ -232,6 +232,18 @@ def test_criteria_have_a_control_each(tmp_path: Path) -> None:
     assert sorted(values) == sorted(float(n % 2) for n in range(len(rubric.criteria)))
 
 
+@pytest.mark.parametrize("name", ["lead_time", "annotator", "comment", "question", "id"])
+def test_a_rubric_may_be_called_as_what_stands_beside_it(tmp_path: Path, name: str) -> None:
+    desk = Desk(tmp_path, queue_of(2, {name: Points(anchors={30.25: "Long", 7: "So", 1: "Short"})}))
+    comment = {"comment": {"type": "textarea", "value": {"text": ["7"]}}}
+    path = reduced(annotated(desk.export("tasks.json"), [annotation(comment)]))
+    found = desk.bring(path)
+    assert (found.scores, found.rejects) == ([], [])
+    said = {f"score-{name}": {"type": "choices", "value": {"choices": ["7"]}}}
+    desk.bring(reduced(annotated(path.with_name("tasks.json"), [annotation(said)])))
+    assert list(desk.values().values()) == [7.0]
+
+
 def test_edited_data_and_unknown_items_are_rejected(desk: Desk) -> None:
     path = annotated(
         desk.export("tasks.json"), [annotation(CHOICE)], [annotation(CHOICE)], [annotation(CHOICE)]

@@ -297,6 +297,7 @@ def test_a_doubled_row_counts_once_and_two_scores_of_one_item_do_not(desk: Desk,
         (lambda grid, _: grid[0].__setitem__(0, grid[0][0][:60]), "was changed"),
         (lambda grid, _: grid[0].__setitem__(0, "# rag-assay queue " + "[" * 9_000), "was changed"),
         (lambda grid, _: grid[0].__setitem__(0, grid[0][0].replace("tiny", "../../etc")), "was changed"),
+        (lambda grid, _: grid[0].__setitem__(0, grid[0][0].replace("anna", "bo")), "do not belong together"),
         (lambda grid, _: grid.__delitem__(slice(None)), "is missing"),
     ],
 )
