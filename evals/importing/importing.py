@@ -25,10 +25,10 @@ from evals.importing.key_names import key_name
 from evals.importing.mapping import AXES, ReadMapping, SheetMapping, with_rubrics
 from evals.importing.settling import OtherSheets, Settled, settled
 from evals.importing.sheet_rows import Draft, RowReader, fallen_together
-from evals.importing.sheet_scores import Changes, changes
+from evals.importing.sheet_scores import Changes, changes, scores_of
 from evals.importing.study_text import write_study
 from evals.importing.tables import open_table
-from warehouse.errors import InputError
+from warehouse.errors import InputError, Mistake
 from warehouse.human_scores import HumanScores
 from warehouse.identity import sha256_file
 from warehouse.paths import Home
@@ -88,21 +88,19 @@ def import_sheet(
     Raises:
         InputError: the sheet cannot be read; or all rejects, unless ``partial``.
     """
+    if mapping.cell is None:
+        text = "`cell` is missing: say who answered, as in `cell: {generator: llama-2-13b}`"
+        raise InputError(Mistake("missing", mapping_path, 1, text))
     folder = imports_folder(home, mapping.study)
     read = with_rubrics(mapping_path, mapping, folder / STUDY_FILE)
     drafts, rejects, notes = read_drafts(path, read)
-    with _alone(home):
+    with alone(home):
         stored = read_sheets(home, mapping.study)
         name = mapping.sheet or _name_of(path, stored, drafts)
         found = settled(drafts, OtherSheets(stored, name))
         rejects = sorted([*rejects, *found.rejects])
         told = tuple(f"{path.name}:{line}: {text}" for line, text in rejects)
-        if told and not partial:
-            raise InputError(
-                *_shortened(path, rejects), f"{path}: nothing was imported; --partial takes the other rows"
-            )
-        if not found.rows:
-            raise InputError(*_shortened(path, rejects), f"{path}: no row of it can be taken")
+        check_rejects(path, rejects, len(found.rows), partial=partial)
         notes += [f"{path.name}:{line}: {text}" for line, text in found.notes]
         sheet = Sheet(name, path.name, sha256_file(path), mapping.digest, len(found.rows), told, tuple(notes))
         return _kept(home, read, sheet, found, stored)
@@ -145,15 +143,33 @@ def read_drafts(path: Path, read: ReadMapping) -> tuple[list[Draft], list[tuple[
     return drafts, rejects, notes
 
 
+def check_rejects(path: Path, rejects: Sequence[tuple[int, str]], taken: int, *, partial: bool) -> None:
+    """Refuse a sheet with rejects, unless the other rows are to be taken and there are any.
+
+    Raises:
+        InputError: all rejects, each with its line.
+    """
+    if rejects and not partial:
+        last = f"{path}: nothing was imported; --partial takes the other rows"
+        raise InputError(*_shortened(path, rejects), last)
+    if not taken:
+        raise InputError(*_shortened(path, rejects), f"{path}: no row of it can be taken")
+
+
 def _shortened(path: Path, rejects: Sequence[tuple[int, str]]) -> list[str]:
     found = [f"{path}:{line}: {text}" for line, text in rejects[:MOST_TOLD]]
     more = len(rejects) - MOST_TOLD
     return [*found, f"{path}: and {more:,} more like these"] if more > 0 else found
 
 
+def name_of_file(path: Path) -> str:
+    """Return the name that a sheet has by its file."""
+    return key_name(path.name.rpartition(".")[0])
+
+
 def _name_of(path: Path, stored: Sequence[StoredSheet], drafts: Sequence[Draft]) -> str:
     """Return the name of a sheet whose mapping names none: that of its file, unless the file was renamed."""
-    name = key_name(path.name.rpartition(".")[0])
+    name = name_of_file(path)
     if any(one.sheet.name == name for one in stored):
         return name
     same = (one.sheet.name for one in stored if _is_same_by_content(one, drafts))
@@ -190,7 +206,8 @@ def _kept(
         write_sheet(home, study, sheet, found.rows)
     elif before.sheet != sheet:
         write_sheet_facts(home, study, sheet)
-    new = changes(home, study, sheet.name, sheet.file, found.rows, read.rubrics)
+    scores = scores_of(study, found.rows, read.rubrics)
+    new = changes(home, study, sheet.name, sheet.file, scores)
     HumanScores(home).append(new.rows)
     write_questions(home, study)
     path = imports_folder(home, study) / STUDY_FILE
@@ -228,7 +245,7 @@ def _summary(
 
 
 @contextmanager
-def _alone(home: Home) -> Iterator[None]:
+def alone(home: Home) -> Iterator[None]:
     """Let one import at a time change the imported studies of a home."""
     folder = home.root / "imports"
     folder.mkdir(parents=True, exist_ok=True)

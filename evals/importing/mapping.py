@@ -109,6 +109,7 @@ class SheetMapping(Strict):
     sheet: name of the sheet in the study; that of the file unless said
     worksheet: of a workbook with several
     language: of the questions, where no column says it
+    cell: of which cell a row is; a study of answers of its own needs none: its items are told by their texts
     scores: rubric, or rubric.criterion -> column
     rubrics: by what was scored, as a study has them; the study's own unless said, else points 5, 3, 0
     annotator: who scored, where no column says it
@@ -120,7 +121,7 @@ class SheetMapping(Strict):
     worksheet: Heading | None = None
     language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
     columns: Columns
-    cell: Cells
+    cell: Cells | None = None
     scores: Annotated[dict[str, ScoreColumn], Field(min_length=1)]
     rubrics: dict[Name, AnyRubric] = Field(default_factory=dict)
     annotator: Annotated[str | None, Field(min_length=1, max_length=200)] = None
@@ -136,8 +137,12 @@ class SheetMapping(Strict):
     def wanted(self) -> list[str]:
         """Return the names of all columns that it reads, each once."""
         named = [one for one in self.columns.model_dump().values() if one]
-        of_axes = [axis.column for _, axis in self.cell.axes() if axis.column]
+        of_axes = [axis.column for _, axis in self.axes() if axis.column]
         return list(dict.fromkeys([*named, *of_axes, *(one.column for one in self.scores.values())]))
+
+    def axes(self) -> list[tuple[str, Axis]]:
+        """Return the axes of which it says anything, by name."""
+        return list(self.cell.axes()) if self.cell else []
 
     @property
     def digest(self) -> str:
@@ -229,6 +234,8 @@ def read_mapping(path: Path) -> SheetMapping:
 
 def _kept_names(mapping: SheetMapping) -> list[Finding]:
     """Return where the generator has the name that cells without one have."""
+    if mapping.cell is None:
+        return []
     axis = mapping.cell.generator
     names = {("cell", "generator"): axis.name, ("cell", "generator", "empty"): axis.empty}
     names |= {("cell", "generator", "values", words): name for words, name in axis.values.items()}

@@ -69,7 +69,7 @@ class RowReader:
         self._mapping = read.mapping
         columns = read.mapping.columns.model_dump()
         self._columns = {name: folded(column) for name, column in columns.items() if column}
-        self._axes = list(read.mapping.cell.axes())
+        self._axes = read.mapping.axes()
         self._contexts = lru_cache(maxsize=4096)(_contexts)
         self._wanted = [folded(name) for name in read.mapping.wanted()]
         self._names: dict[tuple[str, str], tuple[str, str]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -44,8 +44,21 @@ def _ending(sheet: str) -> str:
     return f" (sheet {sheet})"
 
 
+def scores_of(
+    study: str, rows: Iterable[Row], rubrics: Mapping[str, Rubric]
+) -> Iterator[tuple[int, HumanScore]]:
+    """Yield line and score of each score of a sheet with cells of its own, not stored yet.
+
+    rows: of `IMPORTED`; rubrics: of the study
+    """
+    now = datetime.now(UTC)
+    for row in rows:
+        for score in row["scores"]:
+            yield row["line"], _score(study, row, score, rubrics, now)
+
+
 def changes(
-    home: Home, study: str, sheet: str, file: str, rows: Iterable[Row], rubrics: Mapping[str, Rubric]
+    home: Home, study: str, sheet: str, file: str, scores: Iterable[tuple[int, HumanScore]]
 ) -> Changes:
     """Compare the scores of a sheet with those that were kept of it.
 
@@ -56,24 +69,21 @@ def changes(
         study: that the sheet is of.
         sheet: its name.
         file: name of its file.
-        rows: of `IMPORTED`.
-        rubrics: of the study.
+        scores: line and score; ids and places are told here.
     """
     of_sheet, of_all = _kept(home, study, sheet)
     found = Changes()
-    now = datetime.now(UTC)
     wanted: set[Key] = set()
-    for row in rows:
-        for score in row["scores"]:
-            one = _score(study, row, score, rubrics, now)
-            key = _key(one)
-            wanted.add(key)
-            before = of_sheet.get(key)
-            if before is not None and _says(before) == _says(one):
-                continue
-            is_new = before is None or before["status"] != "ok"
-            found.added, found.corrected = found.added + is_new, found.corrected + (not is_new)
-            found.rows.append(_kept_as(one, sheet, place_of(file, row["line"], sheet), before))
+    for line, one in scores:
+        key = _key(one)
+        wanted.add(key)
+        before = of_sheet.get(key)
+        if before is not None and _says(before) == _says(one):
+            continue
+        is_new = before is None or before["status"] != "ok"
+        found.added, found.corrected = found.added + is_new, found.corrected + (not is_new)
+        found.rows.append(_kept_as(one, sheet, place_of(file, line, sheet), before))
+    now = datetime.now(UTC)
     for key, before in of_sheet.items():
         if key not in wanted and before["status"] == "ok":
             found.withdrawn += 1
@@ -87,7 +97,7 @@ def _kept(home: Home, study: str, sheet: str) -> tuple[dict[Key, dict[str, Any]]
     of_sheet: dict[Key, dict[str, Any]] = {}
     of_all: dict[Key, dict[str, Any]] = {}
     for row in HumanScores(home).rows(study):
-        if row["cell"] is None or row["showing"] != 1:
+        if row["showing"] != 1:
             continue
         key = _key(row)
         of_all[key] = row

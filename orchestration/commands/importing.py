@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands.finding import prepared_home
+from orchestration.commands.finding import home_of, prepared_home, study_of
 from orchestration.commands.sheets import bring_back
-from orchestration.terminal.speaking import DONE, plainly, say
+from orchestration.commands.walking import show, walk
+from orchestration.terminal.speaking import DONE, FAILED, plainly, say
 from warehouse.errors import InputError
+from warehouse.files import check_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evals.importing.importing import Imported
+    from evals.study.study import Study
+    from warehouse.paths import Home
 
 app = typer.Typer()
 SUFFIX = ".mapping.yaml"
@@ -42,11 +46,16 @@ def import_scores(
     partial: Annotated[
         bool, typer.Option("--partial", help="Take the rows that can be taken, if some cannot.")
     ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(help="Bring the study up to date, if no judge is asked for it; or import alone."),
+    ] = True,
     force: Annotated[bool, typer.Option("--force", help="Let a guess replace a mapping file.")] = False,
 ) -> int:
     """Import a sheet of answers and scores, with a mapping of its columns, as a study or into one."""
     from evals.queueing.sheets.bringing import is_ours
 
+    check_regular(file)
     if is_ours(file):
         if mapping:
             raise InputError(
@@ -61,7 +70,7 @@ def import_scores(
             f"{path}: there is no such mapping; say --mapping FILE, or have one written: "
             f"assay import-scores --guess {file}"
         )
-    return _import(file, path, partial=partial)
+    return _import(file, path, partial=partial, run=run)
 
 
 def _guess(file: Path, path: Path, *, force: bool) -> int:
@@ -82,16 +91,55 @@ def _guess(file: Path, path: Path, *, force: bool) -> int:
     return DONE
 
 
-def _import(file: Path, path: Path, *, partial: bool) -> int:
+def _import(file: Path, path: Path, *, partial: bool, run: bool) -> int:
     import evals.study.registry  # noqa: F401 -- fills the registry of rubrics
     from evals.importing.importing import import_sheet
     from evals.importing.mapping import read_mapping
+    from evals.queueing.matching import match_sheet
 
-    found = import_sheet(file, path, read_mapping(path), prepared_home(), partial=partial)
+    mapping = read_mapping(path)
+    where = prepared_home()
+    study = _of_own_answers(mapping.study, where)
+    if study is None:
+        found = import_sheet(file, path, mapping, where, partial=partial)
+    else:
+        found = match_sheet(file, path, mapping, study, where, partial=partial)
     for sentence in _sentences(found):
         say(sentence)
     print(found.study_file)
-    return DONE
+    return _bring_up_to_date(found.study_file) if run else DONE
+
+
+def _of_own_answers(name: str, where: Home) -> Study | None:
+    """Return the study of that name whose answers are its own; None: there is none, or it is of sheets."""
+    from evals.importing.bundle import STUDY_FILE, imports_folder
+    from evals.study.known_studies import known_path
+    from evals.study.study_file import read_study
+
+    if (imports_folder(where, name) / STUDY_FILE).is_file():
+        return None
+    try:
+        path = known_path(name, where)
+    except InputError:
+        return None
+    return read_study(path)
+
+
+def _bring_up_to_date(path: Path) -> int:
+    """Run the study, unless that might ask a model that is to be paid."""
+    from evals.study.imported_study import ImportedStudy
+    from evals.study.run_studies import note
+
+    study = study_of(str(path))
+    if study.judges or not isinstance(study, ImportedStudy):
+        return DONE
+    where = home_of(study)
+    note(study, where)
+    report = walk(study, where)
+    if not report.is_there("leaderboard"):
+        return FAILED
+    show(study, where, report)
+    return DONE if report.ok else FAILED
 
 
 def _sentences(found: Imported) -> Iterator[str]:
