@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestration.commands import (
+    annotating,
     asking,
     importing,
     looking,
@@ -209,6 +210,7 @@ def _look_ahead(study: Study) -> None:
         say(f"warning: {reason}; what needs it will fail")
 
 
+app.add_typer(annotating.app)
 app.add_typer(asking.app)
 app.add_typer(importing.app)
 app.add_typer(looking.app)

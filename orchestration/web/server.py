@@ -11,9 +11,12 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
+from threading import Thread, main_thread
+
+_GRACE = 3.0  # seconds to end in
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -47,7 +50,10 @@ def _load(script: Path) -> None:
 def _end_with_parent() -> None:
     while os.read(0, 1024):
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    # The main thread sleeps until something happens; a signal to it wakes it.
+    signal.pthread_kill(main_thread().ident or 0, signal.SIGTERM)
+    time.sleep(_GRACE)
+    os._exit(0)
 
 
 if __name__ == "__main__":

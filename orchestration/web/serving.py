@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import os
@@ -22,6 +23,7 @@ FIRST_PORT, TRIED = 8501, 100
 _ENTRIES = Path(__file__).with_name("entry")
 _PATIENCE = 60.0  # seconds until a server that does not answer is given up
 _GRACE = 5.0  # seconds to end in
+_LOOK = 0.2  # seconds between two looks at the process
 
 QUIET: Mapping[str, object] = {
     "browser.gatherUsageStats": False,
@@ -99,6 +101,11 @@ class Server:
             start_new_session=True,
         )
 
+    @property
+    def process_id(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def wait_until_ready(self) -> None:
         """Wait until the page can be opened.
 
@@ -122,22 +129,21 @@ class Server:
         Raises:
             AssayError: it has ended by itself.
         """
-        code = self._process.wait()
+        while (code := self._process.poll()) is None:
+            time.sleep(_LOOK)  # and not in the system: a signal that another thread gets would not end that
         raise AssayError(
             f"the page's server has ended with exit code {code}; start it again, nothing is lost"
         )
 
     def end(self) -> None:
-        """End the process."""
-        self._process.terminate()
+        """End the process, by closing its standard input."""
+        if self._process.stdin:
+            self._process.stdin.close()
         try:
             self._process.wait(_GRACE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        finally:
-            if self._process.stdin:
-                self._process.stdin.close()
 
 
 @contextmanager
@@ -168,9 +174,8 @@ def free_port(host: str, wanted: int | None) -> int:
     Raises:
         InputError: the port is taken, or nothing can listen on the host.
     """
-    ports = [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + TRIED)
     reason = ""
-    for port in ports:
+    for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + TRIED):
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
             with socket.socket(family, socket.SOCK_STREAM) as tried:
@@ -178,6 +183,10 @@ def free_port(host: str, wanted: int | None) -> int:
                 tried.bind((host, port))
         except OSError as error:
             reason = error.strerror or str(error)
+            if error.errno != errno.EADDRINUSE:
+                raise InputError(
+                    f"nothing can listen on {host} ({reason}); choose another with --host"
+                ) from error
         else:
             return port
     which = f"port {wanted}" if wanted else f"a port from {FIRST_PORT} on"

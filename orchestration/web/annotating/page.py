@@ -114,6 +114,8 @@ def _on_event() -> None:
         st.query_params.pop(NAME, None)
     elif session.desk is not None:
         session.desk.take(event)
+    elif (desk := _desk(session)) is not None:  # the server was started anew since the page was drawn
+        desk.notice = "The server was started again. What was saved is kept; press that key once more."
 
 
 def _let_in(session: Session, event: Event) -> None:

@@ -44,6 +44,7 @@ class Page {
     this.send = send;
     this.busy = false;
     clearTimeout(this.late);
+    clearInterval(this.asking);
     for (const name of view.saved) remember(localStorage, name, "");
     if (view.kind === "gate" && !view.note && !this.tried) this.resume();
     if (view.ticket) remember(sessionStorage, "assay.ticket", view.ticket);
@@ -121,6 +122,8 @@ class Page {
     const comment = this.field?.value;
     const seconds = Math.round(this.looked) / 1000;
     this.root.classList.add("as-busy");
+    clearTimeout(this.late);
+    clearInterval(this.asking);
     this.late = setTimeout(() => this.tellOfWaiting(), 4000);
     this.send({ press: randomName(), kind, token: this.view.token, seconds, comment, ...more });
   }
@@ -130,6 +133,7 @@ class Page {
     const notice = this.root.querySelector(".as-notice");
     if (notice) notice.textContent = "No answer from the server. Start it again; what was saved is kept.";
     this.busy = false;
+    this.asking = setInterval(() => this.send({ press: randomName(), kind: "look" }), 2000);
   }
 
   next() {

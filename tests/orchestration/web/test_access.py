@@ -1,0 +1,155 @@
+"""Who gets to the page: the password, the hosts, and what is left of a server that was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from orchestration.web.access import Gate
+from orchestration.web.serving import Site, free_port, served
+from tests.fakes.browser import Tab, tab
+from tests.fakes.queues import queue_of
+from tests.orchestration.web.conftest import Served
+from warehouse.errors import AssayError, InputError
+
+PASSWORD = "Hafen ${HOME} 'ü\""  # noqa: S105 -- of these tests alone
+
+
+@pytest.fixture(scope="module")
+def locked(serve: Callable[..., Served]) -> Served:
+    return serve(queue_of(4), PASSWORD)
+
+
+@pytest.fixture
+def at(browser: Any) -> Iterator[Tab]:
+    with tab(browser) as found:
+        yield found
+
+
+def give(at: Tab, password: str) -> None:
+    before = at.serial
+    at.page.locator("input[type=password]").fill(password)
+    at.page.keyboard.press("Enter")
+    at.wait_for_another(before)
+
+
+def test_nothing_is_sent_before_the_password_is_right(at: Tab, locked: Served) -> None:
+    at.open(locked.url("Ada"))
+    for wrong in ("hafen", PASSWORD.lower(), PASSWORD + " ", "0" * 1000):
+        give(at, wrong)
+        assert at.text("[role=alert]") == "That is not the password."
+        assert at.page.locator("input[type=password]").input_value() == ""
+    sent = b"".join(at.received)
+    assert b"ferry" not in sent
+    assert b"tiny" not in sent  # not even what the study is called
+    give(at, PASSWORD)
+    assert "ferry" in at.question
+    assert PASSWORD.encode() not in b"".join(at.received)
+    assert at.errors == []
+
+
+def test_a_reload_in_the_same_tab_asks_for_no_password_another_tab_does(
+    at: Tab, browser: Any, locked: Served
+) -> None:
+    at.open(locked.url("Ada"))
+    give(at, PASSWORD)
+    at.page.reload()
+    at.page.locator(".as-question").wait_for()
+    with tab(browser) as other:
+        other.open(locked.url("Ada"))
+        other.page.evaluate("sessionStorage.setItem('assay.ticket', 'made-up')")
+        other.page.reload()
+        other.page.locator("input[type=password]").wait_for()
+        assert b"ferry" not in b"".join(other.received)
+    assert at.errors == []
+
+
+def test_a_ticket_is_good_and_nothing_else() -> None:
+    gate = Gate(PASSWORD)
+    assert gate.enter("") is None
+    ticket = gate.enter(PASSWORD)
+    assert ticket
+    assert gate.knows(ticket)
+    assert not gate.knows(ticket[:-1])
+    assert not gate.knows("\ud800")
+    assert not Gate(PASSWORD).knows(ticket)
+    assert Gate("").is_open
+    assert Gate(None).is_open
+    assert not gate.is_open
+
+
+def test_a_server_that_is_killed_and_started_again_has_lost_nothing(
+    browser: Any, serve: Callable[..., Served]
+) -> None:
+    first = serve(queue_of(6, repeats=0.0))
+    with tab(browser) as at:
+        at.open(first.url("Ada")).press("5").press("3")
+        os.kill(first.server.process_id, signal.SIGKILL)
+        at.page.wait_for_timeout(500)
+        shown = at.question
+        at.page.keyboard.press("0")
+        at.page.wait_for_function("document.querySelector('.as-notice').textContent.startsWith('No answer')")
+        assert at.question == shown
+        before = at.serial
+        with served(first.site) as again:
+            again.wait_until_ready()
+            at.wait_for_another(before)  # it finds the server by itself
+            assert (at.question, at.scored()) == (shown, 2)
+            at.press("0").press("u").press("5")
+        assert [(row["value"], row["status"]) for row in first.rows()] == [
+            (5.0, "ok"),
+            (3.0, "ok"),
+            (0.0, "ok"),
+            (None, "withdrawn"),
+            (5.0, "ok"),
+        ]
+        with pytest.raises(AssayError, match="has ended with exit code"):
+            first.server.wait()
+
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "x3JJHMbDL1EzLkh9GBhXDw==",
+}
+
+
+def test_it_listens_on_this_machine_alone_and_under_its_own_names(locked: Served) -> None:
+    def status(**headers: str) -> bytes:
+        said = {**UPGRADE, "Host": f"127.0.0.1:{locked.site.port}", **headers}
+        lines = [f"{name}: {value}" for name, value in said.items()]
+        with socket.create_connection(("127.0.0.1", locked.site.port), timeout=20) as connection:
+            connection.sendall("\r\n".join(["GET /_stcore/stream HTTP/1.1", *lines, "", ""]).encode())
+            return connection.recv(1024).split()[1]
+
+    assert status() == b"101"
+    assert status(Host="evil.example") == b"403"
+    assert status(Origin="http://evil.example") == b"403"
+    ours = [one[4][0] for one in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    for address in {one for one in ours if not str(one).startswith("127.")}:
+        with pytest.raises(OSError), socket.create_connection((address, locked.site.port), timeout=5):  # noqa: PT011
+            pass
+
+
+def test_a_port_that_is_taken_is_said_or_passed_over() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port} of 127.0.0.1 cannot be used"):
+            free_port("127.0.0.1", port)
+    assert free_port("127.0.0.1", port) == port
+    with pytest.raises(InputError, match="nothing can listen on 203"):
+        free_port("203.0.113.9", None)
+
+
+def test_the_password_is_in_no_command_and_no_option() -> None:
+    site = Site("annotate", ("tiny",), "127.0.0.1", 8501, {"ASSAY_ANNOTATE_PASSWORD": PASSWORD})
+    assert PASSWORD not in " ".join(site.command)
+    assert site.options["browser.gatherUsageStats"] is False
+    assert Site("annotate", (), "::1", 1, {}).url == "http://[::1]:1/"
+    assert "server.allowedHosts" not in Site("annotate", (), "0.0.0.0", 1, {}).options  # noqa: S104
