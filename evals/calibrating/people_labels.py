@@ -164,13 +164,17 @@ def _agreement(
     good = (scores >= (least + most) / 2).astype(np.float64)
     stretched = _stretched(values, metric, rated.criterion)
     sides = (stretched >= (least + most) / 2).astype(np.float64)
-    yield Measured(metric.name, "right", share(int((good == sides).sum()), n), name)
+    yield Measured(metric.name, "right", over_clusters(_alike, good, sides, drawn, (0.0, 1.0)), name)
     auc = over_clusters(lambda one, other: roc_auc(one > 0, other), good, values, drawn, (0.0, 1.0))
     yield Measured(metric.name, "auc", auc, name)
     yield Measured(
         metric.name, "kappa", over_clusters(_kappa(rated.criterion), scores, stretched, drawn), name
     )
     yield Measured(metric.name, "tau", over_clusters(kendall, scores, values, drawn), name)
+
+
+def _alike(one: Floats, other: Floats) -> Estimate:
+    return share(int((one == other).sum()), len(one))
 
 
 def _kappa(criterion: Criterion) -> Agree:

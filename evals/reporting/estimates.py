@@ -155,6 +155,8 @@ def _sentence(row: Row, title: str) -> str:
     said = f"Of {several(row['items'], 'answer')}, people have scored {count(row['labels'])}."
     if row["combined_low"] is None:
         return f"{said} That is too few for an interval."
+    if row["labels"] == row["items"]:
+        return f"{said} So the estimate is the mean of their scores. {_needed(row)}"
     saved = round(row["saved"] or 0)
     width = 1.0 if row["width"] is None else row["width"]
     if saved:

@@ -100,13 +100,14 @@ def test_cells_are_by_their_estimate_and_say_how_far_they_are_apart(data: Report
             "is out of reach with these answers, all of them scored: it needs more questions.",
         ),
         ({"saved": 0.2, "width": 0.99}, "No judge makes the interval narrower."),
+        ({"labels": 200, "saved": 0.0}, "scored 200. So the estimate is the mean of their scores."),
         ({"combined_low": None}, "people have scored 60. That is too few for an interval."),
     ],
 )
 def test_a_sentence_says_what_is_saved_and_what_is_needed(changes: dict[str, Any], said: str) -> None:
     (sentence,) = estimate_sentences(shown(row(None, "small.support", **changes)))
     assert said in sentence
-    assert sentence.startswith("people.points: Of 200 answers, people have scored 60")
+    assert sentence.startswith("people.points: Of 200 answers, people have scored")
 
 
 def test_the_page_shows_them_and_nothing_of_them_as_markup(data: ReportData) -> None:
