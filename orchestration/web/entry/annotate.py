@@ -2,4 +2,5 @@
 
 from orchestration.web.annotating.page import page
 
-page()
+if __name__ == "__main__":  # as Streamlit runs it
+    page()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import pytest
 
 from evals.queueing.contract import Queue
 from evals.queueing.queue_files import write_queue
-from orchestration.web.serving import Server, Site, free_port, served
+from orchestration.web.serving import Server, Site, served
 from tests.fakes.browser import chromium
 from warehouse.human_scores import HumanScores
 from warehouse.paths import Home
@@ -39,8 +40,16 @@ class Served:
         return [row for row in found if annotator in {None, row["annotator"]}]
 
 
-@pytest.fixture(scope="package")
+def _own_port() -> int:
+    """Return a port that no other file of tests takes, which may run beside this one."""
+    with socket.socket() as tried:
+        tried.bind(("127.0.0.1", 0))
+        return int(tried.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """A browser until the end of the file: while it is there, nothing else can run an event loop."""
     with chromium() as found:
         yield found
 
@@ -54,7 +63,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
             home = Home(folder or tmp_path_factory.mktemp("home"))
             write_queue(home, queue)
             environment = {"ASSAY_HOME": str(home.root), "ASSAY_ANNOTATE_PASSWORD": password}
-            site = Site("annotate", (queue.study,), "127.0.0.1", free_port("127.0.0.1", None), environment)
+            site = Site("annotate", (queue.study,), "127.0.0.1", _own_port(), environment)
             server = stack.enter_context(served(site))
             server.wait_until_ready()
             return Served(home, site, server)
