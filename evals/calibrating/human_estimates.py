@@ -245,9 +245,12 @@ def _leader(found: Mapping[str, Powered]) -> str | None:
 def _apart(
     found: Mapping[str | None, Powered], cell: str | None, leader: str | None, bounds: tuple[float, float]
 ) -> Row:
-    """Return how a cell differs from the leader; as many intervals hold together as there are others."""
+    """Return how a cell differs from the leader; as many intervals hold together as there are others.
+
+    A cell without an interval may stand above the leader, which has one: they are not compared.
+    """
     names = ("leader", "difference", "difference_low", "difference_high")
-    if cell is None or leader is None:
+    if cell is None or leader is None or found[cell].combined.low is None:
         return dict.fromkeys(names)
     if cell == leader:
         return dict(zip(names, (leader, 0.0, None, None), strict=True))

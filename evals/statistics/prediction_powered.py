@@ -129,12 +129,17 @@ class Powered:
         people, mean = self.people, self.combined
         if people.error is None or mean.error is None:
             return None
-        of_items = mean.share**2 * people.labels * people.error**2 / max(mean.items, 1)
-        of_labels = max(mean.error**2 - of_items, 0.0) * people.labels
+        of_items = mean.share**2 * people.labels * _spread(people) ** 2 / max(mean.items, 1)
+        of_labels = max(_spread(mean) ** 2 - of_items, 0.0) * people.labels
         left = (half / Z) ** 2 - of_items
         if left <= 0 or of_labels / left > mean.items:
             return None
         return math.ceil(of_labels / left)
+
+
+def _spread(mean: Mean) -> float:
+    """Return the standard error that the interval stands for: a few equal scores have an error of 0."""
+    return max(mean.error or 0.0, (_width(mean) or 0.0) / (2 * Z))
 
 
 def _width(mean: Mean) -> float | None:

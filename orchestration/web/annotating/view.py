@@ -122,7 +122,7 @@ def _passages(item: Item) -> list[Json]:
                 "number": number,
                 "title": plain(passage.title) if passage.title else None,
                 "section": [plain(one) for one in passage.section],
-                "date": plain(passage.date) if passage.date else None,
+                "date": plain(passage.date).partition("T")[0] if passage.date else None,  # the day is enough
                 "pieces": marked_pieces(passage.text, spans),
             }
         )

@@ -213,3 +213,19 @@ def test_of_a_queue_that_shows_the_disputed_sooner_half_is_no_random_sample() ->
     whole = annotations(N, (GOOD,), probability=1.0)
     made = estimate_rows(study(), frame(whole, ANNOTATIONS), scored(), ALONE, sooner)
     assert one(frame(made, HUMAN_ESTIMATES), GOOD)["people"] == pytest.approx(truth)
+
+
+def test_a_cell_of_which_one_answer_is_scored_is_held_against_no_other() -> None:
+    given = annotations(30, (GOOD,)) + [annotation(BAD, n, 5.0 if n == 0 else None) for n in range(N)]
+    found = rows(given)
+    single = one(found, BAD)
+    assert single["combined"] > one(found, GOOD)["combined"], "it stands above the one that leads"
+    assert one(found, GOOD)["leader"] == GOOD
+    assert (single["combined_low"], single["leader"], single["difference"]) == (None, None, None)
+
+
+def test_a_few_equal_scores_are_no_narrow_interval() -> None:
+    given = [annotation(GOOD, n, 3.0 if n < 2 else None) for n in range(N)]
+    row = one(rows(given), GOOD)
+    assert row["combined_high"] - row["combined_low"] > 2 * row["wanted"]
+    assert row["labels_needed"] is None or row["labels_needed"] > row["labels"]
