@@ -109,7 +109,9 @@ def test_each_source_has_a_schedule_that_is_off(definitions: dg.Definitions) -> 
 def test_module_level_definitions_load(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
     monkeypatch.delenv("ASSAY_BEIR", raising=False)
-    assert isinstance(defs(), dg.Definitions)
+    definitions = defs()
+    assert isinstance(definitions, dg.Definitions)
+    definitions.get_repository_def().load_all_definitions()  # as the UI does, which else shows nothing at all
 
 
 def test_sources_whose_names_differ_in_signs_only_have_a_schedule_each(tmp_path: Path) -> None:
