@@ -93,7 +93,8 @@ def test_a_measure_holds_the_rate_that_the_judge_was_given(
 def test_the_card_says_what_judging_costs(card: tuple[Card, FakeOpenAI]) -> None:
     found, server = card
     calls = found[None, "calls_per_1000", None].estimate
-    assert calls.value == pytest.approx(1000 * len(server.requests) / calls.n)
+    # Of two equal calls at once one is made, and both are counted.
+    assert calls.value == pytest.approx(1000 * len(server.requests) / calls.n, rel=0.005)
     assert found[None, "prompt_tokens_per_1000", None].estimate.value == pytest.approx(
         11 * (calls.value or 0)
     )
