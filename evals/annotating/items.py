@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evals.generating.contract import Passage
 from evals.judging.contract import JudgeCase
 from warehouse.identity import digest
 
@@ -57,11 +56,3 @@ def item_id(
     """
     said = [one for one in setting if one]
     return digest(["item", question, answer, passages, rival, *([said] if said else [])])
-
-
-def imported_case(
-    question: str, answer: str | None, ground_truth: str | None, contexts: list[str]
-) -> JudgeCase:
-    """Return the case of a row of a sheet, whose passages are texts alone."""
-    passages = tuple(Passage(text, chunk=f"context {n}") for n, text in enumerate(contexts, 1))
-    return JudgeCase(question, answer=answer, ground_truth=ground_truth, passages=passages)

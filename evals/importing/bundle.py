@@ -26,7 +26,6 @@ import polars as pl
 from warehouse.annotation_schemas import IMPORTED
 from warehouse.encodable import encodable
 from warehouse.errors import CorruptFileError
-from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, replacing, write_batches
 from warehouse.paths import Home
 
@@ -74,11 +73,6 @@ def imports_folder(home: Home, study: str) -> Path:
     return home.root / "imports" / study
 
 
-def imported_studies(home: Home) -> list[str]:
-    """Return the names of the imported studies of a home, sorted."""
-    return sorted(path.parent.name for path in (home.root / "imports").glob(f"*/{STUDY_FILE}"))
-
-
 def cell_key(study: str, row: Mapping[str, Any]) -> str:
     """Return the key of the cell, and replicate, that a row of `IMPORTED` is of.
 
@@ -103,15 +97,6 @@ def read_sheets(home: Home, study: str) -> list[StoredSheet]:
 def sheet_facts(folder: Path) -> list[Sheet]:
     """Return what is said of the sheets in the folder of an imported study, by name."""
     return [_sheet(path) for path in sorted((folder / SHEETS).glob(f"[!.]*/{SHEET}"))]
-
-
-def sheets_version(home: Home, study: str) -> str:
-    """Return a digest of the rows of all sheets of a study, told by the state of their files."""
-    found = []
-    for path in sorted((imports_folder(home, study) / SHEETS).glob(f"[!.]*/{ROWS}")):
-        state = path.stat()
-        found.append([path.parent.name, state.st_size, state.st_mtime_ns])
-    return digest(found)
 
 
 def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> None:

@@ -8,7 +8,7 @@ from what the sheet held last: when it was written, or when it was brought back 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from evals.queueing.sheets.heading import Heading
@@ -78,9 +78,9 @@ class Past:
         return sum(_is_of(row, heading) for _, row in self._by_showing.get(shown, ()))
 
 
-def score_id(heading: Heading, parts: Sequence[str]) -> str:
-    """Return the id of a row that a sheet brings."""
-    return "-".join([heading.sheet, *parts])
+def score_id(heading: Heading, content: str) -> str:
+    """Return the id of a row that a sheet brings, by the digest of what it says."""
+    return f"{heading.sheet}-{content}"
 
 
 def _is_of(row: Row, heading: Heading) -> bool:

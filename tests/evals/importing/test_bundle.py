@@ -13,10 +13,8 @@ from evals.importing import bundle
 from evals.importing.bundle import (
     Sheet,
     cell_key,
-    imported_studies,
     imports_folder,
     read_sheets,
-    sheets_version,
     write_questions,
     write_sheet,
 )
@@ -67,7 +65,6 @@ def test_sheets_stand_beside_each_other_by_name_and_one_replaces_that_of_its_nam
     home = Home(tmp_path)
     write_sheet(home, "sport", sheet("mixtral"), [row()])
     write_sheet(home, "sport", sheet("llama"), [row(), row(line=3)])
-    before = sheets_version(home, "sport")
     write_sheet(home, "sport", sheet("mixtral"), [row(answer="Du.")])
     found = read_sheets(home, "sport")
     assert [(one.sheet.name, one.sheet.rows, len(one.rows)) for one in found] == [
@@ -75,7 +72,6 @@ def test_sheets_stand_beside_each_other_by_name_and_one_replaces_that_of_its_nam
         ("mixtral", 1, 1),
     ]
     assert found[1].rows["answer"].to_list() == ["Du."]
-    assert sheets_version(home, "sport") != before
     assert read_sheets(home, "other") == []
 
 
@@ -134,11 +130,3 @@ def test_questions_are_those_of_all_sheets_each_once(tmp_path: Path) -> None:
 def test_a_row_has_the_key_of_its_cell(replicate: int) -> None:
     cell = Cell("sport", "128-42", "minilm", "bm25+dense", "llama", replicate=replicate)
     assert cell_key("sport", row(replicate=replicate)) == cell.key
-
-
-def test_studies_are_those_with_a_file(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    write_sheet(home, "half", sheet(), [row()])
-    write_sheet(home, "whole", sheet(), [row()])
-    (imports_folder(home, "whole") / "study.yaml").write_text("study: whole\n")
-    assert imported_studies(home) == ["whole"]

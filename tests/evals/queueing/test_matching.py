@@ -9,9 +9,11 @@ from unittest.mock import patch
 import pytest
 
 from assets.engine.stage import Work
-from evals.annotating.items import Item, imported_case
+from evals.annotating.items import Item
+from evals.generating.contract import Passage
 from evals.importing.importing import Imported
 from evals.importing.mapping import read_mapping
+from evals.judging.contract import JudgeCase
 from evals.pipeline.cell_items import CellItems, current_items
 from evals.queueing import matching
 from evals.queueing.matching import match_sheet
@@ -122,7 +124,9 @@ def test_what_is_no_answer_of_the_study_is_told_and_not_kept(town: Town, tmp_pat
 
 def test_one_answer_from_other_passages_needs_the_passages(town: Town, tmp_path: Path) -> None:
     town.run(SCORED, "home")
-    first, other = (Item(imported_case("Why?", "So.", None, texts)) for texts in (["a"], ["b", "c d"]))
+    texts = (["a"], ["b", "c d"])
+    cases = (JudgeCase("Why?", answer="So.", passages=tuple(map(Passage, one))) for one in texts)
+    first, other = map(Item, cases)
     held = [(cell, CellItems({"q": item})) for cell, item in zip(["x", "y"], (first, other), strict=True)]
     row = {"Frage": "Why?", "Antwort": "So.", "Punkte": 3}
     with patch.object(matching, "current_items", lambda *_: [(Cell("s", *"abc", g), of) for g, of in held]):
