@@ -23,11 +23,12 @@ from orchestration.commands import (
     parts,
     questions,
     reporting,
+    running,
     sheets,
     trying,
 )
 from orchestration.commands.finding import home_of, prepared_home, study_of
-from orchestration.commands.walking import show, walk
+from orchestration.commands.walking import walk
 from orchestration.settings import Settings
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -119,23 +120,6 @@ def check(study: StudyArgument) -> None:
 
 @app.command()
 @plainly
-def run(study: StudyArgument) -> int:
-    """Bring a study up to date, write its report, show its leaderboard."""
-    from evals.study.run_studies import note
-
-    found = study_of(study)
-    where = home_of(found)
-    _look_ahead(found)
-    note(found, where)
-    report = walk(found, where)
-    if not report.is_there("leaderboard"):
-        return FAILED
-    show(found, where, report)
-    return DONE if report.ok else FAILED
-
-
-@app.command()
-@plainly
 def plan(study: StudyArgument) -> None:
     """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
     from evals.study.costing import estimates
@@ -200,22 +184,13 @@ def _study_with(source: str) -> Study:
     )
 
 
-def _look_ahead(study: Study) -> None:
-    """Read the question files, for a typo must not cost a crawl; tell of models that cannot be asked."""
-    from evals.study.checking import unreachable_models
-    from evals.study.grid import read_questions_of
-
-    read_questions_of(study)
-    for reason in unreachable_models(study):
-        say(f"warning: {reason}; what needs it will fail")
-
-
 app.add_typer(annotating.app)
 app.add_typer(asking.app)
 app.add_typer(importing.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)
+app.add_typer(running.app)
 app.add_typer(sheets.app)
 app.add_typer(trying.app)
 app.add_typer(models.app, name="models")

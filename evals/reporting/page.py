@@ -27,7 +27,7 @@ def render_html(data: ReportData) -> str:
     Everything that comes from the data is escaped. The content security policy names the digests of the one
     style and the one script, so that nothing else on the page can load, run or send anything.
     """
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = _joined("styles"), _joined("scripts")
     page = _environment().get_template("report.html")
     html = page.render(
         data=data,
@@ -74,8 +74,10 @@ def _environment() -> Environment:
 
 
 @cache
-def _asset(name: str) -> str:
-    return (files("evals.reporting") / "templates" / name).read_text(encoding="utf-8")
+def _joined(folder: str) -> str:
+    """Return the files of a folder of the templates one after the other, by name."""
+    found = sorted((files("evals.reporting") / "templates" / folder).iterdir(), key=lambda file: file.name)
+    return "\n".join(file.read_text(encoding="utf-8") for file in found)
 
 
 def _policy(style: str, script: str) -> str:

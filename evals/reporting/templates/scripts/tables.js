@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, filtering and printing only: without this script the page shows the same, in the leaderboard's order.
+// Sorting and filtering only: without this script the page shows the same, in the leaderboard's order.
 (() => {
   const key = (row, column, numeric) => {
     const cell = row.cells[column];
@@ -58,14 +58,4 @@
     });
     table.closest(".scroll").before(label);
   }
-
-  // A closed <details> would print as its summary alone.
-  let opened = [];
-  window.addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
-    for (const details of opened) details.open = true;
-  });
-  window.addEventListener("afterprint", () => {
-    for (const details of opened) details.open = false;
-  });
 })();
