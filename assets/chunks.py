@@ -37,6 +37,7 @@ class Chunks(Stage):
         "ids follow from document, version and offsets. Stored: Parquet; beside it duplicates.parquet links "
         "copies of a document to the first one, the only one that is cut where the corpus asks for that."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "parquet"})
     code_version = "3"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {

@@ -19,6 +19,7 @@ from assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from assets.cleaning.versions import carried_on, changes
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.merging import Build
+from assets.recipes.spending import may_cost
 from warehouse.artifacts import Artifact, ArtifactStore, file_damage
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest, sha256_text
@@ -42,6 +43,7 @@ class Documents(Stage):
         "Pages that give no document are listed in dropped.parquet with the reason; versions.parquet says "
         "which version of each document held when. Only pages that changed are cleaned again."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "parquet"})
     by_source = True
     resumes = True
     upstream = ("pages",)
@@ -85,6 +87,10 @@ class Documents(Stage):
         return (
             current.identity if current.meta.get("inputs") == inputs else digest([inputs, current.identity])
         )
+
+    def spends(self, key: str) -> bool:
+        """Return whether a model is asked for missing dates that may cost money."""
+        return may_cost(self.sources[key].date_by)
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Clean the pages that the last build does not know, and carry the versions on."""

@@ -20,6 +20,7 @@ from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.enriching.similarity import similarities, tags_text
 from assets.indexing.index_rows import QUESTIONS
 from assets.recipes.merging import Build
+from assets.recipes.spending import may_cost
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
 from warehouse.identity import digest, sha256_text
@@ -39,6 +40,7 @@ class Embeddings(Stage):
         "wrote, where those are indexed. A text is embedded once a revision, whatever chunking or study it "
         "comes from. Stored: Parquet, and the vector cache."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "sentence-transformers", "parquet"})
     code_version = "2"
     upstream = ("chunks", "enrichments")
     checks: ClassVar[dict[str, str]] = {
@@ -69,6 +71,10 @@ class Embeddings(Stage):
         """Return whether the questions that a model wrote for chunks are indexed too."""
         recipe = self.build_plan.chunkings.get(self.build_plan.indexes[key][1])
         return recipe is not None and recipe.enrich is not None and recipe.enrich.index
+
+    def spends(self, key: str) -> bool:
+        """Return whether a server embeds."""
+        return may_cost(self.build_plan.embedders[self.build_plan.indexes[key][2]])
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Embed the chunks of one chunking; nothing is embedded when a chunk is too long and may not be."""

@@ -12,6 +12,7 @@ import polars as pl
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.enriching.by_model import Enrichment, Task, enrich
 from assets.recipes.merging import Build
+from assets.recipes.spending import may_cost
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.inference.gateway import Gateway
@@ -29,6 +30,7 @@ class Enrichments(Stage):
         "Summaries of documents and questions that chunks answer, by a language model; only for chunkings "
         "that ask for it. Every call goes through the cache of calls: an unchanged text costs nothing twice."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "parquet"})
     upstream = ("chunks", "documents")
     checks: ClassVar[dict[str, str]] = {"usable": "Every call gave something that can be used."}
 
@@ -49,6 +51,10 @@ class Enrichments(Stage):
         """Return the digest of what is asked."""
         recipe = self._recipe(key)
         return {f"enrich.{key}": recipe.identity()} if recipe else {}
+
+    def spends(self, key: str) -> bool:
+        """Return whether the model that is asked may cost money."""
+        return may_cost(self._recipe(key))
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Ask for all that is missing; what was answered before comes from the cache of calls."""

@@ -30,6 +30,7 @@ class Pages(Stage):
         "and a Parquet manifest (URL, status, headers, time, SHA-256, what the spider read from the page). "
         "Materializing it crawls again: unchanged pages are not stored twice."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "scrapy", "parquet"})
     checks: ClassVar[dict[str, str]] = {
         "has_pages": "At least one page was stored, and fewer pages failed than were stored.",
         "not_cut": "No limit cut off what the source holds more.",

@@ -61,6 +61,7 @@ class Annotations(Stage):
         "no answer, rubric or value of now are kept beside it, with the reason; and so is how far annotators "
         "agree. A new score makes it anew."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
     tolerates_gaps: ClassVar[bool] = True

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
+from assets.recipes.spending import may_cost
 from evals.generating.contract import Answer, Passage, Request
 from evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
 from evals.pipeline.gating import FitInputs, record_of_gate, with_fitted_gate
@@ -42,6 +43,7 @@ class Answers(Stage):
         "through a cache by content, so that a killed or repeated run pays nothing twice; a failed one is a "
         "row with its reason, and is tried again by the next run."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("rankings", "indexes", "chunks", "documents", "questions")
 
@@ -102,6 +104,17 @@ class Answers(Stage):
             f"embedder.{cell.study}.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
             f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
         }
+
+    def spends(self, key: str) -> bool:
+        """Return whether the generator asks a model that may cost money, or a retriever that does, again."""
+        cell = self.grid.cells[key]
+        study = self.grid.studies[cell.study]
+        if cell.imported:
+            return False
+        generator = study.generators[cell.generator]
+        searches = cell.reads_ranking and (generator.retrieves or generator.tunes)
+        again = (study.retrievers[cell.retriever], study.embedders[cell.embedder]) if searches else ()
+        return may_cost(generator, *again)
 
     def waits_for_servers(self, key: str) -> bool:
         """Return whether the cell's generator asks a language model on a server."""

@@ -38,6 +38,7 @@ class HumanEstimates(Stage):
         "judgements alone, and of both together (prediction-powered inference), with 95 % intervals, the "
         "labels that judgements save, and how many the wanted interval needs. No model is asked."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "1"
     upstream = ("annotations", "scores", "questions")
     tolerates_gaps: ClassVar[bool] = True

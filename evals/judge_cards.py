@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
+from assets.recipes.spending import may_cost
 from evals.calibrating.card import Measured, card_rows, stored_rows
 from evals.calibrating.judged import Judged
 from evals.calibrating.people_labels import people_rows, rated_of, with_people
@@ -48,6 +49,7 @@ class JudgeCards(Stage):
         "people where cases are labelled, notices answers made worse on purpose, and minds length and "
         "position; and what it costs. What it has judged is kept: only what is new is judged."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "1"
     upstream = (
         *("judgements", "annotations", "answers", "rankings", "indexes", "chunks", "documents", "questions"),
@@ -119,6 +121,11 @@ class JudgeCards(Stage):
         """Return also what was measured: what judging costs is on the card."""
         found = super().regarded(artifact)
         return [*found, artifact.measured] if artifact.stage in {"judgements", "answers"} else found
+
+    def spends(self, key: str) -> bool:
+        """Return whether the judge asks a model that may cost money."""
+        study, name = self._study(key)
+        return may_cost(study.judges[name], study.judges[name].embeds_with)
 
     def waits_for_servers(self, key: str) -> bool:
         """Return whether the judge asks a language model on a server."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
+from assets.recipes.spending import may_cost
 from evals.judging.running import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
 from evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
 from evals.pipeline.judging import judge_context, judge_digest
@@ -51,6 +52,7 @@ class Judgements(Stage):
         "cache of calls. What has not changed for a judge is not judged again; what failed is tried again by "
         "the next run."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "1"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
     resumes: ClassVar[bool] = True
@@ -88,6 +90,12 @@ class Judgements(Stage):
         failed = set(artifact.meta.get("by_status", {})) - {Status.OK, Status.REFUSED}
         cut = artifact.meta.get(CUT)
         return [*found, *([artifact.measured] if failed else []), *([str(cut)] if cut else [])]
+
+    def spends(self, key: str) -> bool:
+        """Return whether the judge asks a model that may cost money."""
+        judged = self.grid.judged[key]
+        judge = self.grid.studies[judged.cell.study].judges[judged.judge]
+        return may_cost(judge, judge.embeds_with)
 
     def waits_for_servers(self, key: str) -> bool:
         """Return whether the judge asks a language model on a server."""

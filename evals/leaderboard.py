@@ -40,6 +40,7 @@ class Leaderboard(Stage):
         "clusters of questions that share documents, say which cells cannot be told apart from the leader. "
         "Cells that were asked a sample are compared on that sample."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "4"
     upstream = ("scores", "answers", "questions")
     tolerates_gaps = True

@@ -32,6 +32,7 @@ class Questions(Stage):
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "7"
     upstream = ("documents",)
     checks: ClassVar[dict[str, str]] = {

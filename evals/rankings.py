@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.recipes.spending import may_cost
 from evals.pipeline.ranking_rows import RankingRows
 from evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
 from evals.pipeline.stage_inputs import read_questions
@@ -34,6 +35,7 @@ class Rankings(Stage):
         "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
         "A question that fails is a row with its status and reason."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "lancedb", "duckdb", "parquet"})
     code_version = "7"
     upstream = ("indexes", "questions")
     checks: ClassVar[dict[str, str]] = {
@@ -73,6 +75,13 @@ class Rankings(Stage):
             f"trace.{cell.study}": digest(study.trace),
             **search_recipes(study, cell),
         }
+
+    def spends(self, key: str) -> bool:
+        """Return whether a step of the retriever asks a model that may cost money, or a server embeds."""
+        cell = self.grid.rankings[key]
+        study = self.grid.studies[cell.study]
+        retriever = study.retrievers[cell.retriever]
+        return may_cost(retriever, study.embedders[cell.embedder] if retriever.needs_vector else None)
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Rank for every question."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import ClassVar
 
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.reporting.study_facts import study_facts
@@ -23,6 +24,7 @@ class Report(Stage):
         "the folder `reports`. Written anew where the leaderboard, the corpus, a recipe or a warning is "
         "another one than it shows, and where a file is gone or was changed."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb"})
     code_version = "3"
     upstream = ("leaderboard", "judge_cards", "human_estimates", "annotations")
     in_place = True

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
+from assets.recipes.spending import may_cost
 from evals.annotating.human_metrics import PeopleScores
 from evals.annotating.rubric import PEOPLE
 from evals.judging.scoring import JudgedScores
@@ -40,6 +41,7 @@ class Scores(Stage):
         "both, a judge's from its judgements, which vote, and people's from what they say. Each metric is "
         "computed again only where its code, the questions or what it reads has changed."
     )
+    kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("rankings", "answers", "judgements", "annotations", "questions", "documents")
     tolerates_gaps = True
@@ -115,6 +117,11 @@ class Scores(Stage):
         if artifact.stage != "annotations":
             return artifact
         return replace(artifact, data_version=artifact.meta["by_cell"].get(key, ""), measured="")
+
+    def spends(self, key: str) -> bool:
+        """Return whether a metric of its own asks a model that may cost money."""
+        study = self.grid.studies[self.grid.cells[key].study]
+        return may_cost(*map(study.metric, study.metrics))
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Measure one cell by the metrics whose scores are not there yet."""

@@ -27,6 +27,8 @@ warnings.filterwarnings("ignore", category=PreviewWarning)
 
 RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
+ASKS_MODELS = "asks_models"
+"""The tag that says whether building any key of an asset may cost money: `paid` or `free`."""
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 ASKING = frozenset(
     {"documents", "enrichments", "rankings", "answers", "judgements", "judge_cards", "annotations"}
@@ -77,7 +79,9 @@ def as_asset(
         deps=_arrows(stage, stages) if stages else [],
         partitions_def=partitions_def,
         code_version=stage.code_version,
-        kinds={"python"},
+        kinds=set(stage.kinds),
+        owners=[f"team:{type(stage).__module__.partition('.')[0]}"],
+        tags={ASKS_MODELS: "paid" if any(map(stage.spends, stage.keys())) else "free"} if stages else {},
         skippable=True,
     )
 

@@ -140,6 +140,7 @@ class Stage(ABC):
     description: ClassVar[str]
     upstream: ClassVar[tuple[str, ...]] = ()
     code_version: ClassVar[str] = "1"
+    kinds: ClassVar[frozenset[str]] = frozenset({"python"})  # what it works with; the UI shows an icon each
     checks: ClassVar[dict[str, str]] = {}
     by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
     crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
@@ -170,6 +171,10 @@ class Stage(ABC):
         It is empty, but for the good files of an incomplete or damaged artifact of the same identity and,
         where the stage `resumes`, for what a killed build of it has left.
         """
+
+    def spends(self, key: str) -> bool:
+        """Return whether building a key may cost money: it asks a model that is not on this machine."""
+        return False
 
     def waits_for_servers(self, key: str) -> bool:
         """Return whether building a key is mostly waiting for model servers: others are built meanwhile."""

@@ -12,6 +12,7 @@ from evals.study.study_file import read_book, read_study
 from orchestration.definitions import definitions_of, defs
 from tests.fakes.tiny import write_study
 from warehouse.cron import is_cron
+from warehouse.tables import FILES
 
 ARROWS = {
     "recipes": set(),
@@ -81,6 +82,60 @@ def test_groups_and_descriptions(definitions: dg.Definitions) -> None:
             key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).group_name == group
         } == names
     assert all(len(graph.get(key).description or "") > 40 for key in graph.get_all_asset_keys())
+
+
+def test_kinds_are_what_stages_work_with(definitions: dg.Definitions) -> None:
+    graph = definitions.resolve_asset_graph()
+    nodes = {key.to_user_string(): graph.get(key) for key in graph.materializable_asset_keys}
+    assert {name for name, node in nodes.items() if "duckdb" in node.kinds} == {*FILES, "report"}
+    assert all("python" in node.kinds and len(node.kinds) <= 4 for node in nodes.values())
+    assert {owner for node in nodes.values() for owner in node.owners} == {"team:assets", "team:evals"}
+
+
+MODEL = "model: openai/gpt-4o-mini"
+CHUNKED = "{tokens: {size: 16, overlap: 4}}"
+ASKING = {
+    "documents": ("path: docs}", f"path: docs, date_by: {{{MODEL}}}}}", {"documents"}),
+    "enrichments": (CHUNKED, f"{CHUNKED[:-1]}, enrich: {{{MODEL}, summary: true}}}}", {"enrichments"}),
+    "embedder": (
+        "model: all-MiniLM-L6-v2}",
+        "model: openai/text-embedding-3-small, api: {}}",
+        {"embeddings", "rankings"},
+    ),
+    "step": (
+        "dense: {dense: {k: 5}}",
+        f"dense: [{{multi_query: {{n: 3, by: llm, {MODEL}}}}}, {{dense: {{k: 5}}}}]",
+        {"rankings"},
+    ),
+    "generator": ("{extractive: {passages: 2, max_tokens: 40}}", f"{{llm: {{{MODEL}}}}}", {"answers"}),
+    "judge": (
+        "questions:",
+        f"judges:\n  fair: {{criteria: {{{MODEL}}}}}\nquestions:",
+        {"judgements", "judge_cards"},
+    ),
+    "model of this process": (
+        "{extractive: {passages: 2, max_tokens: 40}}",
+        "{llm: {model: local/smollm2-135m-instruct}}",
+        set(),
+    ),
+    "model at no price": (
+        "{extractive: {passages: 2, max_tokens: 40}}",
+        "{llm: {model: openai/own, api_base: 'http://127.0.0.1:9/v1', price: {read: 0, written: 0}}}",
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(ASKING))
+def test_an_asset_says_whether_it_may_cost_money(what: str, tmp_path: Path) -> None:
+    """Each part that can ask somebody else's model makes the stages that ask it paid ones, and no others."""
+    old, new, expected = ASKING[what]
+    graph = definitions_of([read_study(write_study(tmp_path, {old: new}))]).resolve_asset_graph()
+    found = {
+        key.to_user_string(): graph.get(key).tags["asks_models"] for key in graph.materializable_asset_keys
+    }
+    assert {name for name, tag in found.items() if tag == "paid"} == expected
+    assert set(found.values()) <= {"paid", "free"}
 
 
 def test_each_combination_of_the_demo_is_a_partition(definitions: dg.Definitions) -> None:
