@@ -1,6 +1,6 @@
 """`assay`: the commands, thin over the same assets that the Dagster UI shows.
 
-Exit codes: 0 done, 1 some cells failed, 2 wrong input, 130 stopped by Ctrl-C.
+Exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a gate failed, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def assay(
 ) -> None:
     """Measure which chunking, embedding, retriever and model answer best on your own documents.
 
-    Exit codes: 0 done, 1 some cells failed, 2 wrong input, 130 stopped by Ctrl-C.
+    Exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a gate failed, 130 stopped by Ctrl-C.
     """
 
 

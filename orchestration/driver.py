@@ -111,7 +111,7 @@ class Driver:
         self, stage: Stage, keys: list[str], instance: dg.DagsterInstance, *, again: bool
     ) -> StageReport:
         begin = time.perf_counter()
-        report = self._reports[stage.name] = StageReport(stage.name, len(keys))
+        report = self._reports[stage.name] = StageReport(stage.name, len(keys), names=tuple(keys))
         known = _known_to_dagster(stage, instance)
         stale = []
         store = Work(self.home).store

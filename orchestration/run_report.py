@@ -16,6 +16,7 @@ class StageReport:
     built: keys computed now; reused: stale for Dagster only, or found among older artifacts
     failed: key -> why; left_out: key -> which failed key it needs
     sentences: sentences on what was computed
+    names: the keys that were walked, where they are known
     """
 
     stage: str
@@ -28,6 +29,7 @@ class StageReport:
     sentences: list[str] = field(default_factory=list)
     build_seconds: float = 0.0
     seconds: float = 0.0
+    names: tuple[str, ...] = ()
 
 
 @dataclass

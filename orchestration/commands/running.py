@@ -2,35 +2,95 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestration.commands.finding import home_of, study_of
 from orchestration.commands.walking import show, walk
-from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
+from orchestration.terminal.speaking import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
+from warehouse.errors import InputError
 
 if TYPE_CHECKING:
+    from evals.reporting.data import ReportData
+    from evals.reporting.thresholds import Gate, GateResult
     from evals.study.study import Study
+    from orchestration.run_report import RunReport
+    from warehouse.paths import Home
 
 app = typer.Typer()
 
 
 @app.command()
 @plainly
-def run(study: StudyArgument) -> int:
+def run(
+    study: StudyArgument,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GATE",
+            help="Exit code 3 unless METRIC=VALUE holds of the leader, METRIC@CELL=VALUE of a cell, "
+            "METRIC:low=VALUE at the lower end of the interval; may be repeated.",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write what was run as JUnit XML.")
+    ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Print annotations for GitHub Actions, and write its summary.")
+    ] = False,
+) -> int:
     """Bring a study up to date, write its report, show its leaderboard."""
+    from evals.reporting.thresholds import read_gates
     from evals.study.run_studies import note
 
     found = study_of(study)
+    gates = read_gates(fail_under or (), found)
+    if junit and not junit.absolute().parent.is_dir():
+        raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
     where = home_of(found)
     _look_ahead(found)
     note(found, where)
     report = walk(found, where)
-    if not report.is_there("leaderboard"):
-        return FAILED
-    show(found, where, report)
-    return DONE if report.ok else FAILED
+    data = show(found, where, report) if report.is_there("leaderboard") else None
+    results = _held(gates, data)
+    if junit or github:
+        _write_for_ci(found, where, report, results, data, junit, github=github)
+    for result in results:
+        say(result.sentence)
+    if not all(result.passed for result in results):
+        return GATE_FAILED
+    return DONE if report.ok and data is not None else FAILED
+
+
+def _held(gates: Sequence[Gate], data: ReportData | None) -> list[GateResult]:
+    """Hold gates against what was measured."""
+    from evals.reporting.thresholds import gate_results, not_measured
+
+    if data is None:
+        return not_measured(gates, "there is no leaderboard; what failed stands above")
+    return gate_results(gates, data.leaderboard, data.scores)
+
+
+def _write_for_ci(
+    study: Study,
+    where: Home,
+    report: RunReport,
+    results: Sequence[GateResult],
+    data: ReportData | None,
+    junit: Path | None,
+    *,
+    github: bool,
+) -> None:
+    from orchestration.commands.ci import annotations_of, suites_of, summary, tell_github, write_junit
+
+    if junit:
+        write_junit(junit, study, suites_of(study, report, results, where))
+    if github:
+        found = annotations_of(study, report, results, where)
+        tell_github(found, summary(study, report, results, data))
 
 
 def _look_ahead(study: Study) -> None:

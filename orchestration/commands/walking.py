@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from orchestration.terminal.speaking import say
 
 if TYPE_CHECKING:
+    from evals.reporting.data import ReportData
     from evals.study.study import Study
     from orchestration.run_report import RunReport
     from warehouse.paths import Home
@@ -31,8 +32,11 @@ def walk(
     return result
 
 
-def show(study: Study, where: Home, result: RunReport) -> None:
-    """Say where the report lies, and print the leaderboard with its answer last."""
+def show(study: Study, where: Home, result: RunReport) -> ReportData:
+    """Say where the report lies, and print the leaderboard with its answer last.
+
+    Returns what is shown.
+    """
     from evals.reporting.rows import report_data
     from orchestration.run_report import failure_notes
     from orchestration.terminal.showing import show_leaderboard
@@ -41,4 +45,6 @@ def show(study: Study, where: Home, result: RunReport) -> None:
         say(f"Report:     {where.report(study.study)}   (assay open {study.study})")
     say("Dagster UI: make dev   (then open http://127.0.0.1:3000)\n")
     # Last, for its last line is the answer.
-    show_leaderboard(report_data(study, where, failure_notes(result.stages), with_hits=False))
+    data = report_data(study, where, failure_notes(result.stages), with_hits=False)
+    show_leaderboard(data)
+    return data

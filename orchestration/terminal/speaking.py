@@ -16,7 +16,7 @@ from rich.text import Text
 from evals.reporting.display import plain
 from warehouse.errors import AssayError, InputError
 
-DONE, FAILED, WRONG_INPUT, STOPPED = 0, 1, 2, 130
+DONE, FAILED, WRONG_INPUT, GATE_FAILED, STOPPED = 0, 1, 2, 3, 130
 WIDEST = 140
 
 

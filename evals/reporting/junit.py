@@ -1,0 +1,98 @@
+"""JUnit XML: suites of cases, as servers for continuous integration read them.
+
+Elements and their order are those of the schema of the xUnit plugin of Jenkins, which GitLab, Azure and
+others read, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree
+
+from evals.reporting.display import plain
+
+Ending = Literal["passed", "failed", "error", "skipped"]
+_ELEMENTS: dict[Ending, str] = {"failed": "failure", "error": "error", "skipped": "skipped"}
+_NO_XML = re.compile(
+    "[\ufffe\uffff]"
+)  # beside control characters and lone surrogates, which `plain` replaces
+
+
+@dataclass(frozen=True)
+class Case:
+    """What was tried: a cell of a stage, a check, a gate.
+
+    ending: failed: it was measured, and does not hold; error: it could not be built; skipped: left out
+    reason: why it did not pass, a sentence or several lines
+    """
+
+    name: str
+    ending: Ending = "passed"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Cases of one kind; the seconds that they took together."""
+
+    name: str
+    cases: tuple[Case, ...]
+    seconds: float = 0.0
+
+    def count(self, ending: Ending) -> int:
+        """Return how many cases ended so."""
+        return sum(case.ending == ending for case in self.cases)
+
+
+def junit_xml(name: str, suites: Sequence[Suite], timestamp: str) -> str:
+    """Return suites as JUnit XML.
+
+    timestamp: when they were run, as ISO 8601
+
+    >>> print(junit_xml("s", [Suite("gates", (Case("a < b", "failed", "no"),))], "2026-01-01T00:00:00"))
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="s" tests="1" failures="1" errors="0" time="0.000">
+      <testsuite name="gates" tests="1" failures="1" errors="0" skipped="0" time="0.000" timestamp="2026-01-01T00:00:00">
+        <testcase classname="s.gates" name="a &lt; b">
+          <failure message="no">no</failure>
+        </testcase>
+      </testsuite>
+    </testsuites>
+    """  # noqa: E501 -- XML as it is written
+    root = ElementTree.Element("testsuites", {"name": _text(name), **_counts(suites)})
+    for suite in suites:
+        counts = _counts([suite])
+        skipped = {"skipped": str(suite.count("skipped"))}
+        time = {"time": counts.pop("time"), "timestamp": timestamp}
+        element = ElementTree.SubElement(
+            root, "testsuite", {"name": _text(suite.name), **counts, **skipped, **time}
+        )
+        for case in suite.cases:
+            _add(element, name, suite, case)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
+
+
+def _counts(suites: Sequence[Suite]) -> dict[str, str]:
+    return {
+        "tests": str(sum(len(suite.cases) for suite in suites)),
+        "failures": str(sum(suite.count("failed") for suite in suites)),
+        "errors": str(sum(suite.count("error") for suite in suites)),
+        "time": f"{sum(suite.seconds for suite in suites):.3f}",
+    }
+
+
+def _add(parent: ElementTree.Element, name: str, suite: Suite, case: Case) -> None:
+    of_class = {"classname": _text(f"{name}.{suite.name}"), "name": _text(case.name)}
+    element = ElementTree.SubElement(parent, "testcase", of_class)
+    if case.ending != "passed":
+        reason = _text(case.reason)
+        message = reason.partition("\n")[0]
+        ElementTree.SubElement(element, _ELEMENTS[case.ending], {"message": message}).text = reason
+
+
+def _text(text: str) -> str:
+    return _NO_XML.sub("\ufffd", plain(text))

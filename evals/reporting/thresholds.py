@@ -1,0 +1,228 @@
+"""Gates: what a metric of the leader, or of a named cell, must reach for a run to pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from evals.annotating.human_metrics import PeopleScores
+from evals.measuring.contract import Metric
+from evals.reporting.display import number, percent, quantity, trimmed
+from evals.study.study import Study
+from warehouse.errors import InputError
+from warehouse.near_names import instead
+from warehouse.schemas import MIN_COVERAGE
+
+OPTION = "--fail-under"
+ENDS = (":low", ":high")
+REASON = 300  # characters of a reason that are passed on
+On = Literal["value", "low", "high"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A limit on a metric.
+
+    limit: the least value that passes; of a metric whose lower values are better, the most
+    cell: the key of the cell that must reach it; None: whichever leads
+    on: the value itself, or the worse end of its interval
+    whole: whether a value must be of (nearly) all questions: not where people score, who score a sample
+    """
+
+    metric: str
+    limit: float
+    higher_is_better: bool = True
+    unit: str = ""
+    cell: str | None = None
+    on: On = "value"
+    whole: bool = True
+
+    @property
+    def name(self) -> str:
+        """The gate in a few words.
+
+        >>> Gate("ndcg@10", 0.7, on="low").name
+        'ndcg@10 (lower end) of the leader is at least 0.700'
+        """
+        end = {"value": "", "low": " (lower end)", "high": " (upper end)"}[self.on]
+        bound = "at least" if self.higher_is_better else "at most"
+        return (
+            f"{self.metric}{end} of {self.cell or 'the leader'} is {bound} {quantity(self.limit, self.unit)}"
+        )
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value passes.
+
+        >>> Gate("latency", 2.0, higher_is_better=False).holds(2.0), Gate("mrr@10", 0.5).holds(0.499)
+        (True, False)
+        """
+        return value >= self.limit if self.higher_is_better else value <= self.limit
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What came of a gate.
+
+    cell: whose value it is; None where there is none
+    value: what was compared with the limit; None where there is none
+    reason: why it failed, as a sentence's end; empty where it passed
+    """
+
+    gate: Gate
+    cell: str | None = None
+    value: float | None = None
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate holds."""
+        return not self.reason
+
+    @property
+    def sentence(self) -> str:
+        """What came of it, with its figure."""
+        if self.passed:
+            whose = "" if self.gate.cell else f" ({self.cell})"
+            return f"gate passed: {self.gate.name}: {number(self.value, self.gate.unit)}{whose}"
+        return f"gate failed: {self.gate.name}: {self.reason}"
+
+
+def read_gates(written: Sequence[str], study: Study) -> tuple[Gate, ...]:
+    """Read gates as they are written on a command line: `METRIC=VALUE`, `METRIC@CELL:low=VALUE`.
+
+    Raises:
+        InputError: one cannot be read, or names a metric or a cell that the study does not have; all at once.
+    """
+    findings: list[str] = []
+    gates = []
+    for text in dict.fromkeys(written):
+        try:
+            gates.append(_read(text, study))
+        except InputError as error:
+            findings += error.findings
+    if findings:
+        raise InputError(*findings)
+    return tuple(gates)
+
+
+def _read(text: str, study: Study) -> Gate:
+    left, equals, right = text.rpartition("=")
+    if not equals or not left:
+        raise _wrong(text, "write METRIC=VALUE, METRIC:low=VALUE or METRIC@CELL=VALUE")
+    try:
+        limit = float(right)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise _wrong(text, f"{right.strip()!r} is no number")
+    end = next((one for one in ENDS if left.strip().endswith(one)), "")
+    named = left.strip().removesuffix(end)
+    name = _metric_in(named, study.measured)
+    if name is None:
+        meant = named if named.count("@") < 2 else named.rpartition("@")[0]
+        raise _wrong(text, f"unknown metric {meant!r}; {instead(meant, study.measured)}")
+    metric = study.metric(name)
+    cell = named.removeprefix(name).removeprefix("@")
+    return Gate(
+        name,
+        limit,
+        metric.higher_is_better,
+        metric.unit,
+        _cell(text, cell, study) if named != name else None,
+        _end(text, end, metric),
+        whole=not isinstance(metric, PeopleScores),
+    )
+
+
+def _metric_in(named: str, known: Collection[str]) -> str | None:
+    """Return the metric that a text names, by itself or before `@CELL`; names of metrics have an `@`, too."""
+    fitting = [name for name in known if named == name or named.startswith(f"{name}@")]
+    return max(fitting, key=len, default=None)
+
+
+def _cell(text: str, name: str, study: Study) -> str:
+    cells = {cell.name for cell in study.cells()}
+    if name in cells:
+        return name
+    if f"{study.study}.{name}" in cells:
+        return f"{study.study}.{name}"
+    short = sorted(cell.partition(".")[2] for cell in cells)
+    raise _wrong(text, f"unknown cell {name!r}; {instead(name, short)}")
+
+
+def _end(text: str, end: str, metric: Metric) -> On:
+    worse: On = "low" if metric.higher_is_better else "high"
+    if end and end != f":{worse}":
+        better = "higher" if metric.higher_is_better else "lower"
+        raise _wrong(text, f"{better} values of {metric.name} are better, so its worse end is `:{worse}`")
+    return worse if end else "value"
+
+
+def _wrong(text: str, what: str) -> InputError:
+    return InputError(f"{OPTION} {trimmed(text, REASON)}: {what}")
+
+
+def gate_results(gates: Sequence[Gate], board: pl.DataFrame, scores: pl.DataFrame) -> list[GateResult]:
+    """Hold a study's leaderboard against gates.
+
+    board: schemas.LEADERBOARD
+    scores: schemas.SCORES with `cell`: why values are missing is read there
+    """
+    return [_result(gate, board, scores) for gate in gates]
+
+
+def not_measured(gates: Sequence[Gate], why: str) -> list[GateResult]:
+    """Return gates as failed because there is no leaderboard at all."""
+    return [GateResult(gate, gate.cell, None, why) for gate in gates]
+
+
+def _result(gate: Gate, board: pl.DataFrame, scores: pl.DataFrame) -> GateResult:
+    cell = gate.cell or _leader(board)
+    if cell is None:
+        return GateResult(gate, None, None, "no cell leads: none has a rank")
+    rows = board.filter((pl.col("cell") == cell) & (pl.col("metric") == gate.metric))
+    if rows.is_empty():
+        return GateResult(gate, cell, None, f"{cell} is not measured by {gate.metric}")
+    row = rows.sort(pl.col("subset") != "all", maintain_order=True).row(0, named=True)
+    value: float | None = row[gate.on]
+    if row["value"] is None:
+        return GateResult(gate, cell, None, f"{cell} has no value{_why(cell, gate.metric, scores)}")
+    if gate.whole and row["coverage"] < MIN_COVERAGE:
+        missing = f"{cell} has a value for {percent(row['coverage'])} of the questions only"
+        return GateResult(gate, cell, value, missing + _why(cell, gate.metric, scores))
+    if value is None:
+        return GateResult(gate, cell, None, f"{cell} has no interval: there are too few questions")
+    return GateResult(gate, cell, value, "" if gate.holds(value) else _short(gate, cell, value))
+
+
+def _short(gate: Gate, cell: str, value: float) -> str:
+    whose = "it" if gate.cell else cell
+    return f"{whose} has {quantity(value, gate.unit)}"
+
+
+def _leader(board: pl.DataFrame) -> str | None:
+    """Return the leading cell of all questions, or of the first sample where no cell is asked all."""
+    named = board.filter(pl.col("leader").is_not_null()).select("subset", "leader").unique()
+    first = named.sort(pl.col("subset") != "all", "subset")
+    return first["leader"][0] if len(first) else None
+
+
+def _why(cell: str, metric: str, scores: pl.DataFrame) -> str:
+    """Return the most frequent status and reason of missing values, as the tail of a sentence."""
+    missing = scores.filter(
+        (pl.col("cell") == cell) & (pl.col("metric") == metric) & pl.col("value").is_null()
+    )
+    if missing.is_empty():
+        return ": it was not run, for what it needs failed"
+    found: Mapping[str, Any] = (
+        missing.group_by("status", "reason")
+        .len()
+        .sort(["len", "status", "reason"], descending=[True, False, False])
+        .row(0, named=True)
+    )
+    reason = f": {trimmed(found['reason'], REASON)}" if found["reason"] else ""
+    return f" ({found['len']} × {found['status']}{reason})"
