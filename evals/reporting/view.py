@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evals.reporting import limits
 from evals.reporting.ceilings import ceiling_sentences
-from evals.reporting.chart import Chart, Place, Scale, chart, domain, place_of
+from evals.reporting.charts.bars import BarTable
 from evals.reporting.contexts import Contexts, Front, contexts, cost_fronts
 from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
 from evals.reporting.data import MetricInfo, ReportData
@@ -16,6 +16,7 @@ from evals.reporting.effects import Effects, effects
 from evals.reporting.entries import Entry, entries
 from evals.reporting.estimates import Estimates, estimates
 from evals.reporting.failures import Failures, failures, reasons_missing
+from evals.reporting.figures.intervals import Bar, intervals_figure, small_bars
 from evals.reporting.groups import Groups, groups
 from evals.reporting.hardest import Hardest, hardest
 from evals.reporting.headline import Part, headline_parts
@@ -28,16 +29,6 @@ from evals.reporting.risk import Risks, risks
 from evals.reporting.settling import settling
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.unseen import unseen
-
-
-@dataclass(frozen=True)
-class Bar:
-    """The small interval drawn in a row, in hundredths of its width."""
-
-    left: float | None
-    right: float | None
-    dot: float
-    place: Place
 
 
 @dataclass(frozen=True)
@@ -69,8 +60,7 @@ class View:
     labels: Mapping[str, str]
     reasons: Mapping[tuple[str, str], str]
     entries: tuple[Entry, ...]
-    charts: tuple[Chart, ...]
-    places: Mapping[str, int]
+    intervals: BarTable | None
     effects: Effects
     matrices: tuple[Matrix, ...]
     cost_metrics: tuple[MetricInfo, ...]
@@ -101,7 +91,6 @@ def view(data: ReportData) -> View:
     best = found[: limits.BEST_CELLS]
     spent, usd = costs(data), usd_by_cell(data)
     hard = hardest(data, cells, labels)
-    charts = (chart(found, data.primary, stacked=stacked) for stacked in (False, True))
     return View(
         headline=headline_parts(data),
         unseen=unseen(data, main),
@@ -111,8 +100,7 @@ def view(data: ReportData) -> View:
         labels=labels,
         reasons=reasons_missing(data),
         entries=found,
-        charts=tuple(drawn for drawn in charts if drawn),
-        places=_places(found),
+        intervals=intervals_figure(data, found, len(labels)),
         effects=effects(data),
         matrices=matrices(data, main),
         cost_metrics=cost_metrics(data),
@@ -204,7 +192,7 @@ def _board(data: ReportData, subset: Subset) -> Board:
         subset == main_subset(data),
         shown,
         len(subset.standings) - len(shown),
-        _bars(data, subset),
+        small_bars(data.primary, entries(data, subset)),
         sum(
             standing.rank is None
             and data.primary.name in standing.results
@@ -216,29 +204,6 @@ def _board(data: ReportData, subset: Subset) -> Board:
         any(standing.tie_group is not None for standing in subset.standings),
         settling([one for one in ranked[1:] if one.tied], n, data.primary),
     )
-
-
-def _bars(data: ReportData, subset: Subset) -> Mapping[str, Bar]:
-    found = [entry for entry in entries(data, subset) if entry.result.value is not None]
-    if not found:
-        return {}
-    scale = Scale(*domain([entry.result for entry in found], data.primary), 3, 97)
-    leader = next((entry for entry in found if entry.rank is not None), None)
-    bars = {}
-    for entry in found:
-        result = entry.result
-        low, high = (result.low, result.high) if result.covered else (result.worst, result.best)
-        ends = sorted(scale.x(end) for end in (low, high) if end is not None)
-        left, right = ends if len(ends) == 2 else (None, None)
-        bar = Bar(left, right, scale.x(result.value or 0.0), place_of(entry, leader))
-        bars.update(dict.fromkeys(entry.cells, bar))
-    return bars
-
-
-def _places(found: Sequence[Entry]) -> Mapping[str, int]:
-    leader = next((entry for entry in found if entry.rank is not None), None)
-    places = [place_of(entry, leader) for entry in found]
-    return {place: places.count(place) for place in ("leader", "tied", "apart", "unranked")}
 
 
 def drops(counts: Mapping[str, int]) -> str:

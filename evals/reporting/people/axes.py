@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from evals.reporting.charts.shares import Bar, bar
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import number, several, trimmed
 from evals.reporting.effect_words import effect_words
 from evals.reporting.effects import AxisEffect
-from evals.reporting.people.bars import Bar, bar
 from evals.reporting.people_scores import AXES, ScoredAnswers, ScoresOfPeople
 from evals.statistics.bootstrap import bootstrap
 from evals.statistics.crossing import crossing

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evals.reporting.charts.shares import Bar, bar
 from evals.reporting.data import ReportData
 from evals.reporting.display import trimmed
 from evals.reporting.matrix import heat, natural
-from evals.reporting.people.bars import Bar, bar
 from evals.reporting.people_scores import ScoredAnswers
 
 QUESTION = 200  # characters of a question

@@ -1,4 +1,4 @@
-"""What stands between leaderboard and facts: costs, groups, hardest questions, failures, the chart."""
+"""What stands between leaderboard and facts: costs, groups, hardest questions, failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from evals.reporting.chart import chart, ticks
 from evals.reporting.costs import costs
 from evals.reporting.data import ReportData
 from evals.reporting.entries import entries
@@ -18,7 +17,7 @@ from evals.reporting.hardest import hardest
 from evals.reporting.links import safe_link
 from evals.reporting.standings import main_subset, subsets
 from evals.reporting.view import view
-from tests.fakes.report_data import NDCG, SIMILARITY, board_data, report_data
+from tests.fakes.report_data import NDCG, report_data
 
 
 @pytest.fixture(scope="module")
@@ -144,38 +143,6 @@ def test_subsets_come_with_all_questions_first(data: ReportData) -> None:
     ]
     assert main_subset(data).standings[0].rank == 1
     assert main_subset(data).standings[-1].rank is None
-
-
-def test_the_chart_places_every_entry_within_its_scale(data: ReportData) -> None:
-    found = entries(data, main_subset(data))
-    drawn = chart(found, NDCG, stacked=False)
-    assert drawn is not None
-    assert [mark.place for mark in drawn.marks].count("leader") == 1
-    for mark in drawn.marks:
-        assert mark.left is not None
-        assert mark.right is not None
-        assert drawn.scale.left <= mark.left <= mark.dot <= mark.right <= drawn.scale.right
-    assert all(drawn.scale.left <= tick.x <= drawn.scale.right for tick in drawn.ticks)
-
-
-def test_one_value_alone_still_has_a_scale() -> None:
-    data = board_data([{"chunking": "a", "value": 1.0, "low": 1.0, "high": 1.0, "rank": 1}], metric=NDCG)
-    drawn = chart(entries(data, main_subset(data)), NDCG, stacked=True)
-    assert drawn is not None
-    assert drawn.scale.low < 1.0 <= drawn.scale.high
-
-
-def test_no_value_has_no_chart() -> None:
-    data = board_data([{"chunking": "a", "coverage": 0.0}], metric=SIMILARITY)
-    assert chart(entries(data, main_subset(data)), SIMILARITY, stacked=False) is None
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.412, 0.433), (120.0, 98000.0), (-0.7, 0.2)])
-def test_ticks_are_round_few_and_inside(low: float, high: float) -> None:
-    made = ticks(low, high, 8)
-    assert 3 <= len(made) <= 9
-    assert low - 1e-9 <= made[0]
-    assert made[-1] <= high + 1e-9
 
 
 @pytest.mark.parametrize(
