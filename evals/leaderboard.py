@@ -11,19 +11,23 @@ import polars as pl
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.annotating.human_metrics import PeopleScores
 from evals.judging.scoring import JudgedScores
+from evals.measuring.running_costs import running_costs
 from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import answered, primary_of
 from evals.statistics.question_clusters import clustering
+from evals.statistics.recommendation import recommend
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
+from evals.study.simplicity import chunk_counts, simplicities, unpriced
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import LEADERBOARD, MIN_COVERAGE, QUESTIONS
+from warehouse.schemas import ANSWERS, LEADERBOARD, MIN_COVERAGE, QUESTIONS, SCORES
 
+_PRICES = ("usd", "prompt_tokens", "completion_tokens")
 NOT_RUN = "not_run"
 """Where the meta of a leaderboard says which replicates could not be run."""
 
@@ -119,7 +123,36 @@ class Leaderboard(Stage):
             top = best.row(0, named=True)
             ends = "" if top["low"] is None else f" [{top['low']:.3f}, {top['high']:.3f}]"
             meta["highest"] = f"{top['cell']}: {primary} {top['value']:.3f}{ends}"
+        meta["recommended"] = self._recommended(study, primary, rows, run, work)
         return Built(digest([[*row.values()] for row in rows]), meta, _checks(study, board, uneven))
+
+    def _recommended(
+        self,
+        study: Study,
+        primary: str,
+        rows: list[dict[str, Any]],
+        run: dict[Cell, pl.DataFrame],
+        work: Work,
+    ) -> str | None:
+        """Return the cell that the leaderboard recommends, as the report does; None: none."""
+        metrics = sorted(map(study.metric, study.measured), key=lambda metric: metric.name != primary)
+        seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
+        names = {cell: {"cell": pl.lit(cell.name), "replicate": pl.lit(cell.replicate)} for cell in run}
+        scores = [found.with_columns(**names[cell]) for cell, found in run.items()]
+        answers = [
+            _read("answers", cell, work).select(*_PRICES).with_columns(cell=names[cell]["cell"])
+            for cell in run
+            if cell.generator != NO_GENERATOR
+        ]
+        prices = {"cell": pl.String, **{name: ANSWERS[name] for name in _PRICES}}
+        costs = running_costs(
+            pl.concat(scores) if scores else pl.DataFrame(schema={**SCORES, "cell": pl.String}),
+            pl.concat(answers) if answers else pl.DataFrame(schema=prices),
+            seconds,
+            unpriced(study),
+        )
+        simple = simplicities(study, chunk_counts(study, work.store))
+        return recommend(rows, metrics, simple, costs).cell
 
     def _answered(self, key: str, run: Container[Cell], work: Work, questions: pl.DataFrame) -> Answered:
         """Return the share of questions that a cell answered, the mean over its replicates."""

@@ -69,6 +69,7 @@ class Report(Stage):
         # Imported where a report is written: a run that finds it fresh need not wait for its templates.
         from evals.reporting.files import write_report
         from evals.reporting.headline import headline
+        from evals.reporting.recommendation import recommendation, recommendation_sentences
         from evals.reporting.rows import report_data
 
         data = report_data(self.grid.studies[key], work.home, self.failures)
@@ -77,6 +78,8 @@ class Report(Stage):
             "path": str(page),
             "rows": str(rows),
             "headline": headline(data),
+            "recommended": recommendation(data).cell,
+            "recommendation": " ".join(recommendation_sentences(data)),
             "sha256": _sums(key, work.home),
         }
         return Built(self.identity(key, work.store), meta)

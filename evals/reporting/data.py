@@ -11,6 +11,7 @@ import polars as pl
 
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.statistics.question_clusters import ALONE, Clustering
+from evals.study.simplicity import Simplicity
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
@@ -114,6 +115,8 @@ class ReportData:
     notes: warnings that a reader must see, such as failed checks or cells that were not run
     interval: how `low` and `high` were found, as a noun phrase
     comparison: how the cells were compared with the leader, as a noun phrase
+    simplicities: cell -> what it takes; None: not known
+    unpriced: cells that have costs which no answer holds
 
     Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
     """
@@ -144,6 +147,8 @@ class ReportData:
     judge_cards: pl.DataFrame | None = None
     people: ScoresOfPeople | None = None
     human_estimates: pl.DataFrame | None = None
+    simplicities: Mapping[str, Simplicity] | None = None
+    unpriced: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.metrics:

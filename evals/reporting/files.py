@@ -15,6 +15,7 @@ from evals.reporting.estimates import estimate_json
 from evals.reporting.judge_cards import card_rows
 from evals.reporting.page import render_html
 from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
+from evals.reporting.recommendation import recommendation_row
 from evals.reporting.risk import risk_rows
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.parquet import replacing
@@ -59,13 +60,15 @@ def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> 
 
     others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of what people said,
         of judges' cards and of estimates, which have `PEOPLE_COLUMNS`, `CARD_COLUMNS` and
-        `ESTIMATE_COLUMNS`, too
+        `ESTIMATE_COLUMNS`, too; the recommendation, which has `recommended` and more
     """
     last = [{name: row.get(name) for name in dict.fromkeys((*COLUMNS, *_further(row)))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 
 
 def _further(row: Mapping[str, Any]) -> tuple[str, ...]:
+    if "recommended" in row:
+        return tuple(row)
     if "estimate_of" in row:
         return ESTIMATE_COLUMNS
     if "rubric" in row:
@@ -88,7 +91,7 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
     """Return the rows that a report has beside those of the leaderboard."""
     others = (risk_rows, effect_rows, people_rows, card_rows, estimate_json)
-    return [row for rows_of in others for row in rows_of(data)]
+    return [*(row for rows_of in others for row in rows_of(data)), recommendation_row(data)]
 
 
 def _written(text: str, path: Path) -> Path:

@@ -28,6 +28,7 @@ from evals.statistics.comparison import primary_of
 from evals.statistics.question_clusters import Clustering, clustering
 from evals.study.cells import Cell
 from evals.study.grid import Grid
+from evals.study.simplicity import chunk_counts, simplicities, unpriced
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.connection import connect
@@ -129,6 +130,8 @@ def report_data(
         human_estimates=estimates,
         people=stored_people(study, store),
         generators=_generator_facts(study),
+        simplicities=simplicities(study, chunk_counts(study, store)),
+        unpriced=unpriced(study),
     )
 
 

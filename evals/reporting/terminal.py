@@ -21,6 +21,7 @@ from evals.reporting.estimates import estimate_sentences
 from evals.reporting.headline import headline
 from evals.reporting.judge_cards import judge_sentences
 from evals.reporting.people.section import people_sentences
+from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.settling import chances_sentence
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
@@ -47,7 +48,7 @@ class Layout:
 
 
 def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> RenderableType:
-    """Return one leaderboard, what a reader must know of it, and last the headline.
+    """Return one leaderboard, what a reader must know of it, and last the headline and what is recommended.
 
     The table is that of all questions (or of the largest sample), for a terminal of ``width`` columns; cells
     that were asked a smaller sample are told of in a line. The primary metric has its interval, up to four
@@ -70,7 +71,8 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))
-    return Group(*parts, "", _text(headline(data), "bold"))
+    parts += ["", _text(headline(data), "bold"), *map(_text, recommendation_sentences(data))]
+    return Group(*parts)
 
 
 def _in_a_line(data: ReportData, subset: Subset) -> str:

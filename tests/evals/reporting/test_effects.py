@@ -155,7 +155,7 @@ def test_words_say_what_is_left_out_and_what_is_tied(data: ReportData) -> None:
 
 def test_the_rows_hold_every_level_and_pair(data: ReportData) -> None:
     rows = json.loads(json_rows(data.leaderboard, other_rows(data)))
-    assert all(list(row) == list(COLUMNS) for row in rows)
+    assert all(list(row) == list(COLUMNS) for row in rows[:-1])
     one = table(data, "chunking").effects[0]
     found = {
         row["chunking"]: row

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from evals.reporting.data import ReportData
 from evals.reporting.headline import headline
+from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.terminal import leaderboard_table
 from tests.fakes.report_data import board_data, report_data
 
@@ -29,9 +30,10 @@ def test_no_line_is_wider_than_the_terminal(data: ReportData, width: int) -> Non
     assert max(len(line.rstrip()) for line in printed(data, width).splitlines()) <= width
 
 
-def test_the_headline_comes_last_and_is_that_of_the_report(data: ReportData) -> None:
-    last = printed(data, 1000).rstrip("\n").split("\n")[-1]
-    assert headline(data) == " ".join(last.split())
+def test_the_headline_and_the_recommendation_come_last_and_are_those_of_the_report(data: ReportData) -> None:
+    said = [headline(data), *recommendation_sentences(data)]
+    last = printed(data, 1000).rstrip("\n").split("\n")[-len(said) :]
+    assert said == [" ".join(line.split()) for line in last]
 
 
 def test_the_primary_metric_stands_unbroken_with_its_interval(data: ReportData) -> None:
