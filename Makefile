@@ -12,7 +12,7 @@ SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-imports clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -103,6 +103,9 @@ bench-entailment: $(READY) ## measure how well judges tell what an abstract enta
 
 bench-imports: $(READY) ## measure the import of a sheet of 100,000 rows: seconds and memory, and again
 	@$(BIN)/python -m benchmarks.imports
+
+bench-report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
+	@$(BIN)/python -m benchmarks.report
 
 bench-statistics: $(READY) ## measure intervals and tests on simulated studies: coverage, family-wise error, seconds
 	@$(BIN)/python -m benchmarks.statistics

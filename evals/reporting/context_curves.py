@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from evals.gold.evidence import gold_of
 from evals.measuring.context_curve import CHARACTERS_A_TOKEN, context_curve
+from evals.measuring.contract import Gold
 from evals.study.grid import Grid
 from warehouse.schemas import Schema
 from warehouse.spans import Span
@@ -33,13 +34,23 @@ def context_curves(
 ) -> pl.DataFrame:
     """Return a row a ranking (by the first of its cells) and question with gold (CURVES).
 
-    Only as many hits are read as the longest budget or the deepest look takes. Questions whose ranking failed
-    are left out; one without any hit has nothing.
+    Questions whose ranking failed are left out; one without any hit has nothing.
     """
     first: dict[str, str] = {}
     for key in sorted(cell for cell in cells if cell in grid.cells and grid.cells[cell].reads_ranking):
         first.setdefault(grid.cells[key].ranking, key)
     golds = {row["question_id"]: gold_of(row) for row in questions.iter_rows(named=True) if row["evidence"]}
+    return curves_of(connection, first, golds)
+
+
+def curves_of(
+    connection: duckdb.DuckDBPyConnection, first: Mapping[str, str], golds: Mapping[str, Gold]
+) -> pl.DataFrame:
+    """Return the curves (CURVES) of rankings: only as many hits are read as the deepest look takes.
+
+    first: ranking -> the cell that stands for it
+    golds: of the questions that have any, by id
+    """
     ranked = connection.execute(
         "SELECT p.key, r.question_id FROM ranked r JOIN pointers p ON p.stage = 'rankings' "
         "AND p.artifact_id = r.artifact_id WHERE r.status = 'ok' AND list_contains(?, p.key) ORDER BY ALL",

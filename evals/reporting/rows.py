@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -15,11 +15,19 @@ from evals.measuring.contract import OF_RANKING, Metric
 from evals.pipeline.imported_answers import contexts_of
 from evals.reporting.context_curves import context_curves
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
-from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
 from evals.reporting.stored_people import stored_people
+from evals.reporting.stored_rows import (
+    OF_CELL,
+    selected,
+    stored_answers,
+    stored_judgements,
+    stored_losses,
+    stored_questions,
+    stored_scores,
+)
 from evals.reporting.study_facts import study_facts
 from evals.retrieving.index import OpenIndex
 from evals.statistics import significance
@@ -36,13 +44,12 @@ from warehouse.errors import InputError
 from warehouse.inference import models
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
+from warehouse.schemas import HITS, LEADERBOARD
 from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
 
-_OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 SHOWN_RANKS = 3  # cells whose hits the report can show
 SHOWN_HITS = 5  # of a question
 LIBRARIES = (
@@ -90,15 +97,15 @@ def report_data(
         refuse_changed(study, store, board)
         # Without the cells that could not be run now: what older runs left of them is not mixed in.
         cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
-        questions = _questions(connection, grid.set_keys(study.study))
-        scores = _of_cells(connection, "current_scores", cells, SCORES)
-        answers = _of_cells(connection, "current_answers", cells, ANSWERS, _SHORT_BINS)
+        questions = stored_questions(connection, grid.set_keys(study.study))
+        scores = stored_scores(connection, cells)
+        answers = stored_answers(connection, cells)
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
-        losses = _losses(connection, grid, sorted(cells))
+        losses = stored_losses(connection, _first_cells(grid, cells))
         contexts = context_curves(connection, grid, cells, questions)
         cards = cards_of(connection, study)
         estimates = estimates_of(connection, study)
-        judgements = _judgements(connection, study, cells, uncalibrated(study, cards))
+        judgements = stored_judgements(connection, list(study.judges), cells, uncalibrated(study, cards))
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
     gone = _not_run(study, store)
@@ -135,58 +142,8 @@ def report_data(
     )
 
 
-def _questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> pl.DataFrame:
-    """Return the questions of these sets as they are now (schemas.QUESTIONS)."""
-    return _select(
-        connection,
-        "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
-        "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
-        [sets],
-        QUESTIONS,
-    )
-
-
-def _select(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema
-) -> pl.DataFrame:
-    rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
-    return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
-
-
-_SHORT_BINS = (  # whole, they are the context once more
-    f" REPLACE ([{{'text': left(b.text, {BIN_CHARACTERS + 1}), 'chunk_ids': b.chunk_ids, 'status': b.status, "
-    "'reason': b.reason, 'answer': b.answer} FOR b IN bins] AS bins)"
-)
-
-
-def _of_cells(
-    connection: duckdb.DuckDBPyConnection, table: str, cells: list[str], schema: Schema, changes: str = ""
-) -> pl.DataFrame:
-    """Return the rows of these cells, with `cell`.
-
-    changes: to columns, in SQL
-    """
-    sql = f"SELECT *{changes} FROM {table} WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
-    return _select(connection, sql, [cells], {**schema, **_OF_CELL})
-
-
-def _judgements(
-    connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str], open_metrics: frozenset[str]
-) -> pl.DataFrame:
-    """Return what the judges of a study said, of each judgement the first statements."""
-    sql = (
-        f"SELECT * REPLACE (NULL AS raw, list_slice(statements, 1, {STATEMENTS + 1}) AS statements) "  # noqa: S608
-        "FROM current_judgements WHERE list_contains(?, cell) AND list_contains(?, judge) "
-        "ORDER BY cell, cell_replicate, question_id, judge, metric, replicate"
-    )
-    schema = {**JUDGEMENTS, "cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String}
-    rows = _select(connection, sql, [cells, list(study.judges)], schema)
-    name = pl.concat_str("judge", "metric", separator=".")
-    return rows.with_columns(name.is_in(list(open_metrics)).alias("uncalibrated"))
-
-
 def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
-    board = _select(
+    board = selected(
         connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD
     )
     if not len(board):
@@ -204,7 +161,7 @@ def _not_run(study: Study, store: ArtifactStore) -> pl.DataFrame:
     artifact = store.current("leaderboard", study.study)
     keys = set(artifact.meta.get(NOT_RUN, ())) if artifact else set()
     gone = [(cell.name, cell.replicate) for cell in study.runs() if cell.key in keys]
-    return pl.DataFrame(gone, schema=_OF_CELL, orient="row")
+    return pl.DataFrame(gone, schema=OF_CELL, orient="row")
 
 
 def _hits(
@@ -216,7 +173,7 @@ def _hits(
     frames = [_contexts(grid.cells[key], store) for key in sorted(leading) if grid.cells[key].imported]
     for key in sorted(key for key in leading if grid.cells[key].reads_ranking):
         cell = grid.cells[key]
-        hits = _select(
+        hits = selected(
             connection,
             "SELECT * FROM current_hits WHERE ranking = ? AND rank <= ?",
             [cell.ranking, SHOWN_HITS],
@@ -257,19 +214,13 @@ def _passages(hits: pl.DataFrame, index: OpenIndex) -> list[str | None]:
     ]
 
 
-def _losses(connection: duckdb.DuckDBPyConnection, grid: Grid, cells: list[str]) -> pl.DataFrame:
-    """Return where questions were lost (schemas.LOSSES, with `cell`): one cell of each ranking."""
+def _first_cells(grid: Grid, cells: list[str]) -> dict[str, str]:
+    """Return ranking -> the first of the cells that read it; a study may have lost some since it was run."""
     first: dict[str, str] = {}
-    for key in (key for key in cells if key in grid.cells):  # a study may have lost some since it was run
+    for key in sorted(key for key in cells if key in grid.cells):
         if grid.cells[key].reads_ranking:
             first.setdefault(grid.cells[key].ranking, key)
-    rows = _select(
-        connection,
-        "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
-        [list(first)],
-        {**LOSSES, "ranking": pl.String},
-    )
-    return rows.with_columns(cell=pl.col("ranking").replace(first)).drop("ranking")
+    return first
 
 
 def _titles(study: Study, store: ArtifactStore, documents: pl.Series) -> pl.DataFrame:
