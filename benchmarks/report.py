@@ -21,7 +21,8 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.report_data import STUDY, Made, Size, data_of, made
+from benchmarks.report_data import Made, data_of, made
+from benchmarks.report_rows import STUDY, Size
 from evals.gold.evidence import gold_of
 from evals.reporting import files as files_file
 from evals.reporting import page as page_file

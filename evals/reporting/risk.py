@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -60,7 +61,8 @@ def risks(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> 
     metric = loss_metric(data)
     if metric is None:
         return None
-    found = _curves(data, metric, cells)
+    curves = _curves(data)
+    found = {cell: curves[cell] for cell in cells if cell in curves}
     if not found:
         return None
     shown = list(found.items())[:MOST]
@@ -96,7 +98,8 @@ def risk_rows(data: ReportData) -> list[dict[str, Any]]:
             "low": curve.low,
             "high": curve.high,
         }
-        for cell, (curve, share) in _curves(data, metric, list(board)).items()
+        for cell, (curve, share) in _curves(data).items()
+        if cell in board
     ]
 
 
@@ -109,10 +112,12 @@ def loss_metric(data: ReportData) -> MetricInfo | None:
     return next((one for one in found if one.name not in _OTHERS), next(iter(found), None))
 
 
-def _curves(
-    data: ReportData, metric: MetricInfo, cells: Sequence[str]
-) -> dict[str, tuple[RiskCoverage, float]]:
+@lru_cache(maxsize=1)  # the page and the rows beside it show them
+def _curves(data: ReportData) -> dict[str, tuple[RiskCoverage, float]]:
     """Return cell -> its curve and the share of its questions that is on it; cells without any are absent."""
+    metric = loss_metric(data)
+    if metric is None:
+        return {}
     of = ["cell", "question_id"]
     answered = (
         data.answers.filter(pl.col("status") == "ok")
@@ -122,15 +127,17 @@ def _curves(
     asked = dict(data.answers.group_by("cell").agg(pl.col("question_id").n_unique()).iter_rows())
     values = data.values.filter((pl.col("metric") == metric.name) & pl.col("value").is_not_null())
     rows = values.join(answered, on=of).filter(pl.col("confidence").is_finite()).sort(of)
+    best = metric.ideal or 0.0
     found = {}
-    for cell in cells:
-        own = rows.filter(pl.col("cell") == cell)
-        best = metric.ideal or 0.0
-        loss = (pl.Series([best] * own.height, dtype=pl.Float64) - own["value"]).abs()
-        curve = risk_coverage(own["confidence"].to_numpy(), loss.to_numpy(), data.seed)
+    parts = rows.with_columns(loss=(pl.lit(best) - pl.col("value")).abs()).partition_by("cell")
+    for own in sorted(parts, key=len):  # those of as many questions share their resamples
+        cell = str(own["cell"][0])
+        curve = risk_coverage(own["confidence"].to_numpy(), own["loss"].to_numpy(), data.seed)
         if curve is not None:
             found[cell] = (curve, curve.n / asked[cell])
-    return found
+    return {
+        cell: found[cell] for cell in data.leaderboard["cell"].unique(maintain_order=True) if cell in found
+    }
 
 
 def _points(curve: RiskCoverage, risk: Any, most: float) -> str:

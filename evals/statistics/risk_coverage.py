@@ -12,7 +12,9 @@ over questions would be compared, but is computed of stored confidences and valu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -89,20 +91,45 @@ def _curve(losses: Floats, counts: Floats, ends: npt.NDArray[np.int64]) -> tuple
 
     losses: in order of falling confidence, shape (1, n); counts: how often each counts, shape (rows, n)
     """
-    covered = np.cumsum(counts, axis=1)[:, ends]
-    lost = np.cumsum(counts * losses, axis=1)[:, ends]
+    covered = np.cumsum(counts, axis=1)
+    risk, area = _risk(losses, counts, covered, ends)
+    covered = covered[:, ends]
+    return covered / covered[:, -1:], risk, area
+
+
+def _risk(
+    losses: Floats, counts: Floats, covered: Floats, ends: npt.NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Return risk and area; covered: the counts so far, of the same shape."""
+    lost = np.cumsum(counts * losses, axis=1)
+    if len(ends) < covered.shape[1]:
+        covered, lost = covered[:, ends], lost[:, ends]
     risk = np.divide(lost, covered, out=np.zeros_like(lost), where=covered > 0)
     steps = np.diff(covered, axis=1, prepend=0.0) / covered[:, -1:]
-    return covered / covered[:, -1:], risk, (steps * risk).sum(axis=1)
+    return risk, (steps * risk).sum(axis=1)
 
 
 def _resampled(losses: Floats, ends: npt.NDArray[np.int64], seed: int) -> Floats:
     """Return the area of every resample of the questions."""
-    chance, n = np.random.default_rng(seed), len(losses)
-    at_once = max(1, _BLOCK // n)
-    areas = []
-    for begin in range(0, RESAMPLES, at_once):
-        rows = min(at_once, RESAMPLES - begin)
+    n = len(losses)
+    drawn = [_drawn_at_once(n, seed)] if _at_once(n) >= RESAMPLES else _drawn(n, seed)
+    return np.concatenate([_risk(losses[None, :], *counts, ends)[1] for counts in drawn])
+
+
+def _at_once(n: int) -> int:
+    return max(1, _BLOCK // n)
+
+
+def _drawn(n: int, seed: int) -> Iterator[tuple[Floats, Floats]]:
+    """Yield how often each question is drawn, some resamples at a time, and the counts so far."""
+    chance = np.random.default_rng(seed)
+    for begin in range(0, RESAMPLES, _at_once(n)):
+        rows = min(_at_once(n), RESAMPLES - begin)
         counts = chance.multinomial(n, np.full(n, 1 / n), size=rows).astype(np.float64)
-        areas.append(_curve(losses[None, :], counts, ends)[2])
-    return np.concatenate(areas)
+        yield counts, np.cumsum(counts, axis=1)
+
+
+@lru_cache(maxsize=2)  # cells of one study have as many questions, as a rule, and drawing takes longest
+def _drawn_at_once(n: int, seed: int) -> tuple[Floats, Floats]:
+    (found,) = _drawn(n, seed)
+    return found
