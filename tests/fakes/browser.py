@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,6 +100,22 @@ def tab(browser: Any, width: int = 1280, height: int = 860, scheme: str = "light
         context.close()
 
 
+def axe_violations(page: Any, within: str = "body") -> list[str]:
+    """Return what axe-core finds serious or critical inside an element: rule, element and what is wrong.
+
+    The page's security policy allows no script of ours, so axe is evaluated in it, and not added to it.
+    """
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    page.evaluate((files(axe) / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("within => axe.run(within, {resultTypes: ['violations'], preload: false})", within)
+    return [
+        f"{one['id']}: {node['html'][:200]} ({node['failureSummary']})"
+        for one in found["violations"]
+        if one["impact"] in {"serious", "critical"}
+        for node in one["nodes"]
+    ]
+
+
 def _listen(socket: Any, into: Tab) -> None:
     into.errors.extend(_abroad(socket.url))
     socket.on(
@@ -109,5 +126,5 @@ def _listen(socket: Any, into: Tab) -> None:
 
 def _abroad(url: str) -> list[str]:
     parts = urlsplit(url)
-    is_here = parts.scheme in {"data", "blob"} or parts.hostname == "127.0.0.1"
+    is_here = parts.scheme in {"data", "blob", "file"} or parts.hostname == "127.0.0.1"
     return [] if is_here else [f"a request left this machine: {url}"]
