@@ -112,7 +112,7 @@ class Annotations(Stage):
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that goes in, of what people have said, and of which queue counts."""
-        self._seen[key] = seen_now(store.home, key)
+        self._seen[key] = seen_now(store.home, self.grid.studies[key].whole)
         return self._identity(key, store)
 
     def _identity(self, key: str, store: ArtifactStore) -> str:
@@ -126,15 +126,19 @@ class Annotations(Stage):
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Join the scores of one study to its cells."""
         study = self.grid.studies[key]
-        seen = self._seen.get(key) or seen_now(work.home, key)
-        records = HumanScores(work.home).read(key, seen.scores)
+        seen = self._seen.get(key) or seen_now(work.home, study.whole)
+        records = HumanScores(work.home).read(study.whole, seen.scores)
         current = current_scores(records.rows)
         versions = {rubric.version for rubric in study.rubrics.values()}
         is_scored = any(row["rubric_version"] in versions for row in current)
         places, unscorable = self._places(study, work, is_scored=is_scored)
         of_rubrics = {name: places[rubric.against] for name, rubric in study.rubrics.items()}
-        queued = drawn(work.home, key, seen, {row["item_id"] for row in current if row["status"] == "ok"})
+        queued = drawn(
+            work.home, study.whole, seen, {row["item_id"] for row in current if row["status"] == "ok"}
+        )
         result = joined(study.rubrics, of_rubrics, current, queued)
+        if study.slice is not None:  # scores of what it leaves out are no mistakes
+            result.rejected.clear()
         result.rejected.extend(_faults(records))
         write_parquet(frame(result.rows, ANNOTATIONS), folder / FILE)
         write_parquet(frame(result.counted, HUMAN_SCORES), folder / COUNTED)

@@ -58,11 +58,19 @@ class Questions(Stage):
         question_set = self.grid.sets[key]
         corpus = self.grid.build.corpora[question_set.corpus].recipes()
         meaning = question_set.meaning
+        only = [] if question_set.only is None else [sorted(question_set.only)]
         if question_set.beir is None:
             files = [sha256_file(path) for path in files_of(question_set.source)]
-            is_plain = len(files) == 1 and not meaning
-            return {f"questions.{key}": files[0] if is_plain else digest([files, *meaning]), **corpus}
-        facts = [meaning[0], fingerprint(question_set.path), source_of_set(self.grid, key), *meaning[1:]]
+            is_plain = len(files) == 1 and not meaning and not only
+            said = files[0] if is_plain else digest([files, *meaning, *only])
+            return {f"questions.{key}": said, **corpus}
+        facts = [
+            meaning[0],
+            fingerprint(question_set.path),
+            source_of_set(self.grid, key),
+            *meaning[1:],
+            *only,
+        ]
         return {f"questions.{key}": digest(facts), **corpus}
 
     def build(self, key: str, folder: Path, work: Work) -> Built:

@@ -47,7 +47,8 @@ class Report(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what the study says of itself."""
         study = self.grid.studies[key]
-        return {f"report.{key}": digest([study.description, study.seed])}
+        part = [study.slice.sentence] if study.slice else []
+        return {f"report.{key}": digest([study.description, study.seed, *part])}
 
     def regarded(self, artifact: Artifact) -> list[str]:
         """Return also which leaderboard it is: what is shown of its cells is not in its content."""

@@ -25,9 +25,11 @@ from orchestration.commands import (
     reporting,
     running,
     sheets,
+    slicing,
     trying,
 )
 from orchestration.commands.finding import home_of, prepared_home, study_of
+from orchestration.commands.slicing import CellsOption, QuestionsOption, slice_of
 from orchestration.commands.walking import walk
 from orchestration.settings import Settings
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
@@ -120,7 +122,7 @@ def check(study: StudyArgument) -> None:
 
 @app.command()
 @plainly
-def plan(study: StudyArgument) -> None:
+def plan(study: StudyArgument, cells: CellsOption = None, questions: QuestionsOption = None) -> None:
     """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
     from evals.study.costing import estimates
     from evals.study.grid import Grid
@@ -128,7 +130,7 @@ def plan(study: StudyArgument) -> None:
     from orchestration.definitions import stages_of
     from orchestration.terminal.showing_plan import show_plan
 
-    found = study_of(study)
+    found = slice_of(study_of(study), cells, questions)
     where = prepared_home()
     stages = stages_of(Grid([found]))
     planned = make_plan(found, stages, where)
@@ -192,6 +194,7 @@ app.add_typer(parts.app)
 app.add_typer(reporting.app)
 app.add_typer(running.app)
 app.add_typer(sheets.app)
+app.add_typer(slicing.app)
 app.add_typer(trying.app)
 app.add_typer(models.app, name="models")
 app.add_typer(questions.app, name="questions")

@@ -94,6 +94,11 @@ def point(connection: duckdb.DuckDBPyConnection, stage: str, identities: dict[st
         )
 
 
+def forget(connection: duckdb.DuckDBPyConnection, study: str) -> None:
+    """Let the keys of a study, or slice of one, mean nothing any longer; rows stay."""
+    connection.execute("DELETE FROM pointers WHERE key = ? OR starts_with(key, ?)", [study, f"{study}."])
+
+
 def sync(
     connection: duckdb.DuckDBPyConnection,
     store: ArtifactStore,

@@ -117,6 +117,7 @@ class ReportData:
     comparison: how the cells were compared with the leader, as a noun phrase
     simplicities: cell -> what it takes; None: not known
     unpriced: cells that have costs which no answer holds
+    part: what a reader must know of a slice of a study; empty for a whole one
 
     Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
     """
@@ -149,6 +150,7 @@ class ReportData:
     human_estimates: pl.DataFrame | None = None
     simplicities: Mapping[str, Simplicity] | None = None
     unpriced: frozenset[str] = frozenset()
+    part: str = ""
 
     def __post_init__(self) -> None:
         if not self.metrics:

@@ -191,7 +191,7 @@ def _judges(study: Study, row: Row, cell: Cell) -> bool:
 
 def _people(connection: duckdb.DuckDBPyConnection, study: Study, question_id: str) -> list[Row]:
     """Return what annotators say of the answers to a question; `of` is the key of the cell's replicate."""
-    rows = _dicts(connection, _PEOPLE, [study.study, question_id])
+    rows = _dicts(connection, _PEOPLE, [study.study, question_id, study.whole])
     versions = {name: rubric.version for name, rubric in study.rubrics.items()}
     return [row for row in rows if versions.get(row["rubric"]) == row["rubric_version"]]
 
@@ -232,7 +232,7 @@ _PEOPLE = """
     SELECT a."of", h.* FROM current_human_scores h JOIN (
         SELECT *, cell || CASE WHEN cell_replicate > 1 THEN '.' || cell_replicate ELSE '' END AS "of"
         FROM current_annotations WHERE study = ? AND question_id = ?
-    ) a ON h.study = a.study AND h.item_id = a.item_id AND h.rubric = a.rubric
+    ) a ON h.study = ? AND h.item_id = a.item_id AND h.rubric = a.rubric
         AND h.criterion IS NOT DISTINCT FROM a.criterion
         AND (h.cell IS NULL OR (h.cell = a."of" AND h.question_id = a.question_id))
     ORDER BY h."ordinal"

@@ -139,6 +139,7 @@ def report_data(
         generators=_generator_facts(study),
         simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),
+        part=study.slice.sentence if study.slice else "",
     )
 
 

@@ -71,6 +71,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))
+    parts += [_text(data.part, "bold yellow")] if data.part else []
     parts += ["", _text(headline(data), "bold"), *map(_text, recommendation_sentences(data))]
     return Group(*parts)
 

@@ -52,6 +52,11 @@ class Cell:
         return f"{self.ranking}.{self.generator}"
 
     @property
+    def short(self) -> str:
+        """Its name without the study's."""
+        return self.name.partition(".")[2]
+
+    @property
     def key(self) -> str:
         """Its own key, that of its answers and scores.
 

@@ -12,7 +12,9 @@ from evals.gold.reading.contract import SetFile
 from evals.study.cells import NO_GENERATOR, Cell, Judged
 from evals.study.sections import BeirQuestions, QuestionSource
 from evals.study.set_names import set_name
+from evals.study.slice import MARK
 from evals.study.study import Study
+from warehouse.identity import digest
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class QuestionSet:
     path: the file, or the BEIR folder
     said: what the study says of it
     judged_alone: whether its questions may have neither ground truth nor evidence
+    only: the ids of those that are asked, in a slice; None: all
     """
 
     name: str
@@ -29,11 +32,17 @@ class QuestionSet:
     path: Path
     said: QuestionSource
     judged_alone: bool = False
+    only: frozenset[str] | None = None
 
     @property
     def key(self) -> str:
         """Its partition key."""
-        return f"{self.corpus}.{self.name}"
+        part = "" if self.only is None else f"{MARK}{digest(sorted(self.only))[:8]}"
+        return f"{self.corpus}.{self.name}{part}"
+
+    def asked(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of its questions that are asked."""
+        return [row for row in rows if self.only is None or row["question_id"] in self.only]
 
     @property
     def use(self) -> str:
@@ -126,17 +135,21 @@ def read_train_questions_of(study: Study) -> list[dict[str, Any]]:
 
 
 def _read(sets: list[QuestionSet]) -> list[dict[str, Any]]:
-    return read_sets(one.source for one in sets)
+    rows = read_sets(one.source for one in sets)
+    only = frozenset[str]().union(*(one.only for one in sets if one.only is not None))
+    return [row for row in rows if row["question_id"] in only] if only else rows
 
 
 def question_sets(study: Study) -> list[QuestionSet]:
     """Return the question sets of a study; a file's set is named by the file."""
     found = []
+    part = study.slice.questions if study.slice else None
     for source in study.questions:
+        only = part if source.use == "test" else None
         if source.beir:
             name, path = source.beir.name, study.resolve(source.beir.path)
         else:
             path = study.resolve(source.file or "")
             name = source.name or set_name(path)
-        found.append(QuestionSet(name, study.corpus.name, path, source, study.judged_alone))
+        found.append(QuestionSet(name, study.corpus.name, path, source, study.judged_alone, only))
     return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evals.study.run_studies import noted
+from evals.study.slicing import KnownSlice, find_slice, is_slice, known_slices
 from evals.study.study import Study
 from evals.study.study_file import is_path, name_in, read_study, study_path
 from evals.study.study_names import study_files
@@ -24,6 +25,7 @@ class KnownStudy:
     cells: of its file now, or of its last run where there is no file; None where the file cannot be used
     run_at: when its leaderboard was made, None: never in this home
     mistake: the first thing that is wrong with its file, and how many more
+    slices: parts of it that were run
     """
 
     name: str
@@ -31,6 +33,7 @@ class KnownStudy:
     cells: int | None
     run_at: datetime | None
     mistake: str | None = None
+    slices: tuple[KnownSlice, ...] = ()
 
 
 def known_studies(home: Home) -> list[KnownStudy]:
@@ -39,8 +42,13 @@ def known_studies(home: Home) -> list[KnownStudy]:
     paths = dict.fromkeys([*noted(home), *(path.resolve() for path in study_files())])
     found = [_of_file(path, store) for path in paths]
     names = {one.name for one in found}
-    gone = [name for name in store.keys("leaderboard") if name not in names]
-    return sorted([*found, *(_of_run(name, store) for name in gone)], key=lambda one: one.name)
+    gone = [name for name in store.keys("leaderboard") if name not in names and not is_slice(name)]
+    together = sorted([*found, *(_of_run(name, store) for name in gone)], key=lambda one: one.name)
+    slices = known_slices(home)
+    return [
+        replace(one, slices=tuple(part for part in slices if (part.whole, part.path) == (one.name, one.path)))
+        for one in together
+    ]
 
 
 def _of_file(path: Path, store: ArtifactStore) -> KnownStudy:
@@ -76,9 +84,9 @@ def known_path(name: str, home: Home) -> Path:
 
 
 def find_known(name: str, home: Home) -> Study:
-    """Return the study of that name or path, as `known_path` finds it.
+    """Return the study of that name or path, as `known_path` finds it, or the slice of that name.
 
     Raises:
         InputError: there is none, or its file cannot be used.
     """
-    return read_study(known_path(name, home))
+    return find_slice(name, home) if is_slice(name) else read_study(known_path(name, home))

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from assets.recipes.build_half import BuildHalf, Name
 from assets.recipes.paths import absolute
@@ -25,6 +25,7 @@ from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
 from evals.study.sections import Annotation, ClustersBy, JudgeCard, QuestionSource, Restriction, StudyBudget
+from evals.study.slice import Slice
 from warehouse.errors import InputError
 from warehouse.findings import shown
 from warehouse.identity import digest
@@ -81,6 +82,7 @@ class Study(BuildHalf):
     clusters: ClustersBy = "auto"
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
     path: Path = Path()
+    _slice: Slice | None = PrivateAttr(default=None)
 
     @field_validator("retrievers", mode="after")
     @classmethod
@@ -101,7 +103,28 @@ class Study(BuildHalf):
         unsaid = {"annotation"} if self.annotation == Annotation() else None
         return self.model_dump(exclude=unsaid)
 
+    @property
+    def slice(self) -> Slice | None:
+        """What it is a slice of; None: a whole study."""
+        return self._slice
+
+    @property
+    def whole(self) -> str:
+        """Name of the study that it is, or is a slice of: what people say of its answers is kept by that."""
+        return self.study if self._slice is None else self._slice.whole
+
+    def sliced(self, name: str, part: Slice) -> Self:
+        """Return the study that a slice of this one is."""
+        found = self.model_copy(update={"study": name})
+        found._slice = part
+        return found
+
     def cells(self) -> list[Cell]:
+        """Return the cells that are compared: every one of the grid, or those of a slice."""
+        chosen = self._slice.cells if self._slice else None
+        return [cell for cell in self._grid() if chosen is None or cell.short in chosen]
+
+    def _grid(self) -> list[Cell]:
         """Return every cell of the grid, in the order of the file; last those that read no ranking."""
         grid = [
             Cell(self.study, chunking, embedder, retriever, generator, self._sample(generator))

@@ -16,7 +16,7 @@ def written_questions(grid: Grid, key: str) -> list[dict[str, Any]]:
         InputError: all errors of its file.
     """
     one, source = grid.sets[key], source_of_set(grid, key)
-    rows = read_set(one.source)
+    rows = one.asked(read_set(one.source))
     if one.beir is None:
         return rows
     return [{**row, "evidence": [{**item, "source": source} for item in row["evidence"]]} for row in rows]

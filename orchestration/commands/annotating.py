@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from orchestration.commands.finding import home_of, study_of
+from orchestration.commands.finding import home_of, whole_study_of
 from orchestration.settings import Settings
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -42,7 +42,7 @@ def annotate(
 
     name = annotator_name(annotator) if annotator is not None else None
     secret = _password(host, wanted=password)
-    found = study_of(study)
+    found = whole_study_of(study)
     where = home_of(found)
     environment = {"ASSAY_HOME": str(where.root), **({VARIABLE: secret} if secret else {})}
     site = Site("annotate", (found.study,), host, free_port(host, port), environment)

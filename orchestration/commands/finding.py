@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orchestration.settings import Settings, prepare
+from warehouse.errors import InputError
 from warehouse.paths import Home, home
 
 if TYPE_CHECKING:
@@ -36,3 +37,18 @@ def study_of(name: str) -> Study:
     from evals.study.known_studies import find_known
 
     return find_known(name, home_to_look_at())
+
+
+def whole_study_of(name: str) -> Study:
+    """Return the study of a name or path, for what a slice of one has not of its own.
+
+    Raises:
+        InputError: it is a slice.
+    """
+    found = study_of(name)
+    if found.slice is not None:
+        raise InputError(
+            f"{found.study} is a slice of the study {found.whole}; this belongs to the whole: "
+            f"give {found.whole}"
+        )
+    return found

@@ -21,7 +21,11 @@ def list_studies() -> None:
     from evals.study.known_studies import known_studies
     from orchestration.terminal.showing import show_studies
 
-    show_studies(known_studies(home_to_look_at()))
+    found = known_studies(home_to_look_at())
+    show_studies(found)
+    slices = [part.name for one in found for part in one.slices]
+    if slices:
+        say(f"A slice that is needed no longer: assay forget {slices[0]}")
 
 
 @app.command("open")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orchestration.commands.finding import home_of, study_of
+from orchestration.commands.finding import home_of, whole_study_of
 from orchestration.commands.made_without_model import make_without_model
 from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -71,7 +71,7 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
     ] = False,
 ) -> int:
     """Make questions about a study's documents, without a model or by one; a model's are to be reviewed."""
-    found = study_of(study)
+    found = whole_study_of(study)
     if not found.corpus.sources:
         raise InputError(f"{found.path}: the study has no documents to make questions from")
     if model is None and types is None and (kinds is not None or found.questions_by is None):
@@ -219,7 +219,7 @@ def review(
     path = output or file.with_name(file.name.removesuffix(".yaml").removesuffix(".review") + QUESTIONS)
     if path.exists() and not force:
         raise InputError(f"{path} is there already; write to another file by -o, or say --force")
-    found = study_of(study or _beside(file, study_of_review(file)))
+    found = whole_study_of(study or _beside(file, study_of_review(file)))
     work = Work(home_of(found))
     try:
         read = read_review(file, _texts(found, work), accept_open=accept_open)

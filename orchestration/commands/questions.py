@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from orchestration.commands import question_making
-from orchestration.commands.finding import home_of, study_of
+from orchestration.commands.finding import home_of, whole_study_of
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def export(
     from assets.engine.stage import Work
     from evals.reporting.question_exports import export_questions
 
-    found = study_of(study)
+    found = whole_study_of(study)
     where = home_of(found)
     work = Work(where)
     try:

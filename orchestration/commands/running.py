@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestration.commands.finding import home_of, study_of
+from orchestration.commands.slicing import CellsOption, OnlyOption, QuestionsOption, slice_of, stages_up_to
 from orchestration.commands.walking import show, walk
 from orchestration.terminal.speaking import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -27,6 +28,9 @@ app = typer.Typer()
 @plainly
 def run(
     study: StudyArgument,
+    only: OnlyOption = None,
+    cells: CellsOption = None,
+    questions: QuestionsOption = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,18 +46,22 @@ def run(
         bool, typer.Option("--github", help="Print annotations for GitHub Actions, and write its summary.")
     ] = False,
 ) -> int:
-    """Bring a study up to date, write its report, show its leaderboard."""
+    """Bring a study, or a slice of it, up to date, write its report, show its leaderboard."""
     from evals.reporting.thresholds import read_gates
     from evals.study.run_studies import note
+    from evals.study.slicing import note_slice
 
-    found = study_of(study)
+    whole = study_of(study)
+    found = slice_of(whole, cells, questions)
+    stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
     if junit and not junit.absolute().parent.is_dir():
         raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
-    where = home_of(found)
+    where = home_of(whole)
     _look_ahead(found)
     note(found, where)
-    report = walk(found, where)
+    note_slice(found, where)
+    report = walk(found, where, stages)
     data = show(found, where, report) if report.is_there("leaderboard") else None
     results = _held(gates, data)
     if junit or github:
@@ -62,6 +70,9 @@ def run(
         say(result.sentence)
     if not all(result.passed for result in results):
         return GATE_FAILED
+    if stages is not None and "leaderboard" not in stages:
+        say(f"Walked as far as {only}; what follows was left as it is.")
+        return DONE if report.ok else FAILED
     return DONE if report.ok and data is not None else FAILED
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands.finding import home_of, prepared_home, study_of
+from orchestration.commands.finding import home_of, prepared_home, whole_study_of
 from orchestration.terminal.speaking import DONE, StudyArgument, plainly, say
 from warehouse.errors import InputError
 
@@ -55,7 +55,7 @@ def export_queue(
     names = [annotator_name(name) for name in among or []]
     sheets.check_form(file, who)
     _check(file, config, who, names, force=force)
-    found = study_of(study)
+    found = whole_study_of(study)
     where = home_of(found)
     queue = prepare_queue(found, where, say)
     rows = HumanScores(where).rows(found.study)
@@ -85,7 +85,7 @@ def export_scores(
     from evals.queueing.queue_files import read_queue
     from warehouse.human_scores import HumanScores
 
-    found = study_of(study)
+    found = whole_study_of(study)
     where = home_of(found)
     queue = read_queue(where, found.study)
     written = tables.export_scores(file, HumanScores(where).rows(found.study), queue)

@@ -101,4 +101,8 @@ def show_studies(studies: Sequence[KnownStudy]) -> None:
         cells = MISSING if one.cells is None else f"{one.cells:,}"
         file = str(one.path) if one.path else "its file is known no longer"
         table.add_row(text(one.name), cells, at, text(one.mistake or file))
+        for part in one.slices:
+            asked = f"{part.n_questions:,} of {part.of_questions:,} questions"
+            what = f"slice of {part.whole}: {asked} ({part.options})"
+            table.add_row(text(part.name), f"{part.n_cells} of {part.of_cells}", "", text(what))
     console(width=width()).print(table)

@@ -1,0 +1,91 @@
+"""`--only`, `--cells` and `--questions`: a part of a walk, or of a study; and `assay forget`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.commands.finding import prepared_home
+from orchestration.terminal.speaking import plainly, say
+
+if TYPE_CHECKING:
+    from evals.study.study import Study
+
+app = typer.Typer()
+
+OnlyOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STAGE[,…]", help="Go as far as these stages: they, and what they are built from, no more."
+    ),
+]
+CellsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only cells like this: chunking.embedder.retriever.generator, with * for any text; repeatable.",
+    ),
+]
+QuestionsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|IDS|PATTERN", help="Only N questions, drawn by the seed; or these ids, or ids like this."
+    ),
+]
+
+
+def slice_of(study: Study, cells: list[str] | None, questions: str | None) -> Study:
+    """Return the slice of a study that the options choose, and say what it is; without them, the study.
+
+    Raises:
+        InputError: they choose nothing.
+    """
+    from evals.study.slicing import sliced
+
+    found = sliced(study, tuple(cells or ()), questions)
+    if found.slice is not None:
+        say(f"{found.slice.sentence} It is called {found.study}.")
+    elif cells or questions is not None:
+        say(f"That leaves nothing of {study.study} out: it is the study itself.")
+    return found
+
+
+def stages_up_to(study: Study, only: str | None) -> tuple[str, ...] | None:
+    """Return the named stages and all that they are built from, in their order; None: every stage.
+
+    Raises:
+        InputError: there is no such stage.
+    """
+    from evals.study.grid import Grid
+    from orchestration.definitions import stages_of
+    from warehouse.near_names import named_in
+
+    if only is None:
+        return None
+    stages = stages_of(Grid([study]))
+    wanted = set(named_in(only, "stage", list(stages), "--only"))
+    for name in reversed(stages):  # each stands after those that it needs
+        if name in wanted:
+            wanted |= set(stages[name].upstream)
+    return tuple(name for name in stages if name in wanted)
+
+
+@app.command()
+@plainly
+def forget(
+    slice_name: Annotated[str, typer.Argument(metavar="SLICE", help="A slice, as `assay list` names it.")],
+) -> None:
+    """Forget a slice of a study: its name, its report. What it computed stays, for whoever needs it next."""
+    from evals.study.slicing import forget_slice
+    from orchestration.driver import alone
+    from warehouse import tables
+
+    where = prepared_home()
+    with alone(where, lambda text, _done, _of: say(text)):
+        gone = forget_slice(slice_name, where)
+        tables.using(where, lambda connection: tables.forget(connection, slice_name), say)
+    for path in gone:
+        if path.parent == where.reports:
+            print(path)
+    say(f"{slice_name} is forgotten.")
