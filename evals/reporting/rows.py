@@ -111,9 +111,7 @@ def report_data(
     gone = _not_run(study, store)
     clusters = clustering(questions, study.clusters)
     return ReportData(
-        study=study.study,
-        description=study.description,
-        seed=study.seed,
+        **_named(study),
         created_at=datetime.now(UTC),
         metrics=_metric_infos(study, primary, uncalibrated(study, cards)),
         leaderboard=board,
@@ -139,8 +137,13 @@ def report_data(
         generators=_generator_facts(study),
         simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),
-        part=study.slice.sentence if study.slice else "",
     )
+
+
+def _named(study: Study) -> dict[str, Any]:
+    """Return what a study says of itself."""
+    part = study.slice.sentence if study.slice else ""
+    return {"study": study.study, "description": study.description, "seed": study.seed, "part": part}
 
 
 def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
