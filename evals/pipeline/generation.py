@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.stage import Work
@@ -12,6 +13,7 @@ from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of
 from evals.study.cells import Cell
 from evals.study.study import Study
+from warehouse.inference.budget import Budget
 from warehouse.inference.purpose import Purpose
 
 
@@ -29,17 +31,42 @@ def generation_context(
 
     retrieve: searches once more; None for a generator that never does
     """
-    budget, limit = budget_of(study, work), study.generators[cell.generator].budget_limit
-    if limit is not None:
-        budget = work.budgets.of((study.study, cell.generator), limit, within=budget)
+    chunking, embedder = parts_of(study, cell)
+    asking = Asking(
+        cell, study.seed, chunking.tokenizer, embedder, study.generators[cell.generator].budget_limit
+    )
+    return generation_for(asking, budget_of(study, work), work, retrieve)
+
+
+class Asking(NamedTuple):
+    """Whose answers are asked for, and by what.
+
+    seed: the study's
+    tokenizer: that of the chunking
+    limit: US dollars that the generator may spend of the budget; None: all of it
+    """
+
+    cell: Cell
+    seed: int
+    tokenizer: str
+    embedder: EmbedderRecipe
+    limit: float | None
+
+
+def generation_for(
+    asking: Asking, budget: Budget, work: Work, retrieve: Retrieve | None = None
+) -> GenerationContext:
+    """Return what a generator may use, whether its cell is of a study or of an export."""
+    cell = asking.cell
+    if asking.limit is not None:
+        budget = work.budgets.of((cell.study, cell.generator), asking.limit, within=budget)
 
     where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
 
     def progress(label: str, done: int, of: int) -> None:
         work.progress(f"{label}{where}", done, of)
 
-    chunking, embedder = parts_of(study, cell)
-    tokenizer = chunking.tokenizer
-    resources = work.resource(RunResources)
-    generation = resources.generation(embedder, tokenizer, budget, study.seed, cell.replicate - 1, progress)
-    return replace(generation, purpose=Purpose("answers", study.study, cell.key), retrieve=retrieve)
+    generation = work.resource(RunResources).generation(
+        asking.embedder, asking.tokenizer, budget, asking.seed, cell.replicate - 1, progress
+    )
+    return replace(generation, purpose=Purpose("answers", cell.study, cell.key), retrieve=retrieve)

@@ -19,8 +19,9 @@ from assets.indexes import Indexes
 from evals.generating.contract import Answer, GenerationContext, Generator, Passage, Request
 from evals.gold.losses import losses_of
 from evals.pipeline.answer_inputs import headings_of
+from evals.pipeline.cell_parts import CellParts, parts_of_cell
 from evals.pipeline.gating import FitInputs, with_fitted_gate
-from evals.pipeline.generation import generation_context
+from evals.pipeline.generation import Asking, generation_for
 from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
 from evals.pipeline.run_resources import RunResources
@@ -67,7 +68,6 @@ class Pipeline:
     headings: of the chunks, for a generator that is told of them
     """
 
-    study: Study
     cell: Cell
     retrieval: OpenRetrieval
     generator: Generator | None
@@ -95,7 +95,7 @@ class Pipeline:
     def ask_row(self, question: Row) -> PipelineResult:
         """Answer a question of the study, a row of `schemas.QUESTIONS`: its evidence is looked for, too."""
         found = self.retrieval.ask(question)
-        index = self.retrieval.resources.index(self.retrieval.index)
+        index = self.retrieval.index
         passages = tuple(
             passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings)
             for hit in found.hits
@@ -159,10 +159,9 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
     grid = Grid([study])
     inputs = _inputs(grid, cell, work)
     retrieval = open_retrieval(study, cell, inputs, work)
-    if retrieval.embedder:
-        retrieval.embedder.embedder.embed(["warm up"])  # the first question is not to wait for the model
+    make_ready(retrieval)
     if cell.generator == NO_GENERATOR:
-        return Pipeline(study, cell, retrieval, None, None)
+        return Pipeline(cell, retrieval, None, None)
     generator, _ = with_fitted_gate(
         study, cell, FitInputs(inputs.test, inputs.train, lambda: retrieval), work
     )
@@ -170,9 +169,31 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
     if generator.chat:
         key = grid.index_key(cell).rpartition(".")[0]
         headings = headings_of(_current(study, "chunks", key, work), work)
+    return pipeline_of(replace(parts_of_cell(study, cell), generator=generator), retrieval, headings, work)
+
+
+def pipeline_of(
+    parts: CellParts, retrieval: OpenRetrieval, headings: Headings | None, work: Work
+) -> Pipeline:
+    """Put a pipeline together: that of a study's cell, and that of an exported one.
+
+    retrieval: of the parts, opened
+    headings: of the chunks, for a generator that is told of them
+    """
+    cell, generator = parts.cell, parts.generator
+    if generator is None:
+        return Pipeline(cell, retrieval, None, None)
     retrieval = replace(retrieval, headings=headings)
-    context = generation_context(study, cell, work, retrieval.retrieve)
-    return Pipeline(study, cell, retrieval, generator, context, headings)
+    asking = Asking(cell, parts.seed, parts.tokenizer, parts.embedder, generator.budget_limit)
+    budget = work.budgets.of(cell.study, parts.caps)
+    context = generation_for(asking, budget, work, retrieval.retrieve)
+    return Pipeline(cell, retrieval, generator, context, headings)
+
+
+def make_ready(retrieval: OpenRetrieval) -> None:
+    """Load what the first question would otherwise wait for."""
+    if retrieval.embedder:
+        retrieval.embedder.embedder.embed(["warm up"])
 
 
 def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:

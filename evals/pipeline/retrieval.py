@@ -14,10 +14,13 @@ from assets.engine.stage import Work
 from evals.generating.contract import Request, Retrieved
 from evals.gold.evidence import gold_of
 from evals.measuring.contract import RetrievalMetric
+from evals.pipeline.cell_parts import CellParts, parts_of_cell
 from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.run_resources import RunResources
-from evals.pipeline.stage_inputs import budget_of, read_questions
+from evals.pipeline.stage_inputs import read_questions
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import Retriever
+from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Note, Query
 from evals.retrieving.query_vectors import QueryVector, embed_query
 from evals.retrieving.running import QueryResult, QueryRunner
@@ -63,6 +66,7 @@ class TuningRecord:
 class OpenRetrieval:
     """A cell's retriever, opened.
 
+    retriever: as it was opened, with weights in place of `tuned`
     embedder: embeds the questions; None where the retriever needs no vector
     tuning: None where nothing is tuned
     headings: of chunks, for the passages that it retrieves; without them they say no section
@@ -70,7 +74,8 @@ class OpenRetrieval:
 
     searcher: SharedSearcher
     resources: RunResources
-    index: Artifact
+    index: OpenIndex
+    retriever: Retriever
     embedder: CachedEmbedder | None
     tuning: TuningRecord | None = None
     headings: Headings | None = None
@@ -92,16 +97,15 @@ class OpenRetrieval:
         found = self.ask(asked)
         if found.status is not Status.OK:
             return Retrieved(reason=found.reason)
-        index = self.resources.index(self.index)
         hits = found.hits[:most]
         passages = (
-            passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings) for hit in hits
+            passage_of(self.index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings) for hit in hits
         )
         return Retrieved(tuple(passages), found.spent.seconds if found.spent else None)
 
     def runner(self, vectors: Mapping[str, QueryVector]) -> QueryRunner:
         """Return what asks questions whose vectors are known; `vectors` is empty where none are needed."""
-        return QueryRunner(self.searcher, self.resources.index(self.index), vectors, self.resources.clock)
+        return QueryRunner(self.searcher, self.index, vectors, self.resources.clock)
 
     def close(self) -> None:
         """Let go of what the retriever holds for itself."""
@@ -175,27 +179,40 @@ def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Work
         InputError: no train question can be tuned on.
     """
     resources = work.resource(RunResources)
-    recipe = study.embedders[cell.embedder]
-    tokenizer = study.chunkings[cell.chunking].tokenizer
-    context = replace(
-        resources.retrieval(inputs.index, recipe, tokenizer, budget_of(study, work)),
-        purpose=Purpose("understanding", study.study, cell.ranking),
-    )
-    retriever = study.retrievers[cell.retriever]
-    embedder = resources.embedder(recipe) if retriever.needs_vector else None
+    parts = parts_of_cell(study, cell)
+    retriever = parts.retriever
     index = resources.index(inputs.index)
-    record = None
-    if retriever.needs_tuning:
-        known = read_questions(inputs.train, work)
-        train = apart(known, read_questions(inputs.test, work))
-        work.progress(f"tuning {cell.ranking} on {len(train)} train questions", 0, 0)
-        metric = tuning_metric(study, train)
-        cases = _cases(retriever, train, metric, resources.embedder(recipe))
-        tuning = tuned(retriever, cases, Bench(index, context, metric))
-        retriever = tuning.retriever
-        notes = tuple(note for case in cases for note in case.query.trace.notes)
-        record = TuningRecord(tuning.chosen, len(known) - len(train), notes)
-    return OpenRetrieval(SharedSearcher(retriever, index, context), resources, inputs.index, embedder, record)
+    if not retriever.needs_tuning:
+        return opened_retrieval(parts, index, inputs.index.identity, work)
+    known = read_questions(inputs.train, work)
+    train = apart(known, read_questions(inputs.test, work))
+    work.progress(f"tuning {cell.ranking} on {len(train)} train questions", 0, 0)
+    metric = tuning_metric(study, train)
+    cases = _cases(retriever, train, metric, resources.embedder(parts.embedder))
+    context = _search_context(parts, inputs.index.identity, work)
+    tuning = tuned(retriever, cases, Bench(index, context, metric))
+    notes = tuple(note for case in cases for note in case.query.trace.notes)
+    record = TuningRecord(tuning.chosen, len(known) - len(train), notes)
+    parts = replace(parts, retriever=tuning.retriever)
+    return replace(opened_retrieval(parts, index, inputs.index.identity, work), tuning=record)
+
+
+def opened_retrieval(parts: CellParts, index: OpenIndex, identity: str, work: Work) -> OpenRetrieval:
+    """Open a retriever that is tuned, or needs no tuning, on an index.
+
+    identity: of the index
+    """
+    resources = work.resource(RunResources)
+    context = _search_context(parts, identity, work)
+    embedder = resources.embedder(parts.embedder) if parts.retriever.needs_vector else None
+    searcher = SharedSearcher(parts.retriever, index, context)
+    return OpenRetrieval(searcher, resources, index, parts.retriever, embedder)
+
+
+def _search_context(parts: CellParts, index: str, work: Work) -> RetrievalContext:
+    budget = work.budgets.of(parts.cell.study, parts.caps)
+    found = work.resource(RunResources).retrieval(index, parts.embedder, parts.tokenizer, budget)
+    return replace(found, purpose=Purpose("understanding", parts.cell.study, parts.cell.ranking))
 
 
 def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:

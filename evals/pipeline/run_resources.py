@@ -87,10 +87,11 @@ class RunResources(Resource):
         return self._tokenizers[name]
 
     def retrieval(
-        self, index: Artifact, recipe: EmbedderRecipe, tokenizer: str, budget: Budget
+        self, index: str, recipe: EmbedderRecipe, tokenizer: str, budget: Budget
     ) -> RetrievalContext:
         """Return what retrievers may use beside an index.
 
+        index: its identity: rankings are remembered for each index
         recipe: of the embedder whose vectors the index holds
         tokenizer: the one that its chunking names
         budget: what calls of models are paid from
@@ -99,7 +100,7 @@ class RunResources(Resource):
             self.text_embedder(recipe),
             self.models,
             self.gateway(budget),
-            self._memories.setdefault((index.identity, recipe), Memory()),
+            self._memories.setdefault((index, recipe), Memory()),
             self.clock,
             lambda texts: self.tokenizer(tokenizer).count(texts),
         )

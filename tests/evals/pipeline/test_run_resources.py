@@ -51,7 +51,7 @@ def test_rankings_are_remembered_for_one_index_and_embedder(tmp_path: Path) -> N
     shared = work.resource(RunResources)
 
     def memory(index: Artifact, recipe: EmbedderRecipe) -> object:
-        return shared.retrieval(index, recipe, "all-MiniLM-L6-v2", Budget(None)).memory
+        return shared.retrieval(index.identity, recipe, "all-MiniLM-L6-v2", Budget(None)).memory
 
     assert memory(first, MINILM) is memory(first, MINILM)
     assert len({id(one) for one in (memory(first, MINILM), memory(first, E5), memory(second, MINILM))}) == 3

@@ -1,0 +1,46 @@
+"""The parts of one cell, by themselves: what a study says of it, or an export without its study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assets.embedding.embedder import EmbedderRecipe
+from evals.generating.contract import Generator
+from evals.retrieving.contract import Retriever
+from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.study import Study
+from warehouse.inference.budget import Caps
+
+
+@dataclass(frozen=True)
+class CellParts:
+    """All that a cell needs beside its index to be asked a question.
+
+    seed: the study's, for models that take one
+    tokenizer: the one that its chunking names
+    embedder: the one whose vectors the index holds
+    retriever, generator: with weights and thresholds in place of `tuned`, once those are known
+    generator: None where rankings alone are compared
+    caps: what the calls of models may cost together; None: no cap
+    """
+
+    cell: Cell
+    seed: int
+    tokenizer: str
+    embedder: EmbedderRecipe
+    retriever: Retriever
+    generator: Generator | None
+    caps: Caps | None = None
+
+
+def parts_of_cell(study: Study, cell: Cell) -> CellParts:
+    """Return the parts of a cell that reads a ranking, as its study names them."""
+    return CellParts(
+        cell,
+        study.seed,
+        study.chunkings[cell.chunking].tokenizer,
+        study.embedders[cell.embedder],
+        study.retrievers[cell.retriever],
+        None if cell.generator == NO_GENERATOR else study.generators[cell.generator],
+        study.budget.caps if study.budget else None,
+    )
