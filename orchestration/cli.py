@@ -17,6 +17,7 @@ import typer
 from orchestration.commands import (
     annotating,
     asking,
+    exporting,
     importing,
     looking,
     models,
@@ -188,6 +189,7 @@ def _study_with(source: str) -> Study:
 
 app.add_typer(annotating.app)
 app.add_typer(asking.app)
+app.add_typer(exporting.app)
 app.add_typer(importing.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)

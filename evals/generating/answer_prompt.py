@@ -73,11 +73,19 @@ class Prompts:
 
     def identity(self) -> str:
         """Digest of the files that may be used: changing another one changes no result."""
+        texts = [one.identity() for one in self.files().values()]
+        return digest([_VERSION, texts, UNANSWERED, LANGUAGE_NAMES])
+
+    def files(self) -> dict[str, Template]:
+        """Return the files that may be used, by their names; first what frames the passages."""
         codes = [self.options.language] if self.options.language else LANGUAGES
         own = self.options.own
-        files = [own] if own else [bundled(f"{self.name}.{code}") for code in codes]
-        texts = [one.identity() for one in (bundled("passages"), *files)]
-        return digest([_VERSION, texts, UNANSWERED, LANGUAGE_NAMES])
+        files = (
+            {own.path.name: own}
+            if own
+            else {f"{(one := f'{self.name}.{code}')}.j2": bundled(one) for code in codes}
+        )
+        return {"passages.j2": bundled("passages"), **files}
 
     def messages(self, request: Request, **more: object) -> Messages:
         """Return the chat that asks for an answer to a request.

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from orchestration.commands.choosing_cell import leading_cell, named_cell
 from orchestration.commands.conversations import conversation_of
 from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly
 from warehouse.errors import InputError
-from warehouse.paths import Home
 
 if TYPE_CHECKING:
     from assets.engine.stage import Work
@@ -64,7 +63,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     asked = _Asked(question, _day(asked_at), conversation_of(after or [], conversation))
     found = study_of(study)
     where = home_of(found)
-    chosen = _cell(found, cell) if cell else _leader(found, where)
+    chosen = named_cell(found, cell) if cell else leading_cell(found, where)
     work = Work(where)
     try:
         results = _results(found, chosen, asked, work, all_retrievers=all_retrievers)
@@ -128,32 +127,6 @@ def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
         and one.retriever != cell.retriever
     )
     return [replace(cell, retriever=name, generator=NO_GENERATOR, sample=None) for name in names]
-
-
-def _cell(study: Study, name: str) -> Cell:
-    """Return the cell of a name, with or without the study before it."""
-    from warehouse.near_names import instead
-
-    cells = {cell.key: cell for cell in study.cells()}
-    short = {key.removeprefix(f"{study.study}."): cell for key, cell in cells.items()}
-    wanted = name.strip().replace(" · ", ".")
-    if wanted not in cells and wanted not in short:
-        raise InputError(f"the study {study.study} has no cell {name!r}; {instead(wanted, list(short))}")
-    return cells.get(wanted) or short[wanted]
-
-
-def _leader(study: Study, where: Home) -> Cell:
-    """Return the cell that leads the leaderboard, of those that can be asked; else the first of the file."""
-    from evals.reporting.rows import leaderboard_rows
-
-    every = {cell.key: cell for cell in study.cells()}
-    cells = {key: cell for key, cell in every.items() if cell.reads_ranking} or every
-    board: list[dict[str, Any]] = []
-    with suppress(InputError):
-        board = leaderboard_rows(study, where).to_dicts()
-    ranked = [row for row in board if row["metric"] == study.metrics[0] and row["rank"] is not None]
-    ranked.sort(key=lambda row: row["rank"])
-    return next((cells[row["cell"]] for row in ranked if row["cell"] in cells), next(iter(cells.values())))
 
 
 def _day(text: str | None) -> str | None:

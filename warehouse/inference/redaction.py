@@ -41,12 +41,25 @@ def one_line(text: str) -> str:
     'no answer ValueError: bad'
     """
     text = _without_traceback(text)
-    for name, value in os.environ.items():
-        if _SECRET_NAME.search(name) and len(value) >= 8:
-            for form in (value, quote(value, safe=""), b64encode(os.fsencode(value)).decode()):
-                text = text.replace(form, "***")
+    for forms in _secrets().values():
+        for form in forms:
+            text = text.replace(form, "***")
     plain = " ".join(without_key(encodable(text)).split())
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
+
+
+def secrets_in(text: str) -> list[str]:
+    """Return the names of the environment's secrets whose values stand in a text, sorted."""
+    return sorted(name for name, forms in _secrets().items() if any(form in text for form in forms))
+
+
+def _secrets() -> dict[str, tuple[str, ...]]:
+    """Return the secrets of the environment: name of the variable -> its value in its usual encodings."""
+    return {
+        name: (value, quote(value, safe=""), b64encode(os.fsencode(value)).decode())
+        for name, value in os.environ.items()
+        if _SECRET_NAME.search(name) and len(value) >= 8
+    }
 
 
 _TRACEBACK = "Traceback (most recent call last)"

@@ -1,0 +1,1 @@
+"""A cell as a folder: written, sealed, opened elsewhere, and held against what the study measured."""

@@ -1,0 +1,122 @@
+"""Opens an exported folder: checked, and then the same pipeline that the study's cell is.
+
+The folder is input from elsewhere. Every file is held against its checksum first; the recipe is read as a
+study is, without the environment; weights come from the registry, or are safetensors of a known digest; no
+model server is asked that the caller does not trust, for it would be sent the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from assets.engine.stage import Work
+from evals.exporting.expected import Expected, read_expected
+from evals.exporting.places import HEADINGS, INDEX
+from evals.exporting.recipe import ExportedRecipe, asking_of, read_recipe, read_written
+from evals.exporting.revisions import differences, other_libraries, read_revisions
+from evals.exporting.sealing import verified
+from evals.exporting.weights_used import (
+    bring_models,
+    is_of_this_machine,
+    located,
+    servers,
+    used_models,
+)
+from evals.pipeline.passages import Headings
+from evals.pipeline.pipeline import Pipeline, make_ready, pipeline_of
+from evals.pipeline.retrieval import opened_retrieval
+from evals.pipeline.run_resources import RunResources
+from evals.retrieving.index import OpenIndex
+from warehouse.errors import InputError
+from warehouse.inference.budget import Caps
+from warehouse.inference.local_llm import free_cores
+from warehouse.parquet import read_parquet
+
+
+@dataclass(frozen=True)
+class Export:
+    """An exported folder that was checked.
+
+    digest: of all of its files
+    differences: what may make its answers others here than those that were measured
+    libraries: of which another version is installed here
+    """
+
+    folder: Path
+    digest: str
+    recipe: ExportedRecipe
+    expected: tuple[Expected, ...]
+    differences: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+def read_export(folder: Path, work: Work, trusted: Collection[str] = (), *, anyway: bool = False) -> Export:
+    """Check an exported folder and read its recipe.
+
+    trusted: addresses of model servers, beside those of this machine, that may be asked
+    anyway: also where its code, weights or prompts are others here than those that were measured
+
+    Raises:
+        InputError: the folder is damaged or none of ours; a server is not trusted; or the answers would not
+            be those that were measured.
+    """
+    digest = verified(folder)
+    known = read_revisions(folder)
+    written = read_written(folder)
+    asking = asking_of(written)
+    strangers = [one for one in servers(asking) if not is_of_this_machine(one) and one not in trusted]
+    if strangers:
+        raise InputError(
+            *(
+                f"{folder}: would send questions, passages and the key of its provider to {one}; "
+                f"--trust {one} allows that"
+                for one in strangers
+            )
+        )
+    found = located(asking, folder, work.home, known["models"])
+    bring_models(used_models(found), folder, work.home)
+    recipe = read_recipe({**written, **found}, folder)
+    differing = differences(recipe, known)
+    if differing and not anyway:
+        raise InputError(
+            *(f"{folder}: {one}" for one in differing),
+            f"{folder}: its answers would not be those that were measured; export again with this version, "
+            "or serve it all the same with --anyway",
+        )
+    expected = tuple(read_expected(folder))
+    return Export(folder, digest, recipe, expected, tuple(differing), tuple(other_libraries(known)))
+
+
+def open_export(export: Export, work: Work, caps: Caps | None = None) -> Pipeline:
+    """Open a checked export to be asked.
+
+    caps: what the calls of models may cost together; None: no cap
+    """
+    resources = work.resource(RunResources)
+    resources.local_threads = free_cores()  # somebody waits for one answer
+    parts = export.recipe.parts(caps)
+    index = OpenIndex(export.folder / INDEX)
+    retrieval = opened_retrieval(parts, index, export.digest, work)
+    make_ready(retrieval)
+    return pipeline_of(parts, retrieval, _headings(export), work)
+
+
+def open_exported(folder: Path, work: Work) -> Pipeline:
+    """Check and open an exported folder, as `open_pipeline` opens a cell of a study.
+
+    Use it as a context manager, or close it.
+
+    Raises:
+        InputError: as `read_export`.
+    """
+    return open_export(read_export(folder, work), work)
+
+
+def _headings(export: Export) -> Headings | None:
+    generator = export.recipe.generator
+    if generator is None or not generator.chat:
+        return None
+    found = read_parquet(export.folder / HEADINGS, ["chunk_id", "heading_path"])
+    return {chunk: tuple(path or ()) for chunk, path in found.iter_rows()}

@@ -1,0 +1,164 @@
+"""The recipe of an exported cell: all that answers a question beside the index, resolved, as YAML."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from assets.embedding.other import AnyEmbedder
+from assets.recipes.build_half import Name
+from evals.generating.contract import AnyGenerator
+from evals.pipeline.cell_parts import CellParts
+from evals.retrieving.kinds import AnyRetriever
+from evals.study import registry  # noqa: F401 -- fills the registries that the fields below read
+from evals.study.cells import Cell
+from warehouse.errors import InputError
+from warehouse.files import read_bounded
+from warehouse.findings import in_words, lines_of
+from warehouse.inference.budget import Caps
+from warehouse.marked_yaml import escaped, load
+from warehouse.parquet import replacing
+from warehouse.recipe import Strict
+
+RECIPE = "recipe.yaml"
+FORM = 1
+"""Of the folder; a later version of rag-assay that writes another one reads this one, too."""
+
+MOST_BYTES = 1_000_000
+_VARIABLE = re.compile(r"(?<!\$)\$\{[A-Za-z_]")
+HEAD = """\
+# A cell of a study, as `assay export` wrote it: every parameter, with what was fitted in place of `tuned`.
+# Change nothing here: the checksums would not be those of what was measured. Export again instead.
+"""
+
+
+class CellName(Strict):
+    """The axes of the cell in its study."""
+
+    chunking: Name
+    embedder: Name
+    retriever: Name
+    generator: Name
+    replicate: Annotated[int, Field(ge=1, le=1000)] = 1
+
+
+class ExportedRecipe(Strict):
+    """One cell.
+
+    form: of the folder
+    study, cell: where it was measured
+    description: the study's
+    seed: the study's, for models that take one
+    built: how the index was built, in the study's words: for people, nothing here reads it
+    tokenizer: counts tokens, as the chunking's
+    embedder, retriever, generator: as a study writes them; without a generator, passages are all there is
+    """
+
+    form: Literal[1]
+    study: Name
+    description: Annotated[str, Field(max_length=10_000)] = ""
+    cell: CellName
+    seed: Annotated[int, Field(ge=0)]
+    built: dict[str, Any] = Field(default_factory=dict)
+    tokenizer: Annotated[str, Field(min_length=1, max_length=500)]
+    embedder: AnyEmbedder
+    retriever: AnyRetriever
+    generator: AnyGenerator | None = None
+
+    @property
+    def key(self) -> Cell:
+        """The cell."""
+        one = self.cell
+        return Cell(
+            self.study, one.chunking, one.embedder, one.retriever, one.generator, replicate=one.replicate
+        )
+
+    def parts(self, caps: Caps | None) -> CellParts:
+        """Return the parts of the cell, ready to be opened."""
+        return CellParts(
+            self.key, self.seed, self.tokenizer, self.embedder, self.retriever, self.generator, caps
+        )
+
+
+def recipe_of(parts: CellParts, description: str, built: dict[str, Any]) -> ExportedRecipe:
+    """Return the recipe of a cell whose weights and thresholds are known."""
+    cell = parts.cell
+    return ExportedRecipe(
+        form=1,
+        study=cell.study,
+        description=description,
+        cell=CellName(
+            chunking=cell.chunking,
+            embedder=cell.embedder,
+            retriever=cell.retriever,
+            generator=cell.generator,
+            replicate=cell.replicate,
+        ),
+        seed=parts.seed,
+        built=built,
+        tokenizer=parts.tokenizer,
+        embedder=parts.embedder,
+        retriever=parts.retriever,
+        generator=parts.generator,
+    )
+
+
+def write_recipe(written: dict[str, Any], folder: Path) -> None:
+    """Write a recipe in types of JSON as YAML."""
+    text = yaml.safe_dump(_escaped(written), sort_keys=False, allow_unicode=True, width=100)
+    with replacing(folder / RECIPE) as temporary:
+        temporary.write_text(HEAD + text, encoding="utf-8")
+
+
+def read_written(folder: Path) -> dict[str, Any]:
+    """Return a recipe as it is written, in types of YAML, before anything is made of it.
+
+    Raises:
+        InputError: it is none, too large, or names a variable of the environment, which no export does.
+    """
+    path = folder / RECIPE
+    text = read_bounded(path, MOST_BYTES).decode("utf-8", "replace")
+    if _VARIABLE.search(text):
+        raise InputError(f"{path}: names a variable of the environment; an export reads none")
+    data = load(path).data
+    if not isinstance(data, dict) or data.get("form") != FORM:
+        raise InputError(
+            f"{path}: is of a form that this version cannot read (`form: {FORM}` is needed); "
+            "export again with this version, or open it with the one that wrote it"
+        )
+    return data
+
+
+def read_recipe(written: dict[str, Any], folder: Path) -> ExportedRecipe:
+    """Return the recipe that was written, checked as a study is.
+
+    Raises:
+        InputError: every mistake, with its line.
+    """
+    try:
+        return ExportedRecipe.model_validate(written)
+    except ValidationError as error:
+        raise InputError(*lines_of(load(folder / RECIPE), in_words(error, ExportedRecipe))) from error
+
+
+def dumped(recipe: ExportedRecipe) -> dict[str, Any]:
+    """Return a recipe in types of JSON."""
+    found: dict[str, Any] = recipe.model_dump(mode="json")
+    return found
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _escaped(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(one) for one in value]
+    return escaped(value) if isinstance(value, str) else value
+
+
+def asking_of(written: dict[str, Any]) -> dict[str, Any]:
+    """Return a recipe, as it is written, without what is only told of it."""
+    return {name: value for name, value in written.items() if name not in {"built", "description"}}
