@@ -25,7 +25,7 @@ class Report(Stage):
         "another one than it shows, and where a file is gone or was changed."
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb"})
-    code_version = "3"
+    code_version = "4"
     upstream = ("leaderboard", "judge_cards", "human_estimates", "annotations")
     in_place = True
     tolerates_gaps = True

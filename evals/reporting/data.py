@@ -84,6 +84,19 @@ class ChunkingFacts:
 
 
 @dataclass(frozen=True)
+class Duplicates:
+    """Documents of the corpus that are copies of another one, and how many of them were left out.
+
+    threshold: from which likeness on a copy is near; None: near copies were not looked for
+    """
+
+    exact: int
+    near: int
+    left_out: int
+    threshold: float | None
+
+
+@dataclass(frozen=True)
 class GeneratorFacts:
     """What a generator is given to read (ranking | evidence | nothing), and the model that it asks."""
 
@@ -118,6 +131,8 @@ class ReportData:
     simplicities: cell -> what it takes; None: not known
     unpriced: cells that have costs which no answer holds
     part: what a reader must know of a slice of a study; empty for a whole one
+    duplicates: None: there are no documents
+    planned: how many cells the study has; None: those of the leaderboard
 
     Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
     """
@@ -151,6 +166,8 @@ class ReportData:
     simplicities: Mapping[str, Simplicity] | None = None
     unpriced: frozenset[str] = frozenset()
     part: str = ""
+    duplicates: Duplicates | None = None
+    planned: int | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:

@@ -137,6 +137,8 @@ def report_data(
         generators=_generator_facts(study),
         simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),
+        duplicates=facts.duplicates,
+        planned=facts.planned,
     )
 
 

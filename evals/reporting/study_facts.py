@@ -10,7 +10,7 @@ import yaml
 
 from evals.importing.bundle import sheet_facts
 from evals.importing.sheet_cells import axis_words
-from evals.reporting.data import ChunkingFacts, SourceFacts
+from evals.reporting.data import ChunkingFacts, Duplicates, SourceFacts
 from evals.study.grid import Grid
 from evals.study.imported_study import ImportedStudy
 from evals.study.study import Study
@@ -27,6 +27,8 @@ _UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
 class StudyFacts:
     """What the stages of a study have stored about it, as its report shows it.
 
+    duplicates: None: there are no documents
+    planned: how many cells the study has
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML, with what was tuned
     warnings: a sentence for each check that failed, and for what else a reader must know
     """
@@ -35,6 +37,8 @@ class StudyFacts:
     chunkings: tuple[ChunkingFacts, ...]
     recipes: Mapping[str, str]
     warnings: tuple[str, ...]
+    duplicates: Duplicates | None = None
+    planned: int = 0
 
 
 def study_facts(study: Study, store: ArtifactStore) -> StudyFacts:
@@ -45,7 +49,19 @@ def study_facts(study: Study, store: ArtifactStore) -> StudyFacts:
         chunkings=tuple(_chunking_facts(study, store)),
         recipes=_recipes(study, grid, store),
         warnings=tuple(_warnings(study, grid, store)),
+        duplicates=_duplicates(study, store),
+        planned=len(study.cells()),
     )
+
+
+def _duplicates(study: Study, store: ArtifactStore) -> Duplicates | None:
+    """Return what is known of copies in the corpus: the same for each of its chunkings."""
+    for chunking in study.chunkings:
+        found = _meta(store.current("chunks", f"{study.corpus.name}.{chunking}")).get("duplicates")
+        if found is not None:
+            counts = (found["exact"], found["near"], found["left_out"])
+            return Duplicates(*counts, study.corpus.near_duplicates)
+    return None
 
 
 def _source_facts(store: ArtifactStore, source: str) -> SourceFacts:

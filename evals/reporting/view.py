@@ -11,7 +11,7 @@ from evals.reporting.charts.bars import BarTable
 from evals.reporting.contexts import Contexts, Front, contexts, cost_fronts
 from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
 from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import counted, number, percent, several
+from evals.reporting.display import counted, number, several
 from evals.reporting.effects import Effects, effects
 from evals.reporting.entries import Entry, entries
 from evals.reporting.estimates import Estimates, estimates
@@ -24,11 +24,14 @@ from evals.reporting.judge_cards import Card, judge_cards
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.people.section import People, people_section
+from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.risk import Risks, risks
 from evals.reporting.settling import settling
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
+from evals.reporting.trust import TrustLine, trust_lines
 from evals.reporting.unseen import unseen
+from evals.reporting.verdict import verdict_sentences
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ class View:
 
     headline: tuple[Part, ...]
     unseen: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
+    verdict: Sequence[str]
+    recommendation: Sequence[str]
+    trust: tuple[TrustLine, ...]
     boards: tuple[Board, ...]
     several_embedders: bool
     labels: Mapping[str, str]
@@ -94,7 +99,9 @@ def view(data: ReportData) -> View:
     return View(
         headline=headline_parts(data),
         unseen=unseen(data, main),
-        facts=_facts(data, main, found, labels),
+        verdict=verdict_sentences(data),
+        recommendation=recommendation_sentences(data),
+        trust=trust_lines(data),
         boards=tuple(_board(data, subset) for subset in tables),
         several_embedders=data.leaderboard["embedder"].drop_nulls().n_unique() > 1,
         labels=labels,
@@ -144,34 +151,6 @@ def _labels(data: ReportData, tables: Sequence[Subset]) -> Mapping[str, str]:
     standings = [standing for subset in tables for standing in subset.standings]
     axes = varying_axes(standings)
     return {standing.cell.key: standing.cell.label(axes) for standing in standings}
-
-
-def _facts(
-    data: ReportData, main: Subset, found: Sequence[Entry], labels: Mapping[str, str]
-) -> tuple[tuple[str, str], ...]:
-    ranked = sum(standing.rank is not None for standing in main.standings)
-    coverages = [share for one in main.standings if (share := one.coverage(data.primary)) is not None]
-    coverage = "–"
-    if coverages:
-        low, high = percent(min(coverages)), percent(max(coverages))
-        coverage = low if low == high else f"{low} to {high}"
-    return (
-        (
-            "Questions",
-            f"{data.questions.height}; {data.primary.title} applies to {_share(main.n(data.primary), data)}",
-        ),
-        ("Cells", f"{len(labels)}, of which {ranked} ranked on {_questions(main)}"),
-        ("Coverage", coverage),
-        ("Made", data.created_at.strftime("%-d %B %Y, %H:%M UTC")),
-    )
-
-
-def _share(n: int, data: ReportData) -> str:
-    return "all of them" if n == data.questions.height else f"{n} of them"
-
-
-def _questions(subset: Subset) -> str:
-    return "all questions" if subset.name == ALL else f"a {subset.name}"
 
 
 def _board(data: ReportData, subset: Subset) -> Board:

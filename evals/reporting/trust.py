@@ -1,0 +1,200 @@
+"""What a figure of the study rests on, a line each: fine, to be looked at, or wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from evals.reporting.data import ReportData
+from evals.reporting.display import count, counted, listed, percent, several
+from evals.reporting.entries import entries
+from evals.reporting.settling import settling
+from evals.reporting.standings import ALL, Subset, main_subset
+from evals.reporting.stored_cards import UNCALIBRATED
+from warehouse.schemas import MIN_COVERAGE, Status
+
+State = Literal["ok", "look", "wrong"]
+FEW = 30  # questions: with fewer, an interval is wider than most differences between retrievers
+TYPES = 6  # of questions that are named
+GATE = f"{MIN_COVERAGE:.0%}".replace("%", " %")
+SIGNS: dict[State, str] = {"ok": "✓", "look": "!", "wrong": "✗"}
+WORDS: dict[State, str] = {"ok": "fine", "look": "look at this", "wrong": "wrong"}
+
+
+@dataclass(frozen=True)
+class TrustLine:
+    """One thing that the figures rest on.
+
+    section: id of the section that tells more
+    """
+
+    name: str
+    state: State
+    text: str
+    section: str
+
+    @property
+    def sign(self) -> str:
+        """The state as a sign."""
+        return SIGNS[self.state]
+
+    @property
+    def word(self) -> str:
+        """The state as a word."""
+        return WORDS[self.state]
+
+
+def trust_lines(data: ReportData) -> tuple[TrustLine, ...]:
+    """Return what a reader must know before a figure is believed, in the order of the page."""
+    main = main_subset(data)
+    lines = (
+        _questions(data),
+        _coverage(data, main),
+        _gate(data, main),
+        _cells(data),
+        _truncation(data),
+        _duplicates(data),
+        _judges(data),
+        _settled(data, main),
+    )
+    return tuple(line for line in lines if line)
+
+
+def _questions(data: ReportData) -> TrustLine:
+    rows = data.questions
+    n = rows.height
+    if not n:
+        return TrustLine("Questions", "wrong", "no question was asked", "groups")
+    gold = rows.filter(pl.col("gold") != "none")
+    places = gold.select(
+        found=pl.col("evidence").list.eval(pl.element().struct.field("doc_id").is_not_null())
+    )
+    unfound = places.filter(~pl.col("found").list.any()).height
+    truths = rows.filter(pl.col("ground_truth").is_not_null()).height
+    types = {str(name): k for name, k in rows["type"].fill_null("no type").value_counts().iter_rows()}
+    shown = dict(sorted(types.items(), key=lambda item: (-item[1], item[0]))[:TYPES])
+    more = f", {count(len(types) - TYPES)} more types" if len(types) > TYPES else ""
+    text = (
+        f"{several(n, 'question')}: {count(gold.height)} with evidence, {count(truths)} with a ground truth"
+    )
+    text += f"; by type {counted(shown)}{more}" if len(types) > 1 else ""
+    if unfound:
+        text += f"; the evidence of {count(unfound)} is in no document"
+    if n < FEW:
+        text += "; so few tell apart only what differs much"
+    return TrustLine("Questions", "look" if unfound or n < FEW else "ok", text, "groups")
+
+
+def _coverage(data: ReportData, main: Subset) -> TrustLine:
+    shares = [share for one in main.standings if (share := one.coverage(data.primary)) is not None]
+    if not shares:
+        return TrustLine("Coverage", "wrong", f"no cell has a value of {data.primary.title}", "failures")
+    low, high = percent(min(shares)), percent(max(shares))
+    text = f"{low} of the questions have a value and an answer, in every cell"
+    if low != high:
+        text = f"from {low} to {high} of the questions have a value and an answer, by cell"
+    cells = [one.cell.key for one in main.standings]
+    lacking = (pl.col("metric") == data.primary.name) & (pl.col("status") != "ok")
+    bad = data.scores.filter(lacking & pl.col("cell").is_in(cells))
+    if bad.height:
+        text += f"; values missing: {counted(dict(bad['status'].value_counts().iter_rows()))}"
+    state: State = "ok" if min(shares) >= MIN_COVERAGE else "look"
+    return TrustLine("Coverage", state, text, "failures")
+
+
+def _gate(data: ReportData, main: Subset) -> TrustLine:
+    able = [one for one in main.standings if one.rank is not None]
+    out = [
+        one
+        for one in main.standings
+        if one.rank is None and data.primary.name in one.results and not one.is_ceiling(data.primary)
+    ]
+    rule = f"a cell needs {GATE} coverage for a rank"
+    if not able:
+        return TrustLine("Gate", "wrong", f"no winner: {rule}, and none has it", "leaderboard")
+    if out:
+        text = f"{rule}: {several(len(able), 'cell')} passed, {count(len(out))} did not and cannot win"
+        return TrustLine("Gate", "look", text, "leaderboard")
+    where = "all questions" if main.name == ALL else f"a {main.name}"
+    return TrustLine("Gate", "ok", f"{rule}: all {count(len(able))} passed, on {where}", "leaderboard")
+
+
+def _cells(data: ReportData) -> TrustLine:
+    board = data.leaderboard
+    known = board["cell"].n_unique()
+    run = board.filter(pl.col("cell_id").is_not_null())["cell"].n_unique()
+    planned = max(data.planned or 0, known)
+    text = f"{count(run)} of {several(planned, 'planned cell')} run"
+    failed, left = known - run, planned - known
+    if failed:
+        text += f", {count(failed)} failed"
+    if left:
+        text += f", {count(left)} not tried"
+    state: State = "wrong" if not run else "look" if run < planned else "ok"
+    return TrustLine("Cells", state, text, "leaderboard" if state == "ok" else "failures")
+
+
+def _truncation(data: ReportData) -> TrustLine:
+    parts = []
+    long = [one for one in data.chunkings if one.too_long]
+    if long:
+        chunks = sum(one.too_long for one in long)
+        named = listed([one.name for one in long])
+        parts.append(f"{several(chunks, 'chunk')} of {named} longer than the embedder reads")
+    cut = data.answers.filter(pl.col("status") == Status.TRUNCATED)
+    if cut.height:
+        cells = several(cut["cell"].n_unique(), "cell")
+        parts.append(f"{several(cut.height, 'answer')} cut at the bound of tokens, in {cells}")
+    if parts:
+        return TrustLine("Truncation", "look", "; ".join(parts), "corpus" if long else "failures")
+    what = "no chunk is longer than its embedder reads" if data.chunkings else "no chunks of our own"
+    return TrustLine("Truncation", "ok", f"{what}, no answer was cut", "corpus")
+
+
+def _duplicates(data: ReportData) -> TrustLine | None:
+    found = data.duplicates
+    if found is None:
+        return None
+    number = found.exact + found.near
+    if not number:
+        what = "no document is a copy of another"
+        near = "" if found.threshold is not None else "; near copies were not looked for (`near_duplicates`)"
+        return TrustLine("Duplicates", "ok", what + near, "corpus")
+    what = f"{several(number, 'document')} that {'is a copy' if number == 1 else 'are copies'} of another"
+    kinds = f"({count(found.exact)} exact, {count(found.near)} near)"
+    if found.left_out >= number:
+        return TrustLine("Duplicates", "ok", f"{what} {kinds} left out", "corpus")
+    kept = "kept: a retriever that finds the other copy of the evidence is counted as wrong"
+    return TrustLine("Duplicates", "look", f"{what} {kinds} {kept}", "corpus")
+
+
+def _judges(data: ReportData) -> TrustLine:
+    if not data.judges:
+        return TrustLine("Judges", "ok", "no model judges anything here", "reading")
+    section = "judges" if data.judge_cards is not None and data.judge_cards.height else "reading"
+    open_metrics = [one for one in data.metrics if UNCALIBRATED in one.title]
+    judged = [one for one in data.metrics if any(one.name.startswith(f"{judge}.") for judge in data.judges)]
+    n = several(len(judged), "judged metric")
+    if not open_metrics:
+        return TrustLine("Judges", "ok", f"{n}, held against people's labels", section)
+    ranks = any(one == data.primary for one in open_metrics)
+    text = f"{count(len(open_metrics))} of {n} uncalibrated: nothing says how far people would agree"
+    if ranks:
+        text += "; one of them ranks the cells"
+    return TrustLine("Judges", "wrong" if ranks else "look", text, section)
+
+
+def _settled(data: ReportData, main: Subset) -> TrustLine:
+    ranked = [one for one in entries(data, main) if one.rank is not None]
+    tied = [one for one in ranked[1:] if one.tied]
+    if not ranked:
+        return TrustLine("Enough questions", "wrong", "nothing to settle: no cell has a rank", "leaderboard")
+    if not tied:
+        return TrustLine(
+            "Enough questions", "ok", "the first cell is told apart from all others", "leaderboard"
+        )
+    text = settling(tied, main.n(data.primary), data.primary)
+    open_ones = f"{several(len(tied), 'comparison')} with the first cell open"
+    return TrustLine("Enough questions", "look", f"{open_ones}. {text}" if text else open_ones, "leaderboard")

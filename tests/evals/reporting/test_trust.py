@@ -1,0 +1,129 @@
+"""The trust box and the words below the headline: each line's state, and no winner below the gate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from evals.reporting.data import ChunkingFacts, Duplicates, ReportData
+from evals.reporting.page import render_html
+from evals.reporting.recommendation import recommendation_sentences
+from evals.reporting.stored_cards import UNCALIBRATED
+from evals.reporting.trust import SIGNS, TrustLine, trust_lines
+from evals.reporting.verdict import verdict_sentences
+from evals.study.simplicity import Simplicity
+from tests.fakes.report_data import GENERATORS, SIMILARITY, report_data
+from warehouse.schemas import Status
+
+
+@pytest.fixture(scope="module")
+def data() -> ReportData:
+    return report_data()
+
+
+def line(data: ReportData, name: str) -> TrustLine:
+    (found,) = [one for one in trust_lines(data) if one.name == name]
+    return found
+
+
+def test_questions_with_their_gold_and_types(data: ReportData) -> None:
+    found = line(data, "Questions")
+    assert found.state == "look"
+    assert found.text.startswith("40 questions: 40 with evidence, 40 with a ground truth; by type 10 × defin")
+    lost = data.questions.filter(
+        ~pl.col("evidence").list.eval(pl.element().struct.field("doc_id").is_not_null()).list.any()
+    ).height
+    assert f"the evidence of {lost} is in no document" in found.text
+    assert line(replace(data, questions=data.questions.head(3)), "Questions").text.endswith("differs much")
+    assert line(replace(data, questions=data.questions.clear()), "Questions").state == "wrong"
+
+
+def test_coverage_and_gate(data: ReportData) -> None:
+    assert line(data, "Coverage").state == "look"
+    assert line(data, "Coverage").text.startswith("from 87.5 % to 100 %")
+    assert "5 × error" in line(data, "Coverage").text
+    assert line(data, "Gate").text.endswith("11 cells passed, 1 did not and cannot win")
+    whole = data.leaderboard.filter(pl.col("rank").is_not_null())
+    assert line(replace(data, leaderboard=whole), "Gate").state == "ok"
+
+
+def test_below_the_gate_there_is_no_winner_anywhere(data: ReportData) -> None:
+    below = data.leaderboard.with_columns(
+        coverage=pl.lit(0.9), rank=pl.lit(None, pl.Int64), tie_group=pl.lit(None, pl.Int64)
+    )
+    none = replace(data, leaderboard=below)
+    assert line(none, "Gate").state == "wrong"
+    assert line(none, "Enough questions").state == "wrong"
+    assert verdict_sentences(none) == []
+    (said,) = recommendation_sentences(none)
+    assert said.startswith("No cell is recommended: no cell has a rank")
+    assert "Take " not in render_html(none).partition('id="leaderboard"')[0]
+
+
+def test_cells_planned_run_failed_and_not_tried(data: ReportData) -> None:
+    assert line(data, "Cells").state == "ok"
+    board = data.leaderboard
+    one = board["cell"][0]
+    gone = board.with_columns(cell_id=pl.when(pl.col("cell") == one).then(None).otherwise(pl.col("cell_id")))
+    found = line(replace(data, leaderboard=gone, planned=30), "Cells")
+    cells = board["cell"].n_unique()
+    assert found.text == f"{cells - 1} of 30 planned cells run, 1 failed, {30 - cells} not tried"
+    assert found.state == "look"
+
+
+def test_truncation_of_chunks_and_answers(data: ReportData) -> None:
+    assert line(data, "Truncation").state == "ok"
+    cut = data.answers.with_columns(
+        status=pl.when(pl.int_range(pl.len()) < 3).then(pl.lit(Status.TRUNCATED.value)).otherwise("status")
+    )
+    long = ChunkingFacts("long", "", 10, 300.0, 300.0, 400, 7)
+    found = line(replace(data, answers=cut, chunkings=(*data.chunkings, long)), "Truncation")
+    assert (found.state, found.section) == ("look", "corpus")
+    assert found.text.startswith("7 chunks of long longer than the embedder reads; 3 answers cut")
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "state", "text"),
+    [
+        (Duplicates(0, 0, 0, 0.9), "ok", "no document is a copy of another"),
+        (Duplicates(0, 0, 0, None), "ok", "near copies were not looked for"),
+        (Duplicates(1, 2, 3, 0.9), "ok", "3 documents that are copies of another (1 exact, 2 near) left out"),
+        (Duplicates(1, 0, 0, None), "look", "1 document that is a copy of another (1 exact, 0 near) kept"),
+    ],
+)
+def test_duplicates(data: ReportData, duplicates: Duplicates, state: str, text: str) -> None:
+    found = line(replace(data, duplicates=duplicates), "Duplicates")
+    assert found.state == state
+    assert text in found.text
+
+
+def test_judges_that_nobody_has_calibrated(data: ReportData) -> None:
+    assert line(data, "Judges").state == "ok"
+    judged = replace(SIMILARITY, name="small.supported")
+    open_one = replace(judged, title=f"Supported ({UNCALIBRATED})")
+    others = data.metrics[1:]
+    asked = replace(data, judges={"small": "yes_no"})
+    assert line(replace(asked, metrics=(*data.metrics, judged)), "Judges").state == "ok"
+    assert line(replace(asked, metrics=(*data.metrics, open_one)), "Judges").state == "look"
+    assert line(replace(asked, metrics=(open_one, *others)), "Judges").state == "wrong"
+
+
+def test_every_line_has_a_sign_a_word_and_a_section_of_the_page(data: ReportData) -> None:
+    page = render_html(data)
+    for one in trust_lines(data):
+        assert f'id="{one.section}"' in page
+        assert f'<a href="#{one.section}">{one.name}</a> <b class="state">{one.word}</b>' in page
+        assert SIGNS[one.state] in page
+
+
+def test_the_verdict_and_the_recommendation_stand_on_the_page(data: ReportData) -> None:
+    cells = data.leaderboard["cell"].unique()
+    simple = {cell: Simplicity(cell.endswith(GENERATORS[1]), 0, len(cell), 10) for cell in cells}
+    one = replace(data, simplicities=simple)
+    page = render_html(one)
+    said = recommendation_sentences(one)
+    assert said[0].startswith("Take articles · bm25: of 8 cells that the questions cannot tell apart")
+    for sentence in (*said, *verdict_sentences(one)):
+        assert sentence.partition("(")[0] in page.replace("<wbr>", "")
