@@ -11,7 +11,7 @@ import polars as pl
 
 from evals.annotating.rubric import Criterion, Rubric, metric_name
 from evals.calibrating.card import Measured
-from evals.calibrating.overlaps import Overlap, overlap
+from evals.calibrating.overlaps import overlap
 from evals.judging.contract import Judge, JudgedMetric
 from evals.judging.scoring import voted
 from evals.measuring.contract import Score
@@ -47,8 +47,8 @@ class Rated(NamedTuple):
     against: str | None
     values: Mapping[Place, float]
     items: Mapping[Place, str]
-    people: int
-    own: Estimate
+    people: int = 0
+    own: Estimate = Estimate(None, reason="not asked for")
 
 
 def rated_of(
@@ -67,7 +67,7 @@ def rated_of(
         seed: the study's.
         clusters: of the study's questions.
     """
-    given = annotations.filter((pl.col("annotators") > 0) & pl.col("item_id").is_not_null())
+    given = _given(annotations)
     questions = dict(given.select("item_id", "question_id").iter_rows())
     valued = counted.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []
@@ -77,8 +77,24 @@ def rated_of(
             if len(rows):
                 held = overlap(_of(valued, name, criterion), questions, clusters)
                 own = krippendorffs_alpha(held.items, held.values, rubric.level, seed, held.clusters)
-                found.append(_rated(metric_name(name, criterion.name), rubric, criterion, rows, held, own))
+                rated = _rated(name, rubric, criterion, rows)
+                found.append(rated._replace(people=len(held.people), own=own))
     return found
+
+
+def scored_by(rubrics: Mapping[str, Rubric], annotations: pl.DataFrame) -> list[Rated]:
+    """Return what people said by each criterion, as `rated_of` does, without how far they agree."""
+    given = _given(annotations)
+    return [
+        _rated(name, rubric, criterion, rows)
+        for name, rubric in rubrics.items()
+        for criterion in rubric.criteria
+        if len(rows := _of(given, name, criterion))
+    ]
+
+
+def _given(annotations: pl.DataFrame) -> pl.DataFrame:
+    return annotations.filter((pl.col("annotators") > 0) & pl.col("item_id").is_not_null())
 
 
 def _of(rows: pl.DataFrame, rubric: str, criterion: Criterion) -> pl.DataFrame:
@@ -103,13 +119,38 @@ def people_rows(
         rated: what people said.
         clusters: of the study's questions.
     """
+    for metric, one, cases in judged_cases(judge, judgements, rated):
+        yield from _agreement(metric, one, cases, clusters)
+
+
+class Case(NamedTuple):
+    """An answer that both have rated: people's score, and the judge's value."""
+
+    question: str
+    score: float
+    value: float
+
+
+def judged_cases(
+    judge: Judge, judgements: Mapping[str, Sequence[Mapping[str, Any]]], rated: Sequence[Rated]
+) -> Iterator[tuple[JudgedMetric, Rated, list[Case]]]:
+    """Yield the answers that a metric of a judge and people have rated, criterion by criterion.
+
+    Args as in `people_rows`.
+    """
     for metric in judge.judged_metrics:
         rival = judge.against if "rival" in metric.needs else None
         if "answer" in metric.needs:
             said = _said(judge, metric, judgements)
             for one in rated:
                 if one.against == rival:
-                    yield from _agreement(metric, one, said, clusters)
+                    yield metric, one, _cases(one, said)
+
+
+def good_side(score: float, criterion: Criterion) -> bool:
+    """Return whether people call an answer good: at or above the middle of the values that there are."""
+    least, most = criterion.bounds
+    return score >= (least + most) / 2
 
 
 def _said(
@@ -137,16 +178,9 @@ def with_people(card: Sequence[Measured], people: Sequence[Measured]) -> list[Me
     return [*kept, *people]
 
 
-class _Case(NamedTuple):
-    question: str
-    score: float
-    value: float
-
-
 def _agreement(
-    metric: JudgedMetric, rated: Rated, said: Mapping[Place, float], clusters: Clustering
+    metric: JudgedMetric, rated: Rated, cases: Sequence[Case], clusters: Clustering
 ) -> Iterator[Measured]:
-    cases = _cases(rated, said)
     n, name = len(cases), rated.name
     missing = len(_cases(rated, rated.values)) - n
     lacking = f"{missing} more that people have scored have no value" if missing else None
@@ -161,7 +195,7 @@ def _agreement(
     values = np.array([one.value for one in cases]) * (1 if metric.higher_is_better else -1)
     drawn = codes([clusters.of.get(one.question, one.question) for one in cases])
     least, most = rated.criterion.bounds
-    good = (scores >= (least + most) / 2).astype(np.float64)
+    good = np.array([good_side(one, rated.criterion) for one in scores.tolist()], np.float64)
     stretched = _stretched(values, metric, rated.criterion)
     sides = (stretched >= (least + most) / 2).astype(np.float64)
     yield Measured(metric.name, "right", over_clusters(_alike, good, sides, drawn, (0.0, 1.0)), name)
@@ -194,22 +228,20 @@ def _stretched(values: Floats, metric: JudgedMetric, criterion: Criterion) -> Fl
     return np.asarray(least + (values - low) / (high - low) * (most - least))
 
 
-def _cases(rated: Rated, said: Mapping[Place, float]) -> list[_Case]:
+def _cases(rated: Rated, said: Mapping[Place, float]) -> list[Case]:
     """Return what both have rated: an answer in several cells once, where people score it alike in all."""
     found: dict[tuple[str, float], list[tuple[str, float]]] = defaultdict(list)
     for place, score in rated.values.items():
         if place in said:
             found[rated.items[place], score].append((place[1], said[place]))
     return [
-        _Case(some[0][0], score, sum(value for _, value in some) / len(some))
+        Case(some[0][0], score, sum(value for _, value in some) / len(some))
         for (_, score), some in found.items()
     ]
 
 
-def _rated(
-    name: str, rubric: Rubric, criterion: Criterion, rows: pl.DataFrame, held: Overlap, own: Estimate
-) -> Rated:
+def _rated(name: str, rubric: Rubric, criterion: Criterion, rows: pl.DataFrame) -> Rated:
     places = list(zip(rows["cell"].to_list(), rows["question_id"].to_list(), strict=True))
     values = dict(zip(places, rows["value"].to_list(), strict=True))
     items = dict(zip(places, rows["item_id"].to_list(), strict=True))
-    return Rated(name, criterion, rubric.against, values, items, len(held.people), own)
+    return Rated(metric_name(name, criterion.name), criterion, rubric.against, values, items)

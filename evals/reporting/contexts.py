@@ -14,7 +14,7 @@ from evals.reporting.context_curves import BUDGETS, DEPTHS
 from evals.reporting.costs import Cost
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import count, listed
-from evals.reporting.standings import Standing, Subset, subsets
+from evals.reporting.standings import Result, Standing, Subset, subsets
 from evals.reporting.values import Values
 from evals.statistics.crossing import Crossing, crossing
 from evals.statistics.effects import Levels, effect, over_contexts
@@ -43,29 +43,40 @@ class AtContext:
 
 @dataclass(frozen=True)
 class Bought:
-    """A point of a Pareto front: a cell, what it costs, and its quality.
+    """A cell, what it costs, and its quality.
 
     depth: how many passages are read, where the cost is their length
+    low, high: interval of the quality
+    tied: it leads by this quality, or cannot be told apart from what does
     """
 
     label: str
     cost: float
     value: float
     depth: int | None = None
+    low: float | None = None
+    high: float | None = None
+    tied: bool = False
 
 
 @dataclass(frozen=True)
 class Front:
     """What no cell beats: dearer ones are better, better ones dearer.
 
-    quality, cost: what they are, in words; unit: of the cost; of: how many points there were
+    quality, cost: what they are, in words; unit: of the cost
+    all: every point, on the front or not
     """
 
     quality: str
     cost: str
     unit: str
     points: tuple[Bought, ...]
-    of: int
+    all: tuple[Bought, ...]
+
+    @property
+    def of(self) -> int:
+        """How many points there are."""
+        return len(self.all)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +161,14 @@ def ranking_labels(data: ReportData) -> Mapping[str, str]:
     return {cell.key: cell.label(axes) for cell in ranked}
 
 
-def _front(points: Sequence[Bought], quality: str, cost: str, unit: str) -> Front | None:
+def _front(
+    points: Sequence[Bought], quality: str, cost: str, unit: str, *, higher_is_better: bool = True
+) -> Front | None:
     if len({one.cost for one in points}) < 2:
         return None
-    best = front([one.cost for one in points], [one.value for one in points])
-    return Front(quality, cost, unit, tuple(points[at] for at in best), len(points))
+    sign = 1.0 if higher_is_better else -1.0
+    best = front([one.cost for one in points], [sign * one.value for one in points])
+    return Front(quality, cost, unit, tuple(points[at] for at in best), tuple(points))
 
 
 def cost_fronts(
@@ -205,22 +219,18 @@ def _cost_front(
 ) -> Front | None:
     if quality is None:
         return None
-    sign = 1.0 if quality.higher_is_better else -1.0
     points = [
-        Bought(labels.get(one.cell.key, one.cell.key), cost, sign * result.value)
+        _bought(labels.get(one.cell.key, one.cell.key), cost, result)
         for one, cost in costs
-        if (result := one.results.get(quality.name)) and result.covered and result.value is not None
+        if (result := one.results.get(quality.name)) and result.covered
     ]
-    found = _front(points, quality.title, what, unit)
-    if found is None or sign > 0:
-        return found
-    return Front(
-        found.quality,
-        found.cost,
-        found.unit,
-        tuple(Bought(one.label, one.cost, -one.value) for one in found.points),
-        found.of,
-    )
+    return _front(points, quality.title, what, unit, higher_is_better=quality.higher_is_better)
+
+
+def _bought(label: str, cost: float, result: Result) -> Bought:
+    leads = result.difference is not None and result.p is None
+    tied = leads or bool(result.tied)
+    return Bought(label, cost, result.value or 0.0, None, result.low, result.high, tied)
 
 
 def context_words(found: Contexts) -> list[str]:

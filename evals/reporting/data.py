@@ -122,6 +122,7 @@ class ReportData:
     judge_cards: schema JUDGE_CARDS
     people: what people scored; None: the study has no rubrics
     human_estimates: schema HUMAN_ESTIMATES; None: people score nothing
+    judge_pairs: schema `stored_pairs.PAIRS`: what judges and people said of the same answers; None: not read
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
     versions: library -> version, model -> digest
@@ -161,6 +162,7 @@ class ReportData:
     judgements: pl.DataFrame | None = None
     judges: Mapping[str, str] | None = None
     judge_cards: pl.DataFrame | None = None
+    judge_pairs: pl.DataFrame | None = None
     people: ScoresOfPeople | None = None
     human_estimates: pl.DataFrame | None = None
     simplicities: Mapping[str, Simplicity] | None = None

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 LEADERBOARD_ROWS = 400
 CHART_ROWS = 80
+METRICS_ROWS = 30  # cells with all of their metrics
+METRICS_COLUMNS = 10
+FULL_SCORE_ROWS = 30  # chunkings
+LATENCY_ROWS = 30  # generators
+QUESTION_ROWS = 40  # questions x chunkings
+QUESTION_COLUMNS = 12
+PAIR_LEVELS = 16  # of each of two axes
+PLANE_POINTS = 160  # of a plane, beside those on its front
+ROC_CURVES = 6
+ROC_POINTS = 12  # of a curve, in its table
+STAGE_ROWS = 24
 BEST_CELLS = 5  # columns of the tables by question type and set
 HARDEST_QUESTIONS = 20
 HITS = 5

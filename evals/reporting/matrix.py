@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from evals.reporting.charts.heat import heat
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.standings import Result, Subset
-
-LEVELS = 8  # steps of the heat colour
 
 
 @dataclass(frozen=True)
@@ -71,18 +70,6 @@ def effect(values: Mapping[tuple[str, str], float], names: Sequence[str], others
     common = [other for other in others if all((name, other) in values for name in names)]
     means = {name: fmean(values[name, other] for other in common) for name in names} if common else {}
     return Effect(means, len(common), len(others))
-
-
-def heat(value: float, low: float, high: float, higher_is_better: bool) -> int:
-    """Return the step of the heat colour from 0 to 8 for a value between the least and the greatest shown.
-
-    >>> heat(0.2, 0.2, 0.6, True), heat(0.4, 0.2, 0.6, True), heat(0.2, 0.2, 0.6, False), heat(1, 1, 1, True)
-    (0, 4, 8, 4)
-    """
-    if high <= low:
-        return LEVELS // 2
-    share = (value - low) / (high - low)
-    return round(LEVELS * (share if higher_is_better else 1 - share))
 
 
 def _matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> Matrix:

@@ -18,6 +18,7 @@ from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
+from evals.reporting.stored_pairs import stored_pairs
 from evals.reporting.stored_people import stored_people
 from evals.reporting.stored_rows import (
     OF_CELL,
@@ -110,6 +111,7 @@ def report_data(
     facts = study_facts(study, store)
     gone = _not_run(study, store)
     clusters = clustering(questions, study.clusters)
+    people = stored_people(study, store)
     return ReportData(
         **_named(study),
         created_at=datetime.now(UTC),
@@ -133,7 +135,8 @@ def report_data(
         judges={name: _what(judge) for name, judge in study.judges.items()},
         judge_cards=cards,
         human_estimates=estimates,
-        people=stored_people(study, store),
+        people=people,
+        judge_pairs=stored_pairs(study, people, judgements, store) if study.judges else None,
         generators=_generator_facts(study),
         simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from evals.reporting import limits
 from evals.reporting.ceilings import ceiling_sentences
 from evals.reporting.charts.bars import BarTable
-from evals.reporting.contexts import Contexts, Front, contexts, cost_fronts
+from evals.reporting.contexts import Contexts, contexts, cost_fronts
 from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import counted, number, several
@@ -16,6 +16,7 @@ from evals.reporting.effects import Effects, effects
 from evals.reporting.entries import Entry, entries
 from evals.reporting.estimates import Estimates, estimates
 from evals.reporting.failures import Failures, failures, reasons_missing
+from evals.reporting.figures.gathered import Figures, figures
 from evals.reporting.figures.intervals import Bar, intervals_figure, small_bars
 from evals.reporting.groups import Groups, groups
 from evals.reporting.hardest import Hardest, hardest
@@ -71,7 +72,7 @@ class View:
     cost_metrics: tuple[MetricInfo, ...]
     costs: Mapping[tuple[str, str], Cost]
     contexts: Contexts | None
-    fronts: tuple[Front, ...]
+    figures: Figures
     risks: Risks | None
     judge_cards: tuple[Card, ...]
     people: People | None
@@ -96,6 +97,9 @@ def view(data: ReportData) -> View:
     best = found[: limits.BEST_CELLS]
     spent, usd = costs(data), usd_by_cell(data)
     hard = hardest(data, cells, labels)
+    axes, found_contexts = effects(data), contexts(data)
+    first = found_contexts.front if found_contexts else None
+    fronts = cost_fronts(data, main, spent, usd, labels)
     return View(
         headline=headline_parts(data),
         unseen=unseen(data, main),
@@ -108,12 +112,12 @@ def view(data: ReportData) -> View:
         reasons=reasons_missing(data),
         entries=found,
         intervals=intervals_figure(data, found, len(labels)),
-        effects=effects(data),
+        effects=axes,
         matrices=matrices(data, main),
         cost_metrics=cost_metrics(data),
         costs=spent,
-        contexts=contexts(data),
-        fronts=cost_fronts(data, main, spent, usd, labels),
+        contexts=found_contexts,
+        figures=figures(data, main, labels, axes, (*([first] if first else []), *fronts)),
         risks=risks(data, cells, labels),
         usd=usd,
         judge_cards=judge_cards(data),

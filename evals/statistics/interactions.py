@@ -49,6 +49,7 @@ class Interaction(NamedTuple):
     """What two axes do together.
 
     means: of each pair of levels, shape (levels of the first, levels of the second)
+    low, high: 95 % intervals of the means, of the same shape; NaN where questions are too few
     p: that no difference between levels of one axis depends on the other, by the largest of all; not adjusted
     largest: the strongest sign that one does
     overall: the level of the first axis that is best on the whole
@@ -62,6 +63,8 @@ class Interaction(NamedTuple):
     overall: int
     best: tuple[BestAt, ...]
     n: int
+    low: Floats
+    high: Floats
 
 
 def interaction(
@@ -105,7 +108,9 @@ def interaction(
     sign = 1 if higher_is_better else -1
     overall = int(np.argmax(sign * means.mean(axis=1)))
     best = _best_at(values, means, overall, seed, clusters, sign)
-    return Interaction(means, p, largest, overall, best, n)
+    alone = paired_bootstrap(values.reshape(len(values), -1), seed, RESAMPLES, clusters)
+    low, high = (ends.reshape(means.shape) for ends in (alone.low, alone.high))
+    return Interaction(means, p, largest, overall, best, n, low, high)
 
 
 def _max_t(contrasts: Floats, seed: int, clusters: Codes | None) -> tuple[float, int]:

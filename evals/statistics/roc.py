@@ -1,8 +1,9 @@
-"""The area under the ROC curve: how well scores put the cases of one class above those of the other."""
+"""ROC curves and the area under them: how well scores put the cases of one class above the others."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,39 @@ def delong(positive: Floats, negative: Floats) -> tuple[float, float | None]:
         return float(above.mean()), None
     variance = float(above.var(ddof=1)) / m + float(below.var(ddof=1)) / n
     return float(above.mean()), math.sqrt(variance)
+
+
+class Curve(NamedTuple):
+    """A ROC curve: at each threshold the shares of either class that score at least so high.
+
+    at: thresholds, falling; the first is above every score
+    good, bad: shares of the positive and of the negative cases, from 0 to 1
+    """
+
+    at: Floats
+    good: Floats
+    bad: Floats
+
+
+def roc_curve(labels: npt.NDArray[np.bool_], scores: Floats) -> Curve:
+    """Return the curve over all thresholds that differ; both classes have a case.
+
+    Its area by trapezoids is that of `roc_auc`: equal scores are passed together.
+
+    >>> curve = roc_curve(np.array([True, True, False, False]), np.array([0.9, 0.5, 0.5, 0.1]))
+    >>> curve.good.tolist(), curve.bad.tolist()
+    ([0.0, 0.5, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0])
+    """
+    order = np.argsort(-scores, kind="stable")
+    falling = scores[order]
+    last = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
+    good = np.cumsum(labels[order])[last]
+    bad = np.cumsum(~labels[order])[last]
+    return Curve(
+        np.append(np.inf, falling[last]),
+        np.append(0.0, good / good[-1]),
+        np.append(0.0, bad / bad[-1]),
+    )
 
 
 def _expit(value: float) -> float:

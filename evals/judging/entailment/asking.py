@@ -79,6 +79,10 @@ class Asking:
         return list(self.context.each(ask, items, self.chat, label))
 
 
+SPENT = r"^(\d+) calls?, ([\d.]+) s(?:, (\d+) \+ (\d+) tokens)?"
+"""Reads what `spent` writes: calls, seconds, tokens read and written; no match where there was no call."""
+
+
 def spent(replies: Sequence[Reply]) -> str:
     """Return in words what calls took, as in `2 calls, 1.25 s, 310 + 84 tokens`: read and written."""
     if not replies:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from evals.reporting.charts.scales import Bounds, Scale, Tick, domain, finite, from_zero, ticks
-from evals.reporting.display import MISSING, count, interval, number, trimmed
+from evals.reporting.display import count, number, trimmed
 
 Form = Literal["bar", "dot"]
 LABEL = 80  # characters of a name
@@ -54,6 +55,25 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """What a column is of.
+
+    unit: in which values are written (`written`)
+    note: behind the heading; None: the unit
+    """
+
+    text: str
+    unit: str = ""
+    about: str = ""
+    note: str | None = None
+
+    @property
+    def behind(self) -> str:
+        """What stands behind the text."""
+        return self.unit if self.note is None else self.note
+
+
+@dataclass(frozen=True)
 class Column:
     """One number of each row.
 
@@ -62,9 +82,7 @@ class Column:
     band: from and to, in percent: what other intervals are held against
     """
 
-    heading: str
-    unit: str
-    about: str
+    heading: Heading
     form: Form
     scale: Scale
     ticks: tuple[Tick, ...] = ()
@@ -101,30 +119,29 @@ class BarTable:
 
 
 def column(
-    heading: str,
+    heading: Heading,
     figures: Sequence[Figure],
     *,
-    unit: str = "",
-    about: str = "",
     form: Form = "bar",
     bounds: Bounds = (None, None),
     band: tuple[float, float] | None = None,
 ) -> tuple[Column, list[Mark | str]]:
     """Return a column and the marks of its rows.
 
+    bounds: of the values, which dots' scales keep to
     band: an interval that the others are held against
 
-    >>> head, (one, none) = column("Recall", [Figure(0.5, 0.4, 1.0), Figure(None, why="not run")])
+    >>> head, (one, none) = column(Heading("Recall"), [Figure(0.5, 0.4, 1.0), Figure(None, why="not run")])
     >>> (one.start, one.width, one.left, one.right, one.text, one.lines), none
     ((0.0, 50.0, 40.0, 100.0, '0.500', ('0.400–1.000',)), 'not run')
     """
     ends = [end for one in figures for end in (one.value, one.low, one.high)]
     dots = Scale(*domain(ends, bounds), left=1.0, right=99.0)
     scale = dots if form == "dot" else Scale(*from_zero(ends))
-    marks = [_mark(one, scale, form, unit) for one in figures]
-    grid = ticks(scale, TICKS, unit) if form == "dot" else ()
+    marks = [_mark(one, scale, form, heading.unit) for one in figures]
+    grid = ticks(scale, TICKS, heading.unit) if form == "dot" else ()
     ends_of_band = (scale.at(band[0]), scale.at(band[1])) if band else None
-    return Column(heading, unit, about, form, scale, grid, ends_of_band), marks
+    return Column(heading, form, scale, grid, ends_of_band), marks
 
 
 def rows_of(
@@ -148,9 +165,9 @@ def _mark(one: Figure, scale: Scale, form: Form, unit: str) -> Mark | str:
     value = float(one.value or 0.0)
     at = scale.at(value)
     start, end = sorted((scale.at(0.0), at)) if form == "bar" else (at, at)
-    ends = interval(one.low, one.high, unit)
-    known = ends != MISSING
-    left, right = (scale.at(end) for end in (one.low or 0.0, one.high or 0.0)) if known else (None, None)
+    low, high = one.low, one.high
+    known = low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
+    left, right = (scale.at(low or 0.0), scale.at(high or 0.0)) if known else (None, None)
     text = written(value, unit) + one.sign
     return Mark(
         start,
@@ -159,18 +176,23 @@ def _mark(one: Figure, scale: Scale, form: Form, unit: str) -> Mark | str:
         left,
         right,
         text,
-        (*([ends] if known else []), *one.small),
+        (*([_interval(low or 0.0, high or 0.0, unit)] if known else []), *one.small),
         one.style,
         value,
     )
 
 
 def written(value: float, unit: str) -> str:
-    """Write a value of a chart; counts are whole, US dollars have four decimals.
+    """Write a value of a chart; counts are whole, per cent have one decimal.
 
-    >>> written(0.5, ""), written(1200.0, "calls"), written(0.01234, "US$")
-    ('0.500', '1\u202f200', '0.0123')
+    >>> written(0.5, ""), written(1200.0, "calls"), written(43.21, "%")
+    ('0.500', '1\u202f200', '43.2 %')
     """
-    if unit == "US$":
-        return f"{value:.4f}"
-    return count(round(value)) if unit in ("calls", "sum") else number(value, unit)
+    if unit == "%":
+        return f"{value:.1f} %"
+    return count(round(value)) if unit == "calls" else number(value, unit)
+
+
+def _interval(low: float, high: float, unit: str) -> str:
+    ends = [written(end, unit).removesuffix(" %") for end in (low, high)]
+    return (" to " if "−" in ends[0] + ends[1] else "–").join(ends)

@@ -66,7 +66,7 @@ def heat(value: float, low: float, high: float, higher_is_better: bool) -> int:
     >>> heat(0.2, 0.2, 0.6, True), heat(0.4, 0.2, 0.6, True), heat(0.2, 0.2, 0.6, False), heat(1, 1, 1, True)
     (0, 4, 8, 4)
     """
-    if high <= low:
+    if not high > low:
         return LEVELS // 2
     share = (value - low) / (high - low)
     return round(LEVELS * (share if higher_is_better else 1 - share))

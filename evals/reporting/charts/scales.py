@@ -66,9 +66,11 @@ def domain(values: Iterable[float | None], bounds: Bounds = (None, None)) -> tup
     low, high = min(known), max(known)
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
     floor, ceiling = bounds
-    low = low - margin if floor is None else max(floor, low - margin)
-    high = high + margin if ceiling is None else min(ceiling, high + margin)
-    return (round(low, 12), round(high, 12)) if high > low else (low - margin, high + margin)
+    first = low - margin if floor is None else max(floor, low - margin)
+    last = high + margin if ceiling is None else min(ceiling, high + margin)
+    if first > low or last < high or not last > first:  # values beyond their bounds are drawn, too
+        first, last = low - margin, high + margin
+    return round(first, 12), round(last, 12)
 
 
 def from_zero(values: Iterable[float | None]) -> tuple[float, float]:

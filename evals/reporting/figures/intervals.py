@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evals.reporting import limits
-from evals.reporting.charts.bars import BarTable, Figure, column, rows_of
+from evals.reporting.charts.bars import BarTable, Figure, Heading, column, rows_of
 from evals.reporting.charts.scales import Scale, domain
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import quantity, several
 from evals.reporting.entries import Entry
+from evals.reporting.figures.words import left_out
 from evals.reporting.standings import Result
 
 Place = Literal["leader", "tied", "apart", "unranked"]
@@ -52,12 +53,10 @@ def intervals_figure(data: ReportData, entries: Sequence[Entry], cells: int) -> 
         band = (leader.result.low, leader.result.high)
     figures = [_figure(entry, place_of(entry, leader)) for entry in shown]
     drawn = column(
-        metric.title,
+        Heading(metric.title, metric.unit, data.interval),
         figures,
-        unit=metric.unit,
         form="dot",
         bounds=metric.bounds,
-        about=data.interval,
         band=band,
     )
     places = [place_of(entry, leader) for entry in valued]
@@ -66,8 +65,7 @@ def intervals_figure(data: ReportData, entries: Sequence[Entry], cells: int) -> 
         about += (
             " A generator cannot change this metric, so cells that differ in the generator alone share a row."
         )
-    left_out = len(valued) - len(shown)
-    rest = f"{several(left_out, 'further row')} left out; the table holds them." if left_out else ""
+    rest = left_out("the table holds them", row=len(valued) - len(shown))
     names = [entry.label for entry in shown]
     first = frozenset(at for at, entry in enumerate(shown) if entry is leader)
     rows = rows_of(names, [drawn], first)

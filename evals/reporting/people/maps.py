@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evals.reporting.charts.heat import heat
 from evals.reporting.charts.shares import Bar, bar
 from evals.reporting.data import ReportData
 from evals.reporting.display import trimmed
-from evals.reporting.matrix import heat, natural
+from evals.reporting.matrix import natural
 from evals.reporting.people_scores import ScoredAnswers
 
 QUESTION = 200  # characters of a question

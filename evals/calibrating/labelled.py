@@ -1,0 +1,30 @@
+"""What a judge said of cases that people have labelled, as its card was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from evals.calibrating.judged import Judged
+from evals.judging.contract import Judge, JudgedMetric
+from evals.judging.running import kept_rows
+
+
+def labelled_pairs(
+    judge: Judge, trials: pl.DataFrame, judged: pl.DataFrame
+) -> Iterator[tuple[JudgedMetric, float, float]]:
+    """Yield metric, label and the judge's value of each labelled case that has one.
+
+    Args:
+        judge: as the study has it.
+        trials: rows of `schemas.JUDGE_TRIALS`.
+        judged: the judge's judgements of them, rows of `schemas.JUDGEMENTS`.
+    """
+    said = Judged(judge, judge.judged_metrics, (), kept_rows(judged), {}, {}, 0)
+    for trial, labels in trials.filter(pl.col("labels").list.len() > 0).select("trial", "labels").iter_rows():
+        given = {one["metric"]: one["value"] for one in labels}
+        for metric in judge.judged_metrics:
+            value = said.score(trial, metric) if metric.name in given else None
+            if value is not None:
+                yield metric, given[metric.name], value

@@ -1,0 +1,80 @@
+"""What the stages of entailment judges take: calls, tokens and time."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from evals.judging.entailment.asking import SPENT
+from evals.reporting import limits
+from evals.reporting.charts.bars import BarTable, Figure, Heading, column, rows_of
+from evals.reporting.data import ReportData
+from evals.reporting.display import count, percent
+from evals.reporting.figures.words import left_out
+
+STAGE = "stage"  # what a statement is of that says what a stage took
+
+
+def stages_figure(data: ReportData) -> BarTable | None:
+    """Return calls, seconds and tokens of each judge and stage; None where no judge works in stages.
+
+    What several metrics share is paid by the first of them, and counted there.
+    """
+    found = _spent(data)
+    if found is None or not found.height:
+        return None
+    shown = found.head(limits.STAGE_ROWS)
+    several_judges = shown["judge"].n_unique() > 1
+    names = [
+        f"{judge} · {stage}" if several_judges else stage
+        for judge, stage in shown.select("judge", "stage").rows()
+    ]
+    columns = [
+        column(Heading(title, unit, "", note), [Figure(float(one)) for one in shown[name]])
+        for title, name, unit, note in (
+            ("Calls", "calls", "calls", ""),
+            ("Time", "seconds", "s", "sum over calls, s"),
+            ("Tokens read", "read", "tokens", "sum"),
+            ("Tokens written", "written", "tokens", "sum"),
+        )
+    ]
+    seconds = shown["seconds"].sum()
+    slowest = shown.sort("seconds", descending=True).row(0, named=True)
+    share = percent(slowest["seconds"] / seconds) if seconds else "–"
+    return BarTable(
+        "chart-stages",
+        "What the stages of judging take",
+        f"Of {count(int(shown['calls'].sum()))} calls, {slowest['stage']} of {slowest['judge']} takes "
+        f"{share} of the time. Calls run side by side: the sum of their seconds is more than a clock would "
+        "show. What the cache gave counts as when it was paid.",
+        "Stage",
+        tuple(head for head, _ in columns),
+        rows_of(names, columns),
+        left_out("they take less", stage=found.height - shown.height),
+    )
+
+
+def _spent(data: ReportData) -> pl.DataFrame | None:
+    """Return calls, seconds, tokens read and written of each judge and stage, in the order of the stages."""
+    if data.judgements is None or not data.judgements.height:
+        return None
+    statements = (
+        data.judgements.lazy()
+        .select("judge", "statements")
+        .filter(pl.col("statements").list.len() > 0)
+        .explode("statements")
+        .select("judge", pl.col("statements").struct.unnest())
+        .filter(pl.col("of") == STAGE)
+        .select("judge", stage="text", said="reason")
+    )
+    parts = {
+        name: pl.col("said").str.extract(SPENT, at).cast(pl.Float64).fill_null(0.0)
+        for at, name in enumerate(("calls", "seconds", "read", "written"), 1)
+    }
+    return (
+        statements.with_columns(**parts)
+        .group_by("judge", "stage", maintain_order=True)
+        .agg(pl.col(*parts).sum())
+        .filter(pl.col("calls") > 0)
+        .sort("judge", maintain_order=True)
+        .collect()
+    )

@@ -1,0 +1,342 @@
+"""The charts of a report hold the values of its rows, of whatever study."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evals.reporting import limits
+from evals.reporting.charts.bars import BarTable, Mark
+from evals.reporting.contexts import Bought, Front
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.effects import effects
+from evals.reporting.figures.fronts import front_figure
+from evals.reporting.figures.full_scores import full_scores_figure
+from evals.reporting.figures.latencies import latencies_figure
+from evals.reporting.figures.metrics import metrics_figure
+from evals.reporting.figures.pairs import pair_figures
+from evals.reporting.figures.questions import questions_figure
+from evals.reporting.figures.roc import roc_figure
+from evals.reporting.figures.stages import stages_figure
+from evals.reporting.page import render_html
+from evals.reporting.standings import main_subset
+from evals.reporting.stored_pairs import PAIRS
+from evals.statistics.roc import roc_auc
+from tests.fakes.drawn import anchors, bars, coordinates, figure
+from tests.fakes.report_data import HIT_RATE, LATENCY, NDCG, SIMILARITY, TOKENS, board_data, report_data
+from warehouse.parquet import frame
+from warehouse.schemas import JUDGE_CARDS, JUDGEMENTS
+
+NAMES = ("<b>x</b> & \"q\" 'r'", "x" * 300, "שלום\u202e🙂" + "-" * 3, "{{ 7*7 }}")
+CARD = {"study": "energy", "measure": "auc", "slice": "people.points", "value": 0.8, "low": 0.7, "high": 0.9}
+
+
+def judged(rows: int = 60) -> dict[str, Any]:
+    """Return parts of a report with judges of whom people know better."""
+    chance = random.Random(7)
+    pairs = [
+        {
+            "judge": judge,
+            "metric": "right",
+            "slice": "people.points",
+            "good": good,
+            "value": chance.gauss(apart * good, 1.0),
+        }
+        for judge, apart in (("sharp", 3.0), ("blunt", 0.2))
+        for good in [chance.random() < 0.5 for _ in range(rows)]
+    ]
+    stages = [("pronouns of the answer", "2 calls, 1.25 s, 310 + 84 tokens"), ("entailment", "no call")]
+    said = [
+        {
+            "cell": "c",
+            "cell_replicate": 1,
+            "judge": "nli",
+            "uncalibrated": False,
+            "question_id": f"q{n}",
+            "metric": "entailed",
+            "replicate": 1,
+            "status": "ok",
+            "value": 1.0,
+            "statements": [
+                {"of": "stage", "text": text, "verdict": None, "value": None, "reason": reason}
+                for text, reason in (*stages, ("entailment", f"{n + 1} calls, 0.50 s"))
+            ],
+        }
+        for n in range(3)
+    ]
+    of_cell = {"cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String, "uncalibrated": pl.Boolean}
+    cards = [{**CARD, "judge": "sharp", "metric": "right"}]
+    return {
+        "judge_pairs": frame(pairs, PAIRS),
+        "judgements": frame(said, {**JUDGEMENTS, **of_cell}),
+        "judge_cards": frame(cards, JUDGE_CARDS),
+        "judges": {"sharp": "a", "blunt": "b", "nli": "entailment"},
+    }
+
+
+@pytest.fixture(scope="module")
+def data() -> ReportData:
+    return dataclasses.replace(report_data(), **judged())
+
+
+@pytest.fixture(scope="module")
+def html(data: ReportData) -> str:
+    return render_html(data)
+
+
+def test_each_chart_stands_on_the_page_once(html: str) -> None:
+    assert anchors(html) == {
+        "chart-intervals",
+        "chart-metrics",
+        "chart-full-scores",
+        "chart-questions",
+        "chart-pair-chunking-retriever",
+        "chart-pair-retriever-generator",
+        "chart-latencies",
+        "chart-front-1",
+        "chart-front-2",
+        "chart-roc",
+        "chart-stages",
+    }
+
+
+def test_bars_are_as_long_as_the_numbers_of_the_leaderboard(data: ReportData, html: str) -> None:
+    rows = bars(figure(html, "chart-metrics"))
+    board = data.leaderboard.filter(pl.col("subset") == "all")
+    wanted = {
+        (cell, metric): value for cell, metric, value in board.select("cell", "metric", "value").iter_rows()
+    }
+    metrics = (NDCG.name, HIT_RATE.name, SIMILARITY.name)
+    highest = dict(
+        board.filter(pl.col("coverage") >= 0.98).group_by("metric").agg(pl.col("high").max()).iter_rows()
+    )
+    standings = main_subset(data).standings
+    assert len(rows) == len(standings) == 12
+    for one, (_, marks) in zip(standings, rows, strict=True):
+        for metric, mark in zip(metrics, marks, strict=True):
+            assert mark is not None
+            start, width, shown = mark
+            assert start == 0
+            assert shown == pytest.approx(wanted[one.cell.key, metric], abs=0.0006)
+            assert width == pytest.approx(100 * wanted[one.cell.key, metric] / highest[metric], abs=0.1)
+
+
+def test_effects_are_drawn_as_they_are_written(data: ReportData, html: str) -> None:
+    for table in effects(data).axes:
+        title = table.axis.capitalize()
+        path = f'//section[@id="effects"]//th[text()="{title}"]/ancestor::table[@class="effects"]'
+        shown = bars(figure(html, "effects").xpath(path)[0])
+        first = table.effects[0].found
+        for at, (_, marks) in zip(table.effects[0].best_first(), shown, strict=True):
+            assert marks[0] is not None
+            assert marks[0][2] == pytest.approx(first.mean[at], abs=0.0006)
+            assert marks[0][1] == pytest.approx(100 * first.mean[at] / np.nanmax(first.high), abs=0.1)
+
+
+def test_full_scores_count_values_in_equal_contexts(data: ReportData) -> None:
+    found = full_scores_figure(data, main_subset(data))
+    assert found is not None
+    assert [one.heading.text for one in found.columns] == ["nDCG@10", "Hit rate@5"]
+    cells = data.leaderboard.select("cell", "chunking", "retriever", "generator").unique()
+    equal = cells.filter((pl.col("retriever") != "dense") & (pl.col("generator") == "extractive"))
+    hits = data.scores.filter(pl.col("metric") == HIT_RATE.name).join(equal, on="cell")
+    counts = {
+        name: (full, of)
+        for name, full, of in hits.group_by("chunking")
+        .agg((pl.col("value") == 1).sum(), of=pl.len())
+        .iter_rows()
+    }
+    for row in found.rows:
+        mark = row.marks[1]
+        full, of = counts[row.full]
+        assert isinstance(mark, Mark)
+        assert mark.value == pytest.approx(100 * full / of)
+        assert mark.lines[-1] == f"{full} of {of}"
+
+
+def test_questions_have_the_means_of_their_cells_the_hardest_first(data: ReportData) -> None:
+    found = questions_figure(data, main_subset(data))
+    assert found is not None
+    cells = data.leaderboard.select("cell", "chunking", "retriever", "generator").unique()
+    equal = cells.filter((pl.col("retriever") != "dense") & (pl.col("generator") == "extractive"))
+    rows = data.scores.filter(pl.col("metric") == NDCG.name).join(equal, on="cell")
+    means = {
+        (question, chunking): value
+        for question, chunking, value in rows.group_by("question_id", "chunking")
+        .agg(pl.col("value").mean())
+        .iter_rows()
+    }
+    ordered = []
+    for row in found.rows:
+        question = row.full.partition(":")[0]
+        shown = [float(one.text) for one in row.squares]
+        assert shown == pytest.approx([means[question, name] for name in found.columns], abs=0.0006)
+        ordered.append(sum(means[question, name] for name in found.columns))
+    assert len(ordered) == 40
+    assert ordered == sorted(ordered)
+    darkest = max(found.rows, key=lambda row: max(float(one.text) for one in row.squares))
+    assert max(one.level or 0 for one in darkest.squares) == 8
+
+
+def test_two_axes_show_the_means_of_their_test(data: ReportData) -> None:
+    for pair, chart in zip(effects(data).pairs, pair_figures(effects(data)), strict=True):
+        for row in chart.rows:
+            at = pair.levels[0].index(row.label)
+            for name, one in zip(chart.columns, row.squares, strict=True):
+                here = pair.levels[1].index(name)
+                assert float(one.text) == pytest.approx(pair.found.means[at, here], abs=0.0006)
+                assert pair.found.low[at, here] <= pair.found.means[at, here] <= pair.found.high[at, here]
+                assert one.bold == (pair.found.best[here].level == at)
+
+
+def test_generators_have_the_times_of_their_answers_alone(data: ReportData) -> None:
+    found = latencies_figure(data)
+    assert found is not None
+    answers = data.answers.filter(pl.col("status") == "ok")
+    for row in found.rows:
+        own = answers.filter(pl.col("cell").str.ends_with("." + row.full))["seconds"]
+        median, p95, mean, _ = row.marks
+        assert isinstance(median, Mark)
+        assert isinstance(p95, Mark)
+        assert isinstance(mean, Mark)
+        assert median.value == own.median()
+        assert p95.value == own.quantile(0.95, "linear")
+        assert mean.lines[-1] == f"n = {len(own)}"
+        assert mean.left is not None
+    without = dataclasses.replace(
+        data, scores=data.scores.filter(~pl.col("metric").is_in([LATENCY.name, TOKENS.name]))
+    )
+    assert latencies_figure(without) is None
+
+
+def test_curves_have_the_area_of_the_card(data: ReportData) -> None:
+    found = roc_figure(data)
+    assert found is not None
+    assert data.judge_pairs is not None
+    assert [one.label for one in found.lines] == [
+        "sharp.right against people.points",
+        "blunt.right against people.points",
+    ]
+    for line in found.lines:
+        own = data.judge_pairs.filter(pl.col("judge") == line.label.partition(".")[0])
+        auc = roc_auc(own["good"].to_numpy(), own["value"].to_numpy()).value
+        places = [tuple(map(float, one.split(","))) for one in line.points.split()]
+        xs, ys = ([one[at] for one in places] for at in (0, 1))
+        area = float(np.trapezoid([100 - y for y in ys], xs)) / 10_000
+        assert area == pytest.approx(auc, abs=0.002)
+        assert line.lines[0].startswith(f"AUC {auc:.3f}")
+        assert places[0] == (0.0, 100.0)
+        assert places[-1] == (100.0, 0.0)
+    assert "[0.700–0.900], n = 60" in found.lines[0].lines[0]
+    assert {one.style for one in found.lines} == {0, 1}
+    one_sided = data.judge_pairs.with_columns(good=pl.lit(value=True))
+    assert roc_figure(dataclasses.replace(data, judge_pairs=one_sided)) is None
+    assert roc_figure(dataclasses.replace(data, judge_pairs=None)) is None
+
+
+def test_stages_sum_what_judging_took(data: ReportData) -> None:
+    found = stages_figure(data)
+    assert found is not None
+    values = {row.full: [one.value for one in row.marks if isinstance(one, Mark)] for row in found.rows}
+    assert values == {
+        "pronouns of the answer": [6.0, pytest.approx(3.75), 930.0, 252.0],
+        "entailment": [6.0, pytest.approx(1.5), 0.0, 0.0],
+    }
+    assert stages_figure(dataclasses.replace(data, judgements=None)) is None
+
+
+def test_points_of_a_front_lie_where_their_numbers_are() -> None:
+    points = (Bought("a", 1.0, 0.2, low=0.1, high=0.3), Bought("b", 2.0, 0.6, tied=True))
+    found = front_figure(Front("Recall", "Latency", "s", points, (*points, Bought("c", 2.0, 0.1))), 1)
+    assert [(one.full, one.number, one.shape) for one in found.points] == [
+        ("c: Recall 0.100, Latency 2.000 s", None, "disc"),
+        ("a: Recall 0.200, Latency 1.000 s", 1, "disc"),
+        ("b: Recall 0.600, Latency 2.000 s", 2, "diamond"),
+    ]
+    c, a, b = found.points
+    assert a.x < b.x == c.x
+    assert b.y < a.y < c.y, "the best is at the top"
+    assert a.low is not None
+    assert a.high is not None
+    assert a.high < a.y < a.low
+    assert found.lines[0].points.split()[0] == f"{a.x:.5g},{a.y:.5g}"
+    many = tuple(Bought(str(n), 1.0 + n, 0.01 * (n % 7)) for n in range(500))
+    crowd = front_figure(Front("Recall", "Latency", "s", many[:1], many), 1)
+    assert len(crowd.points) == limits.PLANE_POINTS + 1
+    assert crowd.rest.startswith("339 further points")
+
+
+def turned(data: ReportData, change: Any) -> ReportData:
+    """Change the values of all scores and of the leaderboard alike."""
+    ends = ("value", "low", "high", "worst", "best")
+    return dataclasses.replace(
+        data,
+        scores=data.scores.with_columns(value=change(pl.col("value"))),
+        leaderboard=data.leaderboard.with_columns(**{name: change(pl.col(name)) for name in ends}),
+        metrics=tuple(dataclasses.replace(one, bounds=(None, None)) for one in data.metrics),
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda value: -value,
+        lambda value: pl.when(value.is_not_null()).then(0.5),
+        lambda value: pl.when(value.is_not_null()).then(0.0),
+        lambda value: pl.lit(None, pl.Float64),
+        lambda value: pl.when(value > 0.3).then(math.nan).otherwise(value),
+        lambda value: value * 1e9,
+    ],
+    ids=["negative", "equal", "zero", "none", "nan", "huge"],
+)
+def test_whatever_the_values_nothing_is_drawn_beyond_the_chart(change: Any) -> None:
+    page = render_html(turned(report_data(n_questions=12, chunkings=2, retrievers=2), change))
+    places = coordinates(page)
+    assert places
+    assert all(math.isfinite(one) for one in places)
+
+
+def test_names_are_whole_escaped_and_cut(data: ReportData) -> None:
+    old = data.leaderboard["chunking"].unique().sort().to_list()
+    named = dict(zip(old, NAMES, strict=False))
+    board = data.leaderboard.with_columns(
+        chunking=pl.col("chunking").replace(named), generator=pl.lit(NAMES[3])
+    )
+    page = render_html(dataclasses.replace(data, leaderboard=board))
+    assert "<b>x</b>" not in page
+    assert "&lt;b&gt;x&lt;/b&gt; &amp;" in page
+    assert "\u202e" not in page
+    chart = figure(page, "chart-metrics")
+    cut = [row for row in chart.xpath(".//tbody/tr/th") if row.text_content().startswith("xxx")]
+    assert len(cut) == 4
+    for row in cut:
+        assert len(row.text_content()) <= 80
+        assert row.get("title").startswith("x" * 300)
+    assert "{{ 7*7 }}" in page
+
+
+def test_one_cell_has_no_chart_of_several() -> None:
+    one = board_data([{"chunking": "a", "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1}], metric=NDCG)
+    assert anchors(render_html(one)) == {"chart-intervals"}
+
+
+def test_many_cells_and_metrics_leave_the_last_out_and_say_so() -> None:
+    metrics = [MetricInfo(f"m{n}", f"M{n}", "answer", True, (0.0, 1.0), "", "") for n in range(12)]
+    rows = [
+        {"chunking": f"c{n}", "value": n / 100, "low": n / 200, "high": n / 50, "rank": 100 - n}
+        for n in range(100)
+    ]
+    boards = [board_data(rows, metric=metric) for metric in metrics]
+    data = dataclasses.replace(
+        boards[0], metrics=tuple(metrics), leaderboard=pl.concat([one.leaderboard for one in boards])
+    )
+    found = metrics_figure(data, main_subset(data), {})
+    assert isinstance(found, BarTable)
+    assert (len(found.rows), len(found.columns)) == (limits.METRICS_ROWS, limits.METRICS_COLUMNS)
+    assert found.rest.startswith("70 further cells and 2 further metrics left out")
