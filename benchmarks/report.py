@@ -15,13 +15,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import polars as pl
 
-from benchmarks.report_data import Made, data_of, made
+from benchmarks.report_data import Made, data_of, made, ranking_of
 from benchmarks.report_rows import STUDY, Size
 from evals.gold.evidence import gold_of
 from evals.reporting import files as files_file
@@ -29,7 +30,10 @@ from evals.reporting import page as page_file
 from evals.reporting import view as view_file
 from evals.reporting.context_curves import curves_of
 from evals.reporting.data import ReportData
-from evals.reporting.files import write_report
+from evals.reporting.files import folders_of, write_report
+from evals.reporting.journey import section as section_file
+from evals.reporting.journey.contents import TAKEN, JourneyRows, merged
+from evals.reporting.journey.reading import cut, stored_ended, stored_hits, stored_lost
 from evals.reporting.stored_rows import (
     stored_answers,
     stored_judgements,
@@ -60,7 +64,7 @@ def main() -> None:
         paths = _written(data, home)
         took, used = time.perf_counter() - begin, time.process_time() - computed
         print(f"the whole report: {took:.1f} s ({used:.1f} s of a processor)")
-        for path in paths:
+        for path in [*paths, *folders_of(paths[0])]:
             print(f"    {path.name}: {_bytes(path) / 1e6:.1f} MB")
         if not arguments.no_browser:
             _open(paths[0])
@@ -103,12 +107,25 @@ def _read(study: Made, home: Home) -> ReportData:
         read("losses", lambda: stored_losses(connection, study.rankings))
         golds = {row["question_id"]: gold_of(row) for row in rows["questions"].iter_rows(named=True)}
         read("contexts", lambda: curves_of(connection, study.rankings, golds))
+        with _timed("    journeys"):
+            rankings = {one["cell"]: ranking_of(one) for one in study.cells}
+            hits = stored_hits(connection, [*study.rankings])
+            spans = merged(hits)
+            journey = JourneyRows(
+                rankings,
+                hits,
+                stored_ended(connection, [*study.rankings]),
+                pl.DataFrame(schema=TAKEN),
+                stored_lost(connection, [*study.rankings]),
+                cut(study.documents, spans),
+                study.documents.select("doc_id", pl.lit("made up").alias("source"), "url", "title"),
+            )
     leading = rows["leaderboard"].filter(pl.col("rank") == 1)["cell"][0]
     of = next(r for r in study.rankings if leading.startswith(f"{r}."))
     hits = study.rows["hits"].filter((pl.col("ranking") == of) & (pl.col("rank") <= 5))
     text = pl.col("text").str.slice(pl.col("start"), pl.col("end") - pl.col("start"))
     rows["hits"] = hits.join(study.documents, on="doc_id").with_columns(text, cell=pl.lit(leading))
-    return data_of(study, rows)
+    return replace(data_of(study, rows), journey=journey)
 
 
 def _written(data: ReportData, home: Home) -> list[Path]:
@@ -116,7 +133,7 @@ def _written(data: ReportData, home: Home) -> list[Path]:
     took: dict[str, float] = {}
     kept = {
         (module, name): one
-        for module in (view_file, page_file, files_file)
+        for module in (view_file, page_file, files_file, section_file)
         for name, one in vars(module).items()
         if isinstance(one, FunctionType) and one.__module__.startswith("evals.reporting")
     }

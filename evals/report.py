@@ -87,6 +87,6 @@ class Report(Stage):
 
 
 def _sums(key: str, home: Home) -> list[str | None]:
-    """Return the SHA-256 of a report's files, None for one that is not there."""
-    paths = (home.report(key), home.report_rows(key))
+    """Return the SHA-256 of a report's files and those of its folder, None for one that is not there."""
+    paths = (home.report(key), home.report_rows(key), *home.report_data(key))
     return [sha256_file(path) if path.is_file() else None for path in paths]

@@ -45,6 +45,10 @@ class Home:
         """The leaderboard of a study as JSON, written with its report."""
         return self.reports / f"{study}.json"
 
+    def report_data(self, study: str) -> list[Path]:
+        """The files of a large report beside its page: `reports/STUDY.data-DIGEST/`; none of a small one."""
+        return sorted(self.reports.glob(f"{study}.data-*/*.html"))
+
     @property
     def crawls(self) -> Path:
         """One folder a crawl in progress: Scrapy's job state and log."""

@@ -9,6 +9,7 @@ from typing import Literal
 
 import polars as pl
 
+from evals.reporting.journey.contents import JourneyRows
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.statistics.question_clusters import ALONE, Clustering
 from evals.study.simplicity import Simplicity
@@ -123,6 +124,7 @@ class ReportData:
     people: what people scored; None: the study has no rubrics
     human_estimates: schema HUMAN_ESTIMATES; None: people score nothing
     judge_pairs: schema `stored_pairs.PAIRS`: what judges and people said of the same answers; None: not read
+    journey: what all rankings found; None: not read, and journeys are without passages
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
     versions: library -> version, model -> digest
@@ -165,6 +167,7 @@ class ReportData:
     judge_pairs: pl.DataFrame | None = None
     people: ScoresOfPeople | None = None
     human_estimates: pl.DataFrame | None = None
+    journey: JourneyRows | None = None
     simplicities: Mapping[str, Simplicity] | None = None
     unpriced: frozenset[str] = frozenset()
     part: str = ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from evals.reporting.data import ReportData
 from evals.reporting.effect_rows import effect_rows
 from evals.reporting.estimates import estimate_json
 from evals.reporting.judge_cards import card_rows
-from evals.reporting.page import render_html
+from evals.reporting.page import FOLDER, rendered
 from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
 from evals.reporting.recommendation import recommendation_row
 from evals.reporting.risk import risk_rows
@@ -77,8 +79,28 @@ def _further(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def write_html(data: ReportData, path: Path) -> Path:
-    """Write the HTML report to a file, at once or not at all; return its path."""
-    return _written(render_html(data), path)
+    """Write the HTML report to a file, at once or not at all, and its folder before it; return its path.
+
+    A folder of an earlier report in this place is removed when the page no longer names it.
+    """
+    page = rendered(data, path.stem)
+    folder = path.with_name(page.folder) if page.folder else None
+    for name, text in page.files.items():
+        assert folder is not None  # noqa: S101 -- files have one
+        place = folder / name
+        if not place.is_file() or place.read_text(encoding="utf-8") != text:
+            _written(text, place)
+    _written(page.html, path)
+    for old in folders_of(path):
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+    return path
+
+
+def folders_of(page: Path) -> list[Path]:
+    """Return the folders of packed data beside a report."""
+    named = re.compile(re.escape(page.stem + FOLDER) + r"[0-9a-f]{12}")
+    return sorted(one for one in page.parent.iterdir() if named.fullmatch(one.name) and one.is_dir())
 
 
 def write_report(data: ReportData, home: Home) -> list[Path]:

@@ -8,11 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from evals.gold.losses import Loss
 from evals.reporting import limits
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import count, listed, several, trimmed
+from evals.reporting.remedies import REMEDIES
 from evals.reporting.standings import Cell, subsets
+from warehouse.schemas import LOSSES
 
 _ORDER = {loss: place for place, loss in enumerate(Loss)}
 _DEPTH = re.compile(r"@(\d+)$")
@@ -113,23 +117,49 @@ def depth(metric: MetricInfo) -> int:
     return int(found[1]) if found else FIRST
 
 
-def fate_of(rows: Sequence[Mapping[str, Any]], needs: str | None, k: int) -> Loss | None:
-    """Return what lost a question, None when the first k delivered passages hold the evidence that it needs.
+def fates_of(losses: pl.DataFrame | None, questions: pl.DataFrame, k: int) -> pl.DataFrame:
+    """Return what lost each question in each ranking: cell, question_id, lost_at.
 
-    rows: of `schemas.LOSSES`, its pieces of evidence
+    losses: schema LOSSES with `cell`; questions: schema QUESTIONS
+    lost_at: NULL where the first k delivered passages hold the evidence that it needs
 
     One that needs all of it is lost at the earliest loss of any piece; one that needs any of it is lost only
     when all of it is, at the latest.
     """
-    fates = [_at(row, k) for row in rows]
-    missed = [loss for loss in fates if loss is not None]
-    if needs == "any":
-        return max(missed, key=_ORDER.__getitem__) if len(missed) == len(fates) else None
-    return min(missed, key=_ORDER.__getitem__, default=None)
+    if losses is None:
+        losses = pl.DataFrame(schema={**LOSSES, "cell": pl.String})
+    at = pl.col("lost_at").fill_null(pl.when(pl.col("found_at") > k).then(pl.lit(str(Loss.CUT))))
+    order = at.replace_strict({str(loss): place for loss, place in _ORDER.items()}, return_dtype=pl.Int64)
+    pieces = losses.join(questions.select("question_id", "needs"), on="question_id")
+    found = pieces.group_by("cell", "question_id", maintain_order=True).agg(
+        any=pl.col("needs").first() == "any",
+        first=order.min(),
+        last=order.max(),
+        missed=order.is_not_null().all(),
+    )
+    fate = pl.when("any").then(pl.when("missed").then("last")).otherwise("first")
+    names = {place: str(loss) for loss, place in _ORDER.items()}
+    return found.select("cell", "question_id", lost_at=fate.replace_strict(names, return_dtype=pl.String))
 
 
 def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, str], ...]:
     """Return what each column counts."""
+    first = (
+        f"The first {several(k, 'passage')} hold all of the evidence, or one piece where any of it suffices."
+    )
+    last = [("Failed", "The ranking ended with an error, so that nothing can be said.")] if failed else []
+    return (
+        ("Found", first),
+        *((loss.capitalize(), f"{legend_of(loss, k)} {REMEDIES[loss]}") for loss in causes),
+        *last,
+    )
+
+
+def legend_of(loss: Loss, k: int) -> str:
+    """Return what it means that a question was lost at a step.
+
+    k: how many passages count
+    """
     meanings = {
         Loss.CORPUS: "No document holds the evidence: the page was not fetched, or cleaning lost the text.",
         Loss.CHUNKING: "No chunk holds the evidence whole, and its pieces were not found together.",
@@ -140,32 +170,15 @@ def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, 
         Loss.CUT: f"It was cut off the end of the list, or comes after the first {several(k, 'passage')}.",
         Loss.BUDGET: "It did not fit into the token budget.",
     }
-    first = (
-        f"The first {several(k, 'passage')} hold all of the evidence, or one piece where any of it suffices."
-    )
-    last = [("Failed", "The ranking ended with an error, so that nothing can be said.")] if failed else []
-    return (("Found", first), *((loss.capitalize(), meanings[loss]) for loss in causes), *last)
-
-
-def _at(row: Mapping[str, Any], k: int) -> Loss | None:
-    if row["lost_at"] is not None:
-        return Loss(row["lost_at"])
-    return Loss.CUT if row["found_at"] > k else None
+    return meanings[loss]
 
 
 def _fates(data: ReportData, k: int) -> dict[str, dict[str, Loss | None]]:
     """Return cell -> question -> what lost it."""
-    if data.losses is None:
-        return {}
-    needs = dict(data.questions.select("question_id", "needs").iter_rows())
-    pieces: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for row in data.losses.iter_rows(named=True):
-        if row["question_id"] in needs:
-            pieces.setdefault(row["cell"], {}).setdefault(row["question_id"], []).append(row)
-    return {
-        cell: {question: fate_of(rows, needs[question], k) for question, rows in of_cell.items()}
-        for cell, of_cell in pieces.items()
-    }
+    found: dict[str, dict[str, Loss | None]] = {}
+    for cell, question, loss in fates_of(data.losses, data.questions, k).iter_rows():
+        found.setdefault(cell, {})[question] = Loss(loss) if loss else None
+    return found
 
 
 def _rankings(data: ReportData, fates: Mapping[str, object]) -> list[Cell]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -20,23 +22,45 @@ from evals.reporting.links import safe_link
 from evals.reporting.view import drops, effect_sentence, view
 from warehouse.schemas import MIN_COVERAGE
 
+FOLDER = ".data-"  # between the name of a page and the digest of what its folder holds
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report: its page, and the files of the folder beside it (name -> text), if there is one."""
+
+    html: str
+    folder: str
+    files: Mapping[str, str]
+
 
 def render_html(data: ReportData) -> str:
-    """Return the report as one HTML document in UTF-8, with its style and script inside.
+    """Return the report as one HTML document in UTF-8; of a large one the page alone."""
+    return rendered(data, data.study).html
 
-    Everything that comes from the data is escaped. The content security policy names the digests of the one
-    style and the one script, so that nothing else on the page can load, run or send anything.
+
+def rendered(data: ReportData, stem: str) -> Page:
+    """Return the report, its page with style and script inside.
+
+    Everything that comes from the data is escaped, or packed and made texts by the script. The content
+    security policy names the digests of the one style and the one script, so that nothing else on the page
+    can load, run or send anything; only where there is a folder may pages of it be shown in a frame.
+
+    stem: name of the page's file without its suffix
     """
-    style, script = _joined("styles"), _joined("scripts")
-    page = _environment().get_template("report.html")
-    html = page.render(
+    style, script = _joined("styles"), f"(() => {{\n{_joined('scripts')}\n}})();"
+    found = view(data)
+    packs = found.journeys.packs
+    template = _environment().get_template("report.html")
+    html = template.render(
         data=data,
-        view=view(data),
+        view=found,
+        stem=stem,
         style=Markup(style),  # noqa: S704 -- our own file, no data in it
         script=Markup(script),  # noqa: S704
-        policy=_policy(style, script),
+        policy=_policy(style, script, frames=bool(packs.files)),
     )
-    return display.plain(html)
+    return Page(display.plain(html), f"{stem}{FOLDER}{packs.folder}" if packs.files else "", packs.files)
 
 
 @cache
@@ -80,10 +104,11 @@ def _joined(folder: str) -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in found)
 
 
-def _policy(style: str, script: str) -> str:
+def _policy(style: str, script: str, *, frames: bool) -> str:
+    more = "frame-src 'self' file:; " if frames else ""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"{more}img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

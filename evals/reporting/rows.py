@@ -15,6 +15,7 @@ from evals.measuring.contract import OF_RANKING, Metric
 from evals.pipeline.imported_answers import contexts_of
 from evals.reporting.context_curves import context_curves
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
+from evals.reporting.journey.reading import journey_rows
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
@@ -86,7 +87,8 @@ def report_data(
 ) -> ReportData:
     """Gather all that the report of a study shows.
 
-    with_hits: also the texts of the leading cells' hits, for which their indexes are opened
+    with_hits: also what rankings found, with texts: leading cells' hits from their indexes, all others
+        from the documents
 
     Raises:
         InputError: the study has not been run, or not as its file is now.
@@ -102,6 +104,7 @@ def report_data(
         scores = stored_scores(connection, cells)
         answers = stored_answers(connection, cells)
         hits = _hits(connection, study, grid, board if with_hits else board.clear(), store)
+        journey = journey_rows(connection, study, store, cells, questions) if with_hits else None
         losses = stored_losses(connection, _first_cells(grid, cells))
         contexts = context_curves(connection, grid, cells, questions)
         cards = cards_of(connection, study)
@@ -132,6 +135,7 @@ def report_data(
         losses=losses,
         contexts=contexts,
         judgements=judgements,
+        journey=journey,
         judges={name: _what(judge) for name, judge in study.judges.items()},
         judge_cards=cards,
         human_estimates=estimates,

@@ -21,6 +21,7 @@ from evals.reporting.figures.intervals import Bar, intervals_figure, small_bars
 from evals.reporting.groups import Groups, groups
 from evals.reporting.hardest import Hardest, hardest
 from evals.reporting.headline import Part, headline_parts
+from evals.reporting.journey.section import Journeys, journeys
 from evals.reporting.judge_cards import Card, judge_cards
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
@@ -82,6 +83,7 @@ class View:
     matrices_wide: bool
     hardest: Hardest
     lost: Lost | None
+    journeys: Journeys
     failures: Failures
 
 
@@ -127,6 +129,7 @@ def view(data: ReportData) -> View:
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
         hardest=hard,
         lost=lost(data, [question.question["question_id"] for question in hard.questions]),
+        journeys=journeys(data, {cell: labels[cell] for cell in cells}, hard.questions),
         failures=failures(data),
     )
 

@@ -12,6 +12,16 @@ import polars as pl
 
 from evals.measuring import get_metric
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from evals.reporting.journey.contents import (
+    DOCUMENTS,
+    ENDED,
+    LOST,
+    OF_HITS,
+    TAKEN,
+    JourneyRows,
+    merged,
+)
+from evals.reporting.journey.reading import cut
 from evals.statistics.comparison import best_chances, compared, tie_groups
 from evals.statistics.question_clusters import ALONE
 from warehouse.parquet import frame
@@ -134,6 +144,7 @@ def report_data(
             hits, {**HITS, "cell": pl.String, "text": pl.String, "url": pl.String, "title": pl.String}
         ),
         losses=frame(losses, {**LOSSES, "cell": pl.String}),
+        journey=_journey(hits, losses, documents, [key_of(cell) for cell in cells]),
         corpus=(
             SourceFacts("directives", 612, 588, {"too short": 14, "near duplicate": 10}, {"HTTP 404": 3}),
             SourceFacts("memos", 41, 41, {}, {}),
@@ -152,6 +163,31 @@ def report_data(
         notes=(
             "The generator `small` answered a sample of the questions only.",
             "Check `evidence found`: 1 quote was not found.",
+        ),
+    )
+
+
+def _journey(
+    hits: list[dict[str, Any]], losses: list[dict[str, Any]], documents: Sequence[str], cells: Sequence[str]
+) -> JourneyRows:
+    """Let every cell be a ranking of its own, whose chain had one arm that found each hit a place later."""
+    found = frame([{"ranking": hit["cell"], **hit} for hit in hits], OF_HITS)
+    spans = merged(found)
+    names = {f"doc{at}": text for at, text in enumerate(documents)}
+    urls = {hit["doc_id"]: (hit["url"], hit["title"]) for hit in hits}
+    taken = found.with_columns(
+        step=pl.lit("bm25"), kind=pl.lit("arm"), order=pl.lit(0, pl.Int64), at=pl.col("rank") + 1
+    )
+    return JourneyRows(
+        {cell: cell for cell in cells},
+        found,
+        pl.DataFrame(schema=ENDED),
+        taken.select(*TAKEN),
+        frame([{"ranking": one["cell"], **one} for one in losses], LOST),
+        cut(pl.DataFrame({"doc_id": [*names], "text": [*names.values()]}), spans),
+        frame(
+            [{"doc_id": k, "source": "directives", "url": u, "title": t} for k, (u, t) in urls.items()],
+            DOCUMENTS,
         ),
     )
 

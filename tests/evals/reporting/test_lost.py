@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evals.gold.losses import Loss
 from evals.reporting.data import ReportData
-from evals.reporting.lost import Lost, fate_of, lost
+from evals.reporting.lost import Lost, fates_of, lost
 from evals.reporting.page import render_html
 from evals.reporting.view import view
 from tests.fakes.report_data import GONE, NDCG, SIMILARITY, board_data, report_data
@@ -31,25 +31,32 @@ def piece(lost_at: str | None = None, found_at: int | None = None, **more: Any) 
     }
 
 
+def fate_of(pieces: list[dict[str, Any]], needs: str, k: int) -> str | None:
+    rows = frame([{"url": None, "cell": "c", **one} for one in pieces], {**LOSSES, "cell": pl.String})
+    questions = pl.DataFrame({"question_id": ["q1"], "needs": [needs]})
+    ((_, _, found),) = fates_of(rows, questions, k).iter_rows()
+    return str(found) if found else None
+
+
 HERE, LATE, NOWHERE = piece(found_at=3), piece(found_at=11), piece("corpus")
 
 
 def test_a_question_that_needs_all_is_lost_at_its_earliest_loss() -> None:
     assert fate_of([HERE], "all", 10) is None
-    assert fate_of([HERE, piece("fusion"), piece("cut")], "all", 10) is Loss.FUSION
-    assert fate_of([HERE, NOWHERE, piece("fusion")], "all", 10) is Loss.CORPUS
+    assert fate_of([HERE, piece("fusion"), piece("cut")], "all", 10) == Loss.FUSION
+    assert fate_of([HERE, NOWHERE, piece("fusion")], "all", 10) == Loss.CORPUS
     assert fate_of([HERE, HERE], "all", 10) is None
 
 
 def test_a_question_that_needs_any_is_lost_when_all_of_it_is_and_at_the_latest() -> None:
     assert fate_of([NOWHERE, HERE], "any", 10) is None
-    assert fate_of([NOWHERE, piece("fusion")], "any", 10) is Loss.FUSION
+    assert fate_of([NOWHERE, piece("fusion")], "any", 10) == Loss.FUSION
 
 
 def test_what_comes_after_the_first_passages_was_cut() -> None:
-    assert fate_of([LATE], "all", 10) is Loss.CUT
+    assert fate_of([LATE], "all", 10) == Loss.CUT
     assert fate_of([LATE], "all", 11) is None
-    assert fate_of([NOWHERE, LATE], "any", 10) is Loss.CUT
+    assert fate_of([NOWHERE, LATE], "any", 10) == Loss.CUT
 
 
 def study(questions: list[dict[str, Any]], losses: list[dict[str, Any]], **more: Any) -> ReportData:

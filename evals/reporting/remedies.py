@@ -1,0 +1,27 @@
+"""What to try where questions are lost: a sentence for each step that loses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evals.gold.losses import Loss
+
+REMEDIES: Mapping[Loss, str] = {
+    Loss.CORPUS: (
+        "See whether the page is crawled (limits, patterns, robots.txt) and what cleaning dropped of it; a "
+        "quote that is worded otherwise in the document wants mending in the question file."
+    ),
+    Loss.CHUNKING: (
+        "Try larger chunks, more overlap, chunks along sections, or a retriever that delivers what stands "
+        "around a chunk."
+    ),
+    Loss.FILTER: "Loosen the filter, or let it fall back to all chunks where it leaves too few.",
+    Loss.CANDIDATES: (
+        "Add an arm of another kind (words beside vectors), another embedder, or a transform of the "
+        "question; ask each arm for more candidates."
+    ),
+    Loss.FUSION: "Give the arm that had it more weight, keep more of the fused list, or try another fusion.",
+    Loss.RERANKING: "Try without the re-ranking step, with another model, or let it see longer passages.",
+    Loss.CUT: "Deliver more passages, or put a re-ranking step before the cut.",
+    Loss.BUDGET: "Raise the token budget, or choose smaller chunks, of which more fit.",
+}
