@@ -136,12 +136,10 @@ def report_data(
         contexts=contexts,
         judgements=judgements,
         journey=journey,
-        judges={name: _what(judge) for name, judge in study.judges.items()},
         judge_cards=cards,
         human_estimates=estimates,
         people=people,
         judge_pairs=stored_pairs(study, people, judgements, store) if study.judges else None,
-        generators=_generator_facts(study),
         simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),
         duplicates=facts.duplicates,
@@ -152,7 +150,14 @@ def report_data(
 def _named(study: Study) -> dict[str, Any]:
     """Return what a study says of itself."""
     part = study.slice.sentence if study.slice else ""
-    return {"study": study.study, "description": study.description, "seed": study.seed, "part": part}
+    return {
+        "study": study.study,
+        "description": study.description,
+        "seed": study.seed,
+        "part": part,
+        "judges": {name: _what(judge) for name, judge in study.judges.items()},
+        "generators": _generator_facts(study),
+    }
 
 
 def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
