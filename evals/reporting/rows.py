@@ -107,9 +107,7 @@ def report_data(
         journey = journey_rows(connection, study, store, cells, questions) if with_hits else None
         losses = stored_losses(connection, _first_cells(grid, cells))
         contexts = context_curves(connection, grid, cells, questions)
-        cards = cards_of(connection, study)
-        estimates = estimates_of(connection, study)
-        judgements = stored_judgements(connection, list(study.judges), cells, uncalibrated(study, cards))
+        judged = _judged(connection, study, cells)
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
     gone = _not_run(study, store)
@@ -118,7 +116,7 @@ def report_data(
     return ReportData(
         **_named(study),
         created_at=datetime.now(UTC),
-        metrics=_metric_infos(study, primary, uncalibrated(study, cards)),
+        metrics=_metric_infos(study, primary, uncalibrated(study, judged["judge_cards"])),
         leaderboard=board,
         questions=questions,
         scores=scores.join(gone, on=["cell", "replicate"], how="anti"),
@@ -134,17 +132,22 @@ def report_data(
         clusters=clusters,
         losses=losses,
         contexts=contexts,
-        judgements=judgements,
+        **judged,
         journey=journey,
-        judge_cards=cards,
-        human_estimates=estimates,
         people=people,
-        judge_pairs=stored_pairs(study, people, judgements, store) if study.judges else None,
+        judge_pairs=stored_pairs(study, people, judged["judgements"], store) if study.judges else None,
         simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),
         duplicates=facts.duplicates,
         planned=facts.planned,
     )
+
+
+def _judged(connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str]) -> dict[str, Any]:
+    """Return what judges said, their cards, and estimates of what people would say."""
+    cards = cards_of(connection, study)
+    said = stored_judgements(connection, list(study.judges), cells, uncalibrated(study, cards))
+    return {"judgements": said, "judge_cards": cards, "human_estimates": estimates_of(connection, study)}
 
 
 def _named(study: Study) -> dict[str, Any]:

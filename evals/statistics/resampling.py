@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy.typing as npt
 from evals.statistics.clusters import Codes, summed
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Counts: TypeAlias = npt.NDArray[np.integer]
 
 BLOCK = 2_000_000  # numbers held at once in each table of a block: some 16 MB
+KEPT = 10_000_000  # numbers of draws that are kept for what asks for the same ones: 20 MB
 EQUAL = 1e-12  # smaller differences come from the order of a sum
 
 
@@ -92,9 +95,20 @@ def resampled(sums: Sums, seed: int, resamples: int) -> Floats:
 
 def draws(rows: int, seed: int, resamples: int) -> Iterator[Floats]:
     """Yield how often each row is drawn, some resamples at a time: shape (resamples, rows)."""
+    known = rows * resamples <= KEPT and rows < 2**16
+    for counts in _kept(rows, seed, resamples) if known else _drawn(rows, seed, resamples):
+        yield counts.astype(np.float64)
+
+
+@lru_cache(maxsize=2)  # a report compares many things over as many questions
+def _kept(rows: int, seed: int, resamples: int) -> tuple[Counts, ...]:
+    return tuple(counts.astype(np.uint16) for counts in _drawn(rows, seed, resamples))
+
+
+def _drawn(rows: int, seed: int, resamples: int) -> Iterator[Counts]:
     chance = np.random.default_rng(seed)
     at_once = max(1, BLOCK // max(rows, 1))
     for begin in range(0, resamples, at_once):
         some = min(at_once, resamples - begin)
         drawn = chance.integers(0, rows, size=(some, rows)) + rows * np.arange(some)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=some * rows).reshape(some, rows).astype(np.float64)
+        yield np.bincount(drawn.ravel(), minlength=some * rows).reshape(some, rows)
