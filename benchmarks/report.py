@@ -32,8 +32,8 @@ from evals.reporting.context_curves import curves_of
 from evals.reporting.data import ReportData
 from evals.reporting.files import folders_of, write_report
 from evals.reporting.journey import section as section_file
-from evals.reporting.journey.contents import TAKEN, JourneyRows, merged
 from evals.reporting.journey.reading import cut, stored_ended, stored_hits, stored_lost
+from evals.reporting.journey_rows import TAKEN, JourneyRows, merged
 from evals.reporting.stored_rows import (
     stored_answers,
     stored_judgements,

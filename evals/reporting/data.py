@@ -9,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from evals.reporting.journey.contents import JourneyRows
+from evals.reporting.journey_rows import JourneyRows
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.statistics.question_clusters import ALONE, Clustering
 from evals.study.simplicity import Simplicity

@@ -12,7 +12,8 @@ import polars as pl
 
 from evals.measuring import get_metric
 from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
-from evals.reporting.journey.contents import (
+from evals.reporting.journey.reading import cut
+from evals.reporting.journey_rows import (
     DOCUMENTS,
     ENDED,
     LOST,
@@ -21,7 +22,6 @@ from evals.reporting.journey.contents import (
     JourneyRows,
     merged,
 )
-from evals.reporting.journey.reading import cut
 from evals.statistics.comparison import best_chances, compared, tie_groups
 from evals.statistics.question_clusters import ALONE
 from warehouse.parquet import frame

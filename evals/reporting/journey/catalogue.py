@@ -10,8 +10,8 @@ import polars as pl
 from evals.reporting.contexts import ranking_labels
 from evals.reporting.data import ReportData
 from evals.reporting.groups import group_of
-from evals.reporting.journey.contents import JourneyRows
 from evals.reporting.journey.disputes import Dispute
+from evals.reporting.journey_rows import JourneyRows
 from evals.reporting.lost import depth, fates_of, legend_of
 from evals.reporting.remedies import REMEDIES
 

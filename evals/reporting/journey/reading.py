@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from evals.pipeline.imported_answers import contexts_of
-from evals.reporting.journey.contents import (
+from evals.reporting.journey_rows import (
     DOCUMENTS,
     ENDED,
     HITS_SHOWN,

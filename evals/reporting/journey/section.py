@@ -14,11 +14,11 @@ from evals.reporting.display import several, trimmed
 from evals.reporting.hardest import HardQuestion
 from evals.reporting.journey.blocks import packed_blocks
 from evals.reporting.journey.catalogue import catalogue, rankings_of, runs_of
-from evals.reporting.journey.contents import no_journeys
 from evals.reporting.journey.disputes import MEASURES, disputes
 from evals.reporting.journey.packs import Packs, packs
 from evals.reporting.journey.scores import packed_scores
 from evals.reporting.journey.tables import tables_of
+from evals.reporting.journey_rows import no_journeys
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from evals.reporting import limits
 from evals.reporting.data import ReportData
-from evals.reporting.journey.contents import HITS_SHOWN, JourneyRows, merged
+from evals.reporting.journey_rows import HITS_SHOWN, JourneyRows, merged
 from warehouse.schemas import JUDGEMENTS, Schema
 
 

@@ -20,9 +20,9 @@ from evals.reporting.data import ReportData
 from evals.reporting.files import folders_of, write_html
 from evals.reporting.hardest import hardest
 from evals.reporting.journey import packs as packing
-from evals.reporting.journey.contents import merged
 from evals.reporting.journey.reading import cut, taken
 from evals.reporting.journey.section import Journeys, journeys
+from evals.reporting.journey_rows import merged
 from tests.fakes.report_data import HOSTILE_ANSWER, OVERRIDE, report_data
 from warehouse.parquet import frame
 from warehouse.schemas import SCORES
