@@ -16,6 +16,7 @@ from assets.chunking.document_chunks import Earlier, chunk_batches
 from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
+from assets.engine.checking import at_most
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.build_half import Chunking
 from assets.recipes.merging import Build
@@ -25,6 +26,8 @@ from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest, digest_strings
 from warehouse.parquet import write_batches, write_parquet
 from warehouse.schemas import CHUNKS
+
+COPIES_AT_MOST = 0.1  # of the documents, without a warning
 
 
 class Chunks(Stage):
@@ -40,8 +43,13 @@ class Chunks(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "parquet"})
     code_version = "3"
     upstream = ("documents",)
+    blocking: ClassVar[frozenset[str]] = frozenset({"exact_offsets"})
     checks: ClassVar[dict[str, str]] = {
-        "exact_offsets": "Every chunk is the stretch of its document that its offsets say."
+        "exact_offsets": "Every chunk is the stretch of its document that its offsets say: gold is measured "
+        "by offsets.",
+        "covered": "Every document has at least one chunk; what has none is never found.",
+        "few_copies": f"At most {COPIES_AT_MOST:.0%} of the documents are copies of others that are searched "
+        "too; copies take places in the rankings.",
     }
 
     def __init__(self, build: Build) -> None:
@@ -105,12 +113,12 @@ class Chunks(Stage):
             "tokens_median": float(np.median(tokens)),
             "tokens_max": int(tokens.max()),
         }
-        check = Check(
-            "exact_offsets",
-            tally.bad_offsets == 0,
-            f"{tally.bad_offsets} of {tally.chunks} chunks differ from their document",
+        copies = duplicates["doc_id"].to_list() if threshold is None else []
+        checks = (
+            *tally.checks(),
+            at_most("few_copies", COPIES_AT_MOST, copies, len(documents), "documents are copies"),
         )
-        return Built(digest_strings(pl.concat(tally.versions)), meta, (check,))
+        return Built(digest_strings(pl.concat(tally.versions)), meta, checks)
 
 
 def _earlier(before: Artifact | None, cut_by: str, work: Work) -> Earlier | None:
@@ -134,7 +142,8 @@ class _Tally:
     versions: list[pl.Series] = field(default_factory=list)
     tokens: list[npt.NDArray[np.int64]] = field(default_factory=list)
     chunks: int = 0
-    bad_offsets: int = 0
+    bad_offsets: list[str] = field(default_factory=list)
+    with_chunks: set[str] = field(default_factory=set)
 
     def counted(
         self, batches: Iterable[pl.DataFrame], progress: Callable[[int, int], None]
@@ -147,10 +156,21 @@ class _Tally:
             self.tokens.append(batch["n_tokens"].to_numpy())
             self.chunks += len(batch)
             ids = batch["doc_id"].unique()
-            self.bad_offsets += _count_bad_offsets(self.documents.filter(pl.col("doc_id").is_in(ids)), batch)
+            self.bad_offsets += _bad_offsets(self.documents.filter(pl.col("doc_id").is_in(ids)), batch)
+            self.with_chunks.update(ids)
             done += len(ids)
             progress(done, len(self.documents))
             yield batch
+
+    def checks(self) -> tuple[Check, ...]:
+        """Return the checks of the chunks themselves, once all were counted."""
+        rows = self.documents.select("doc_id", "url").iter_rows()
+        without = [str(url) for doc_id, url in rows if doc_id not in self.with_chunks]
+        bad = self.bad_offsets
+        return (
+            at_most("exact_offsets", 0, bad, self.chunks, "chunks differ from their document", severe=True),
+            at_most("covered", 0, without, len(self.documents), "documents have no chunk"),
+        )
 
 
 def _tools(recipe: Chunking, work: Work) -> Tools:
@@ -168,7 +188,7 @@ def _tools(recipe: Chunking, work: Work) -> Tools:
     )
 
 
-def _count_bad_offsets(documents: pl.DataFrame, chunks: pl.DataFrame) -> int:
+def _bad_offsets(documents: pl.DataFrame, chunks: pl.DataFrame) -> list[str]:
     texts = dict(documents.select("doc_id", "text").iter_rows())
-    rows = chunks.select("doc_id", "start", "end", "text").iter_rows()
-    return sum(texts[doc][start:end] != text for doc, start, end, text in rows)
+    rows = chunks.select("chunk_id", "doc_id", "start", "end", "text").iter_rows()
+    return [chunk for chunk, doc, start, end, text in rows if texts[doc][start:end] != text]

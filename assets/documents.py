@@ -17,6 +17,7 @@ from assets.cleaning.dating import Dating, identity_of
 from assets.cleaning.language import detector
 from assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from assets.cleaning.versions import carried_on, changes
+from assets.engine.checking import at_most
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.merging import Build
 from assets.recipes.spending import may_cost
@@ -29,6 +30,9 @@ from warehouse.pages import read_manifest
 from warehouse.parquet import read_parquet, write_batches, write_parquet
 from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
 from warehouse.source import DateBy
+
+FIRST = 10  # dropped pages that are told by name
+DROPPED_AT_MOST = 0.1  # of the stored pages, without a warning
 
 
 class Documents(Stage):
@@ -47,9 +51,11 @@ class Documents(Stage):
     by_source = True
     resumes = True
     upstream = ("pages",)
+    blocking: ClassVar[frozenset[str]] = frozenset({"has_documents", "unique_ids"})
     checks: ClassVar[dict[str, str]] = {
-        "few_dropped": "At most a tenth of the stored pages gave no document.",
-        "unique_ids": "No document id comes twice.",
+        "has_documents": "At least one page gave a document: else the source is missing in its corpora.",
+        "few_dropped": f"At most {DROPPED_AT_MOST:.0%} of the stored pages gave no document.",
+        "unique_ids": "No document id comes twice: gold and rankings could not tell such documents apart.",
         "no_scans": "No page of a PDF is an image, whose words are missing.",
     }
 
@@ -142,9 +148,6 @@ class Documents(Stage):
         return [folder] if artifact and not artifact.complete else []
 
 
-FIRST = 10  # dropped pages that are told by name
-
-
 def _gaps(dropped: pl.DataFrame, manifest: pl.DataFrame, dating_metadata: dict[str, Any]) -> dict[str, Any]:
     """Add to the metadata of dating the drops that another build may mend: the documents are incomplete.
 
@@ -221,15 +224,26 @@ def _data_version(seen: pl.DataFrame, dropped: pl.DataFrame) -> str:
 
 def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) -> tuple[Check, ...]:
     pages, ids = len(seen) + len(dropped), seen["doc_id"].n_unique()
+    lost = [f"{url}: {reason}" for url, reason in dropped.select("url", "reason").rows()]
+    again = seen.filter(seen["doc_id"].is_duplicated())["url"].head(FIRST).to_list()
+    few = at_most(
+        "few_dropped", DROPPED_AT_MOST, lost, pages, "pages gave no document", numbers={"reasons": reasons}
+    )
+    none = f"; {'; '.join(f'{n} x {reason}' for reason, n in list(reasons.items())[:3])}" if reasons else ""
     return (
         Check(
-            "few_dropped",
-            len(dropped) * 10 <= pages,
-            f"{len(dropped)} of {pages} pages gave no document",
-            {"reasons": reasons},
-            severe=False,
+            "has_documents",
+            len(seen) > 0,
+            f"{len(seen)} documents of {pages} pages{'' if len(seen) else none}",
+            {"documents": len(seen), "pages": pages, "reasons": reasons},
         ),
-        Check("unique_ids", ids == len(seen), f"{ids} ids for {len(seen)} documents"),
+        few,
+        Check(
+            "unique_ids",
+            ids == len(seen),
+            f"{ids} ids for {len(seen)} documents{f', first {again[0]}' if again else ''}",
+            {"ids": ids, "documents": len(seen), "first": again},
+        ),
     )
 
 

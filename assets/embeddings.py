@@ -30,6 +30,9 @@ from warehouse.schemas import EMBEDDINGS, Schema
 CLOSE = 0.999  # least cosine of a fast backend's vector and that of fp32
 
 
+CUT_AT_MOST = 0.1  # of the chunks, without a warning
+
+
 class Embeddings(Stage):
     """Embeds every chunk; texts that were embedded before come from the vector cache."""
 
@@ -45,6 +48,8 @@ class Embeddings(Stage):
     upstream = ("chunks", "enrichments")
     checks: ClassVar[dict[str, str]] = {
         "chunks_fit": "Every chunk fits into what the model reads, unless the recipe truncates or averages.",
+        "few_truncated": f"At most {CUT_AT_MOST:.0%} of the chunks are cut before they are embedded; what is "
+        "cut off is not found by its vector.",
         "close_to_fp32": f"The vectors of a faster backend have a cosine of at least {CLOSE} to fp32.",
     }
 
@@ -109,7 +114,11 @@ class Embeddings(Stage):
         for questions in enriched:
             meta["questions"] = _write_questions(questions, embedder, folder, work)
             writing.content.update(f"{questions.data_version} {recipe.query_revision()}".encode())
-        checks = [fit]
+        cut = found.too_long if recipe.overflow == "truncate" else 0
+        message = f"{cut} of {found.texts} chunks were cut at {recipe.max_tokens} tokens"
+        numbers = {"count": cut, "of": found.texts, "threshold": CUT_AT_MOST, "longest": found.longest}
+        few = Check("few_truncated", cut <= CUT_AT_MOST * found.texts, message, numbers, severe=False)
+        checks = [fit, few]
         if recipe.dtype != "fp32":
             facts, close = _closeness(embedder, found)
             meta |= facts

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from assets.engine.checking import WITHIN_BUDGET, within_budget
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.enriching.by_model import Enrichment, Task, enrich
 from assets.recipes.merging import Build
@@ -32,7 +33,10 @@ class Enrichments(Stage):
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "parquet"})
     upstream = ("chunks", "documents")
-    checks: ClassVar[dict[str, str]] = {"usable": "Every call gave something that can be used."}
+    checks: ClassVar[dict[str, str]] = {
+        "usable": "Every call gave something that can be used.",
+        "within_budget": WITHIN_BUDGET,
+    }
 
     def __init__(self, build: Build) -> None:
         self.build_plan = build
@@ -118,8 +122,9 @@ def _built(rows: list[dict[str, Any]]) -> Built:
         first = f"first: {again[0]['status']}: {again[0]['reason']}"
         meta["incomplete"] = f"{len(again)} of {len(rows)} model calls failed, {first}"
     reason = f", first: {unusable[0]['status']}: {unusable[0]['reason']}" if unusable else ""
-    check = Check(
-        "usable", not unusable, f"{len(unusable)} of {len(rows)} gave no text{reason}", severe=False
-    )
+    numbers = {"count": len(unusable), "of": len(rows), "by_status": dict(statuses)}
+    message = f"{len(unusable)} of {len(rows)} gave no text{reason}"
+    check = Check("usable", not unusable, message, numbers, severe=False)
+    paid = within_budget((str(row["chunk_id"] or row["doc_id"]), row["status"]) for row in rows)
     content = [[row["doc_id"], row["chunk_id"], row["kind"], row["ordinal"], row["text"]] for row in rows]
-    return Built(digest(content), meta, (check,), complete=not again)
+    return Built(digest(content), meta, (check, paid), complete=not again)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from assets.engine.checking import FIRST
 from assets.engine.crawl_process import run_crawler
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.merging import Build
@@ -32,7 +33,7 @@ class Pages(Stage):
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "scrapy", "parquet"})
     checks: ClassVar[dict[str, str]] = {
-        "has_pages": "At least one page was stored, and fewer pages failed than were stored.",
+        "has_pages": "At least as many pages were stored as failed.",
         "not_cut": "No limit cut off what the source holds more.",
     }
     crawls = True
@@ -91,8 +92,9 @@ class Pages(Stage):
             work.progress(f"{key}: {len(damaged)} stored pages are damaged, and are fetched again", 0, 0)
         crawl = run_crawler(key, self.sources[key], work)
         manifest = read_manifest(work.home, key)
-        stored = manifest.filter(manifest["sha256"].is_not_null())
-        reasons = Counter(manifest.filter(manifest["sha256"].is_null())["reason"].to_list())
+        is_stored = manifest["sha256"].is_not_null()
+        stored = manifest.filter(is_stored)
+        reasons = Counter(manifest.filter(~is_stored)["reason"].to_list())
         if not len(stored):
             why = (
                 "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
@@ -105,11 +107,16 @@ class Pages(Stage):
                 f"the {len(stored)} pages that are stored stay as they were"
             )
         failed = sum(reasons.values())
+        first = [
+            f"{url}: {why}"
+            for url, why in manifest.filter(~is_stored).select("url", "reason").head(FIRST).rows()
+        ]
         check = Check(
             "has_pages",
             failed <= len(stored),
             f"{len(stored)} pages stored, {failed} failed",
-            {"failed": dict(reasons)},
+            {"stored": len(stored), "failed": failed, "reasons": dict(reasons), "first": first},
+            severe=False,
         )
         limit = str(crawl["outcome"])
         cut = Check(

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.spending import may_cost
 from evals.generating.contract import Answer, Passage, Request
 from evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
@@ -30,7 +31,10 @@ from evals.study.study import Study
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import ANSWERS, RETRYABLE, Status
+from warehouse.schemas import ANSWERS, MIN_COVERAGE, RETRYABLE, Status
+
+CUT_AT_MOST = 0.1  # of the answers, without a warning
+SAID = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
 
 
 class Answers(Stage):
@@ -46,6 +50,13 @@ class Answers(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("rankings", "indexes", "chunks", "documents", "questions")
+    checks: ClassVar[dict[str, str]] = {
+        "answered": f"At least {MIN_COVERAGE:.0%} of the questions were answered, refused, or had no passage "
+        "to answer from; below that the cell has no rank.",
+        "whole": f"At most {CUT_AT_MOST:.0%} of the answers end at the limit of tokens, or were written from "
+        "passages that were cut to fit the model.",
+        "within_budget": WITHIN_BUDGET,
+    }
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -286,4 +297,19 @@ def _built(rows: list[dict[str, Any]]) -> Built:
     content = [[row[column] for column in named] for row in rows]
     columns = ("reason", "seconds", "prompt_tokens", "completion_tokens", "usd", "cached")
     measured = digest([[row[column] for column in columns] for row in rows])
-    return Built(digest(content), meta, complete=not again, measured=measured)
+    return Built(digest(content), meta, _checks(rows), complete=not again, measured=measured)
+
+
+def _checks(rows: list[dict[str, Any]]) -> tuple[Check, ...]:
+    """Return the checks of rows of `schemas.ANSWERS`."""
+    unsaid = [
+        f"{row['question_id']}: {row['status']}: {row['reason']}" for row in rows if row["status"] not in SAID
+    ]
+    cut = [row["question_id"] for row in rows if row["cuts"] or row["status"] == Status.TRUNCATED]
+    numbers = {"by_status": dict(Counter(str(row["status"]) for row in rows))}
+    missing = round(1 - MIN_COVERAGE, 6)
+    return (
+        at_most("answered", missing, unsaid, len(rows), "questions have no answer", numbers=numbers),
+        at_most("whole", CUT_AT_MOST, cut, len(rows), "answers, or what they were written from, were cut"),
+        within_budget((row["question_id"], row["status"]) for row in rows),
+    )

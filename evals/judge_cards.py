@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.spending import may_cost
 from evals.calibrating.card import Measured, card_rows, stored_rows
 from evals.calibrating.judged import Judged
@@ -36,6 +37,8 @@ from warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS, JUDGEMENTS
 
 MOST_CELLS = 4
 """Cells of which answers are drawn to be made worse."""
+READABLE = 0.9
+"""Share of a judge's replies that must be readable, without a warning."""
 CARD, TRIALS, JUDGED = "judge_cards.parquet", "trials.parquet", "judged.parquet"
 
 
@@ -55,6 +58,10 @@ class JudgeCards(Stage):
         *("judgements", "annotations", "answers", "rankings", "indexes", "chunks", "documents", "questions"),
     )
     resumes: ClassVar[bool] = True
+    checks: ClassVar[dict[str, str]] = {
+        "readable": f"At least {READABLE:.0%} of the judge's replies could be read, in each of its metrics.",
+        "within_budget": WITHIN_BUDGET,
+    }
     tolerates_gaps: ClassVar[bool] = True
 
     def __init__(self, grid: Grid) -> None:
@@ -290,4 +297,14 @@ def _built(
         )
     lines = [[one.metric, one.measure, one.part, *one.estimate] for one in measured]
     content = [line for line in lines if line[0] is not None]
-    return Built(digest(content), meta, complete=not again, measured=digest(lines))
+    checks = (
+        _readable_check(meta["parse_rate"]),
+        within_budget((row["question_id"], row["status"]) for row in rows),
+    )
+    return Built(digest(content), meta, checks, complete=not again, measured=digest(lines))
+
+
+def _readable_check(rates: Mapping[str, float]) -> Check:
+    poor = [f"{name}: {rate:.0%}" for name, rate in rates.items() if rate < READABLE]
+    what = "metrics have replies that could often not be read"
+    return at_most("readable", 0, poor, len(rates), what, numbers={"parse_rate": dict(rates)})

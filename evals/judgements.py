@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.spending import may_cost
 from evals.judging.running import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
 from evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
@@ -21,13 +22,17 @@ from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
 from warehouse.parquet import conformed, frame, read_parquet, write_parquet
 from warehouse.pieces import Pieces
-from warehouse.schemas import JUDGEMENTS, Status
+from warehouse.schemas import JUDGEMENTS, MIN_COVERAGE, RETRYABLE, Status
 
 FILE = "judgements.parquet"
 JUDGE = "judge"
 """Where the meta of judgements says by whom they are: the digest of the judge, whatever it is called."""
 CUT = "cut"
 """Where the meta of answers says what of their passages was cut off; nothing was where it is not there."""
+READABLE = 0.9
+"""Share of a judge's replies that must be readable, without a warning."""
+REPLIES = 5
+"""So many replies, none of which could be read, say that none ever will be."""
 _MEASURED = (
     "reason",
     "raw",
@@ -56,6 +61,13 @@ class Judgements(Stage):
     code_version = "1"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
     resumes: ClassVar[bool] = True
+    blocking: ClassVar[frozenset[str]] = frozenset({"parse_rate"})
+    checks: ClassVar[dict[str, str]] = {
+        "parse_rate": f"At least {READABLE:.0%} of the judge's replies could be read. An error where none of "
+        f"{REPLIES} or more could: such a judge is not tried any further, and its metrics have no values.",
+        "judged": f"At least {MIN_COVERAGE:.0%} of the judgements were made; the others count as missing.",
+        "within_budget": WITHIN_BUDGET,
+    }
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -170,4 +182,22 @@ def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> Built:
         [*(row[column] for column in content), found] for row, found in zip(rows, taken_apart, strict=True)
     ]
     measured = digest([[row[column] for column in _MEASURED] for row in rows])
-    return Built(digest(named), meta, complete=not again, measured=measured)
+    return Built(digest(named), meta, _checks(rows), complete=not again, measured=measured)
+
+
+def _checks(rows: list[Row]) -> tuple[Check, ...]:
+    """Return the checks of rows of `schemas.JUDGEMENTS`."""
+    names = [f"{row['question_id']}, {row['metric']}: {row['reason']}" for row in rows]
+    unread = [name for name, row in zip(names, rows, strict=True) if row["status"] == Status.PARSE_FAILED]
+    failed = [name for name, row in zip(names, rows, strict=True) if row["status"] in RETRYABLE]
+    replies = len(unread) + sum(row["status"] == Status.OK for row in rows)
+    none = len(unread) == replies >= REPLIES
+    rate = at_most(
+        "parse_rate", round(1 - READABLE, 6), unread, replies, "replies could not be read", severe=none
+    )
+    missing = round(1 - MIN_COVERAGE, 6)
+    return (
+        rate,
+        at_most("judged", missing, failed, len(rows), "judgements could not be made"),
+        within_budget((row["question_id"], row["status"]) for row in rows),
+    )

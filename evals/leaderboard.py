@@ -48,8 +48,10 @@ class Leaderboard(Stage):
     code_version = "4"
     upstream = ("scores", "answers", "questions")
     tolerates_gaps = True
+    blocking: ClassVar[frozenset[str]] = frozenset({"equal_questions"})
     checks: ClassVar[dict[str, str]] = {
-        "equal_questions": "Every cell of a subset is measured on the same questions.",
+        "equal_questions": "Every cell of a subset is measured on the same questions: else they cannot be "
+        "compared.",
         "covered": "Every cell has a value and an answer for at least 98 % of the questions, in each metric.",
     }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from assets.cleaning.corpus import corpus_documents, corpus_duplicates
+from assets.engine.checking import FIRST
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from evals.gold.evidence import in_first_copies
 from evals.gold.places import places_of
@@ -35,7 +36,10 @@ class Questions(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "7"
     upstream = ("documents",)
+    blocking: ClassVar[frozenset[str]] = frozenset({"gold_resolvable"})
     checks: ClassVar[dict[str, str]] = {
+        "gold_resolvable": "Some piece of evidence stands in a document of the corpus: else every retriever "
+        "would be measured by gold that none can find.",
         "evidence_found": "Every piece of evidence stands in a document of the corpus.",
         "evidence_unique": "Every quote stands in its document once: it is plain which place is meant.",
         "evidence_exact": "Every quote stands in its document word for word.",
@@ -101,7 +105,19 @@ class Questions(Stage):
             "evidence": sum(len(row["evidence"]) for row in rows),
             **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
-        return Built(digest(_identifying(rows)), meta, tuple(checks.values()))
+        return Built(digest(_identifying(rows)), meta, (_resolvable(rows), *checks.values()))
+
+
+def _resolvable(rows: list[dict[str, Any]]) -> Check:
+    """Return the check that not all evidence is nowhere in the corpus; of a set without any, nothing is."""
+    evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
+    lost = [f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]]
+    found = len(evidence) - len(lost)
+    text = f"{found} of {len(evidence)} pieces of evidence stand in the corpus"
+    if evidence and not found:
+        text += f", first {lost[0]}; see that questions name pages of sources that the corpus has"
+    numbers = {"found": found, "of": len(evidence), "first": lost[:FIRST]}
+    return Check("gold_resolvable", not evidence or found > 0, text, numbers)
 
 
 def _identifying(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 
+from assets.engine.checking import at_most
 from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.spending import may_cost
 from evals.pipeline.ranking_rows import RankingRows
@@ -20,8 +21,9 @@ from evals.retrieving.running import QueryRunner, warm_up
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from warehouse.identity import digest
-from warehouse.schemas import RETRYABLE, Status
+from warehouse.schemas import MIN_COVERAGE, RETRYABLE, Status
 
+EMPTY_AT_MOST = 0.1  # of the questions, without a warning
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
 
 
@@ -39,7 +41,9 @@ class Rankings(Stage):
     code_version = "7"
     upstream = ("indexes", "questions")
     checks: ClassVar[dict[str, str]] = {
-        "quiet_machine": "Latencies were measured while the machine had processors to spare."
+        "ranked": f"At least {MIN_COVERAGE:.0%} of the questions have a ranking; others count as missing.",
+        "not_empty": f"At most {EMPTY_AT_MOST:.0%} of the questions are given no passage at all.",
+        "quiet_machine": "Latencies were measured while the machine had processors to spare.",
     }
 
     def __init__(self, grid: Grid) -> None:
@@ -168,10 +172,21 @@ def _built(rows: RankingRows) -> Built:
         "quiet_machine",
         busy <= TOLERATED * len(spent),
         f"{busy} of {len(spent)} latencies were measured while other work held the processors: too high",
+        {"count": busy, "of": len(spent), "threshold": TOLERATED},
         severe=False,
     )
     measured = digest([[row["reason"], row["seconds"]] for row in ranked])
-    return Built(version, meta, (quiet,), complete=not failed, measured=measured)
+    return Built(version, meta, (*_checks(ranked), quiet), complete=not failed, measured=measured)
+
+
+def _checks(ranked: Sequence[Mapping[str, Any]]) -> tuple[Check, ...]:
+    """Return the checks of rows of `schemas.RANKED`."""
+    failed = [f"{row['question_id']}: {row['reason']}" for row in ranked if row["status"] != Status.OK]
+    empty = [row["question_id"] for row in ranked if row["status"] == Status.OK and row["n_hits"] == 0]
+    return (
+        at_most("ranked", round(1 - MIN_COVERAGE, 6), failed, len(ranked), "questions could not be ranked"),
+        at_most("not_empty", EMPTY_AT_MOST, empty, len(ranked), "questions were given no passage"),
+    )
 
 
 def _milliseconds(seconds: pl.Series, share: float) -> float | None:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.checking import FIRST, WITHIN_BUDGET, at_most, within_budget
+from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.recipes.spending import may_cost
 from evals.annotating.human_metrics import PeopleScores
 from evals.annotating.rubric import PEOPLE
@@ -27,7 +28,10 @@ from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, write_parquet
 from warehouse.pieces import Pieces
-from warehouse.schemas import SCORES, Status
+from warehouse.schemas import RETRYABLE, SCORES, Status
+
+FAILED_AT_MOST = 0.02  # of the rows, without a warning
+FAILURES = RETRYABLE - {Status.NOT_RUN} | {Status.PARSE_FAILED, Status.TRUNCATED}
 
 
 class Scores(Stage):
@@ -44,6 +48,10 @@ class Scores(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("rankings", "answers", "judgements", "annotations", "questions", "documents")
+    checks: ClassVar[dict[str, str]] = {
+        "few_failed": f"At most {FAILED_AT_MOST:.0%} of the scores failed: by a call, a reply or the code.",
+        "within_budget": WITHIN_BUDGET,
+    }
     tolerates_gaps = True
     resumes: ClassVar[bool] = True
 
@@ -233,4 +241,16 @@ def _built(scores: pl.DataFrame, meta: dict[str, Any], broken: list[str]) -> Bui
     if broken:
         meta["incomplete"] = "; ".join(broken)
     content = list(map(list, scores.select("question_id", "metric", "status", "value").rows()))
-    return Built(digest(content), meta, complete=not broken, measured=digest(scores["reason"].to_list()))
+    measured = digest(scores["reason"].to_list())
+    return Built(digest(content), meta, _checks(scores), complete=not broken, measured=measured)
+
+
+def _checks(scores: pl.DataFrame) -> tuple[Check, ...]:
+    failed = scores.filter(pl.col("status").is_in(FAILURES))
+    rows = failed.select("question_id", "metric", "status", "reason").head(FIRST).rows()
+    names = [f"{question}, {metric}: {status}: {reason}" for question, metric, status, reason in rows]
+    names += [""] * (len(failed) - len(names))
+    by_metric = dict(Counter(failed["metric"].to_list()))
+    what = "scores failed"
+    few = at_most("few_failed", FAILED_AT_MOST, names, len(scores), what, numbers={"by_metric": by_metric})
+    return few, within_budget(scores.select("question_id", "status").iter_rows())

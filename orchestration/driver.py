@@ -12,8 +12,9 @@ from typing import Protocol
 
 import dagster as dg
 
+from assets.engine.building import checks_of
 from assets.engine.definition import RECIPES, RunOptions, as_asset, recipe_versions, sync_all, sync_records
-from assets.engine.stage import Need, Outcome, Progress, Stage, Work
+from assets.engine.stage import Need, Outcome, Progress, Stage, Work, blocked_by
 from evals.study.grid import Grid
 from evals.study.study import Study
 from orchestration.definitions import stages_of
@@ -22,6 +23,7 @@ from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
 from orchestration.run_report import RunReport, StageReport, failure_notes
 from orchestration.terminal.outcome_sentences import outcome_sentences
+from warehouse.artifacts import Artifact
 from warehouse.errors import LockedError
 from warehouse.inference.budget import Budgets
 from warehouse.leftovers import marked
@@ -126,7 +128,7 @@ class Driver:
             if root is not None:
                 report.left_out[key] = root
                 self._gone[(stage.name, key)] = root
-            elif artifact and known.get(key) == artifact.data_version and not (again and stage.crawls):
+            elif artifact and _is_known(stage, artifact, known.get(key), again=again):
                 report.fresh += 1
             else:
                 stale.append(key)
@@ -203,13 +205,9 @@ class Driver:
         if outcome is not None:
             report.build_seconds += outcome.seconds
             report.sentences += outcome_sentences(stage.name, outcome)
-        # A cell with some failed rows still has the others: what follows goes on, with less coverage.
-        usable = (
-            outcome is not None
-            and outcome.artifact is not None
-            and (outcome.ok or outcome.computed or _has_rows(outcome))
-        )
-        if not usable:
+        if outcome is not None and outcome.blocked:
+            self._gone[(stage.name, key)] = f"{stage.name} of {key}: {outcome.blocked}"
+        elif not _is_usable(outcome):
             self._gone[(stage.name, key)] = f"{stage.name} of {key} failed"
 
     def _observe_recipes(self, instance: dg.DagsterInstance) -> None:
@@ -233,8 +231,22 @@ class Driver:
         sync_records(work)
 
 
-def _has_rows(outcome: Outcome) -> bool:
-    return outcome.artifact is not None and not outcome.artifact.complete
+def _is_known(stage: Stage, artifact: Artifact, logged: str | None, *, again: bool) -> bool:
+    """Return whether nothing is to be done for a key whose artifact is fresh.
+
+    One that a check blocks is looked at in each run, so that each says so.
+
+    logged: the data version that Dagster knows of the key
+    """
+    is_asked_for = again and stage.crawls
+    return logged == artifact.data_version and not is_asked_for and not blocked_by(checks_of(artifact))
+
+
+def _is_usable(outcome: Outcome | None) -> bool:
+    """Return whether what follows can go on: a cell with failed rows has others, and less coverage."""
+    if outcome is None or outcome.artifact is None:
+        return False
+    return outcome.ok or outcome.computed or not outcome.artifact.complete
 
 
 def _known_to_dagster(stage: Stage, instance: dg.DagsterInstance) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assets.engine.stage import Built, Check, Need, Outcome, Stage, Work, of_key
+from assets.engine.stage import Built, Check, Need, Outcome, Stage, Work, blocked_by, of_key
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.attempts import attempt, seed, turn
 from warehouse.by_turns import by_turns
@@ -63,7 +63,9 @@ def _build(
     found = None if again else _built_before(stage, key, identity, store)
     if found:
         store.point(stage.name, key, found.identity)
-        return Outcome(key, replace(found, key=key), checks_of(found))
+        checks = checks_of(found)
+        return Outcome(key, replace(found, key=key), checks, blocked_by(checks))
+    _refuse_blocked(stage, key, store)
     _refuse_damaged(stage, key, work)
     other = store.find(stage.name, identity)
     mine = of_key(identity, key) if other and other.key != key else identity
@@ -78,9 +80,22 @@ def _build(
         whole = _artifact(stage, key, mine, built, store)
         artifact = store.commit_once(whole, folder, known, always=stage.crawls)
     work.sound.add((stage.name, mine, artifact.created_at))
+    checks = checks_of(artifact)
     error = None if artifact.complete else str(artifact.meta.get("incomplete", "some rows failed"))
     seconds = time.perf_counter() - begin
-    return Outcome(key, artifact, checks_of(artifact), error, computed=True, seconds=seconds)
+    return Outcome(key, artifact, checks, blocked_by(checks) or error, computed=True, seconds=seconds)
+
+
+def _refuse_blocked(stage: Stage, key: str, store: ArtifactStore) -> None:
+    """Refuse to build from what a check of its own says must not be built from.
+
+    Raises:
+        AssayError: a blocking check of an input failed.
+    """
+    for need, artifact in zip(stage.needs(key), stage.inputs(key, store), strict=True):
+        why = blocked_by(checks_of(artifact))
+        if why:
+            raise AssayError(f"{need.stage} of {need.key}: {why}")
 
 
 def _refuse_damaged(stage: Stage, key: str, work: Work) -> None:
@@ -136,7 +151,7 @@ def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -
 def _artifact(stage: Stage, key: str, identity: str, built: Built, store: ArtifactStore) -> Artifact:
     meta = {
         **built.meta,
-        "checks": [check.__dict__ for check in built.checks],
+        "checks": [{**one.__dict__, "blocking": one.name in stage.blocking} for one in built.checks],
         "recipes": list(stage.recipes(key).values()),
         "made_of": stage.made_of(key, store),
     }

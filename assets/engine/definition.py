@@ -91,7 +91,13 @@ def as_asset(
         backfill_policy=_backfill_policy(stage, bounds),
         required_resource_keys={"options"},
         check_specs=[
-            dg.AssetCheckSpec(name, asset=stage.name, description=text, partitions_def=partitions_def)
+            dg.AssetCheckSpec(
+                name,
+                asset=stage.name,
+                description=text,
+                partitions_def=partitions_def,
+                blocking=name in stage.blocking,
+            )
             for name, text in stage.checks.items()
         ],
         can_subset=not stage.crawls,  # makes the checks optional, which are logged a partition each
@@ -197,7 +203,7 @@ def _events(
             metadata=_metadata(outcome),
             tags=_provenance(stage, outcome.artifact, work, cursor),
         )
-    if outcome.artifact and not (outcome.error and outcome.artifact.complete):
+    if outcome.artifact:
         for check in outcome.checks:
             yield dg.AssetCheckEvaluation(
                 asset_key=dg.AssetKey(stage.name),
@@ -207,6 +213,7 @@ def _events(
                 description=check.description,
                 metadata=check.metadata,
                 partition=outcome.key,
+                blocking=check.blocking,
             )
 
 

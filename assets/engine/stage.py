@@ -8,7 +8,7 @@ key is committed by itself; a key that fails is recorded with its reason while t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -31,13 +31,37 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome of an asset check on one partition."""
+    """The outcome of an asset check on one partition.
+
+    severe: what it finds is an error; else a warning, and all that follows is right nevertheless
+    blocking: nothing is built from the key while it fails; the stage says which severe checks do that
+    """
 
     name: str
     passed: bool
     description: str
     metadata: dict[str, Any] = field(default_factory=dict)
-    severe: bool = True  # False: a warning
+    severe: bool = True
+    blocking: bool = False
+
+    @property
+    def blocks(self) -> bool:
+        """Whether nothing may be built from its key."""
+        return self.blocking and self.severe and not self.passed
+
+    @property
+    def sentence(self) -> str:
+        """What it found, with its name.
+
+        >>> Check("recall", False, "recall@10 is 0.4").sentence
+        'the check `recall` fails: recall@10 is 0.4'
+        """
+        return f"the check `{self.name}` {'passes' if self.passed else 'fails'}: {self.description}"
+
+
+def blocked_by(checks: Sequence[Check]) -> str | None:
+    """Return the sentence of the first check because of which nothing may be built from a key."""
+    return next((check.sentence for check in checks if check.blocks), None)
 
 
 @dataclass(frozen=True)
@@ -142,6 +166,7 @@ class Stage(ABC):
     code_version: ClassVar[str] = "1"
     kinds: ClassVar[frozenset[str]] = frozenset({"python"})  # what it works with; the UI shows an icon each
     checks: ClassVar[dict[str, str]] = {}
+    blocking: ClassVar[frozenset[str]] = frozenset()  # the checks whose error makes what follows wrong
     by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
     crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
     in_place: ClassVar[bool] = False  # writes to one place a key, outside of its artifacts' folders
@@ -253,6 +278,11 @@ class Outcome:
     damaged: tuple[Need, ...] = ()
     computed: bool = False
     seconds: float = 0.0
+
+    @property
+    def blocked(self) -> str | None:
+        """Why nothing may be built from the key although it is there; None where something may."""
+        return blocked_by(self.checks)
 
     @property
     def ok(self) -> bool:

@@ -405,6 +405,18 @@ def test_the_metadata_names_the_changed_documents(town: Town) -> None:
     assert [(row["url"], row["change"]) for row in told["first"]] == [("u0", "changed"), ("u9", "added")]
 
 
+def test_a_source_all_of_whose_pages_are_dropped_blocks_what_follows(town: Town) -> None:
+    town.crawl({f"u{number}": "Two words." for number in range(3)}, MONDAY)
+    outcome = build_key(town.stage, "town", town.work)
+    assert outcome.artifact is not None
+    assert outcome.artifact.meta["dropped"] == 3
+    assert outcome.blocked is not None
+    assert "0 documents of 3 pages; 3 x " in outcome.blocked
+    town.crawl({"u0": STORY.format("eight"), "u1": "Two words.", "u2": "Two words."}, TUESDAY)
+    checks = {check.name: check.passed for check in town.build().checks}
+    assert checks == {"has_documents": True, "few_dropped": False, "unique_ids": True, "no_scans": True}
+
+
 def test_pdfs_with_pages_that_are_images_are_told_by_name(town: Town) -> None:
     text, scan = Sheet(), Sheet()
     text.flow(50, 700, STORY.format("eight"), 60)

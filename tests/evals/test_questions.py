@@ -89,6 +89,7 @@ def test_a_quote_that_stands_twice_is_told(make_bench: MakeBench) -> None:
     assert (outcome.artifact.meta["evidence_lost"], outcome.artifact.meta["evidence_repeated"]) == (1, 1)
     (unique,) = make_bench().build("questions")["questions"]
     assert {check.name: check.passed for check in unique.checks} == {
+        "gold_resolvable": True,
         "evidence_found": False,
         "evidence_unique": True,
         "evidence_exact": True,

@@ -97,6 +97,28 @@ def test_edited_document_goes_through_and_taken_back_costs_nothing(
     ]
 
 
+def test_what_a_check_blocks_is_left_out_with_the_sentence_of_the_check(finished: Finished) -> None:
+    """Gold that no document holds: no retriever is measured by it, and the page of before stays."""
+    (finished.path.parent / "other.questions.yaml").write_text(
+        "question_set: other\nquestions:\n  - id: q1\n    question: What does a mooring cost?\n"
+        "    ground_truth: Twelve pounds.\n    evidence: [{url: gone.txt, quote: Twelve pounds}]\n"
+    )
+    study = finished.edit("town.questions.yaml", "other.questions.yaml")
+    for _ in range(2):  # the second run finds it as it was, and says the same
+        report = Driver(study, finished.home).run()
+        stages = {stage.stage: stage for stage in report.stages}
+        (why,) = stages["questions"].failed.values()
+        assert "the check `gold_resolvable` fails: 0 of 1 pieces of evidence stand in the corpus" in why
+        left_out = stages["rankings"].left_out
+        assert set(left_out.values()) == {f"questions of town.other: {why}"}
+        assert len(left_out) == stages["rankings"].keys == 2
+        assert not stages["indexes"].failed, "what does not hang on it goes on"
+        assert not stages["leaderboard"].built
+    back = Driver(finished.edit("other.questions.yaml", "town.questions.yaml"), finished.home).run()
+    assert back.ok
+    assert set(built(back)) <= {"report"}
+
+
 def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
     assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
