@@ -61,10 +61,9 @@ class Judgements(Stage):
     code_version = "1"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
     resumes: ClassVar[bool] = True
-    blocking: ClassVar[frozenset[str]] = frozenset({"parse_rate"})
     checks: ClassVar[dict[str, str]] = {
         "parse_rate": f"At least {READABLE:.0%} of the judge's replies could be read. An error where none of "
-        f"{REPLIES} or more could: such a judge is not tried any further, and its metrics have no values.",
+        f"{REPLIES} or more could; its metrics then have typed rows and no values.",
         "judged": f"At least {MIN_COVERAGE:.0%} of the judgements were made; the others count as missing.",
         "within_budget": WITHIN_BUDGET,
     }

@@ -161,9 +161,9 @@ def test_failed_source_leaves_the_rest_out_with_the_root_cause(assay_home: Home,
     report = Driver(read_study(study_path), assay_home).run()
     stages = {stage.stage: stage for stage in report.stages}
     assert not report.ok
-    assert stages["documents"].built == 1, "a document of one word is a recorded drop, not an error"
-    assert "no text to cut" in stages["chunks"].failed["town.t16"]
-    assert stages["answers"].left_out["town.t16.minilm.words.quote"] == "chunks of town.t16 failed"
+    why = stages["documents"].failed["texts"]
+    assert why.startswith("the check `has_documents` fails: 0 documents of 1 pages; 1 x "), why
+    assert stages["answers"].left_out["town.t16.minilm.words.quote"] == f"documents of texts: {why}"
     assert stages["leaderboard"].built == stages["report"].built == 0
     assert not report.is_there("report")
 

@@ -124,7 +124,7 @@ def test_a_threshold_holds_up_to_its_share_and_no_further(
 
 
 @pytest.mark.parametrize(
-    ("unread", "read", "passed", "blocks"),
+    ("unread", "read", "passed", "is_error"),
     [
         (0, 0, True, False),
         (1, 0, False, False),
@@ -135,15 +135,15 @@ def test_a_threshold_holds_up_to_its_share_and_no_further(
         (2, 9, False, False),
     ],
 )
-def test_only_a_judge_that_never_can_be_read_is_stopped(
-    unread: int, read: int, passed: bool, blocks: bool
+def test_only_a_judge_that_never_can_be_read_is_an_error(
+    unread: int, read: int, passed: bool, is_error: bool
 ) -> None:
     rows = [
         {"question_id": f"q{n}", "metric": "m", "status": status, "reason": "no number <b>", "value": None}
         for n, status in enumerate(["parse_failed"] * unread + ["ok"] * read)
     ]
     check = checks_of_judgements(rows)[0]
-    assert (check.passed, check.severe and not check.passed) == (passed, blocks)
+    assert (check.passed, check.severe and not check.passed) == (passed, is_error)
     failed = [{**row, "status": "error"} for row in rows]
     assert all(not one.severe for one in checks_of_judgements(failed)), "a server that fails is no bad judge"
 
