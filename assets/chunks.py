@@ -18,6 +18,7 @@ from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.checking import at_most
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table, distribution
 from assets.recipes.build_half import Chunking
 from assets.recipes.merging import Build
 from assets.tokenizing.named import tokenizer_of
@@ -39,6 +40,12 @@ class Chunks(Stage):
         "A corpus' documents cut by one chunking. Offsets are exact: document.text[start:end] == text; "
         "ids follow from document, version and offsets. Stored: Parquet; beside it duplicates.parquet links "
         "copies of a document to the first one, the only one that is cut where the corpus asks for that."
+    )
+    table = Table(
+        "chunks.parquet",
+        CHUNKS,
+        ("title", "ordinal", "n_tokens", "text"),
+        (distribution("tokens of a chunk", "n_tokens"),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "parquet"})
     code_version = "3"

@@ -18,7 +18,9 @@ from assets.cleaning.language import detector
 from assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from assets.cleaning.versions import carried_on, changes
 from assets.engine.checking import at_most
+from assets.engine.pictures import histogram
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Plot, Table
 from assets.recipes.merging import Build
 from assets.recipes.spending import may_cost
 from warehouse.artifacts import Artifact, ArtifactStore, file_damage
@@ -35,6 +37,10 @@ FIRST = 10  # dropped pages that are told by name
 DROPPED_AT_MOST = 0.1  # of the stored pages, without a warning
 
 
+def _lengths(rows: pl.DataFrame) -> str | None:
+    return histogram(rows["text"].str.len_chars())
+
+
 class Documents(Stage):
     """Turns pages into documents; what is dropped is kept with its reason."""
 
@@ -46,6 +52,12 @@ class Documents(Stage):
         "passages; headings as sections, of acts of EUR-Lex the recitals, articles and annexes. "
         "Pages that give no document are listed in dropped.parquet with the reason; versions.parquet says "
         "which version of each document held when. Only pages that changed are cleaned again."
+    )
+    table = Table(
+        "documents.parquet",
+        DOCUMENTS,
+        ("title", "url", "language", "published_at", "text"),
+        (Plot("characters of a document", ("text",), _lengths, most=500),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "parquet"})
     by_source = True

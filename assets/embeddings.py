@@ -17,6 +17,7 @@ from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.windows import first_windows
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table
 from assets.enriching.similarity import similarities, tags_text
 from assets.indexing.index_rows import QUESTIONS
 from assets.recipes.merging import Build
@@ -43,6 +44,7 @@ class Embeddings(Stage):
         "wrote, where those are indexed. A text is embedded once a revision, whatever chunking or study it "
         "comes from. Stored: Parquet, and the vector cache."
     )
+    table = Table("embeddings.parquet", EMBEDDINGS, ())
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "sentence-transformers", "parquet"})
     code_version = "2"
     upstream = ("chunks", "enrichments")

@@ -11,6 +11,7 @@ import polars as pl
 
 from assets.engine.checking import WITHIN_BUDGET, within_budget
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table
 from assets.enriching.by_model import Enrichment, Task, enrich
 from assets.recipes.merging import Build
 from assets.recipes.spending import may_cost
@@ -31,6 +32,7 @@ class Enrichments(Stage):
         "Summaries of documents and questions that chunks answer, by a language model; only for chunkings "
         "that ask for it. Every call goes through the cache of calls: an unchanged text costs nothing twice."
     )
+    table = Table("enrichments.parquet", ENRICHMENTS, ("kind", "status", "text", "reason"))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "parquet"})
     upstream = ("chunks", "documents")
     checks: ClassVar[dict[str, str]] = {

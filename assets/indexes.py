@@ -33,6 +33,7 @@ class Indexes(Stage):
         "few chunks changed, only those are written. Readers open the finished version, tagged with its "
         "data version, and no other."
     )
+    counted = "chunks"
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "lancedb"})
     code_version = "2"
     upstream = ("chunks", "embeddings")

@@ -10,6 +10,7 @@ from typing import ClassVar
 from assets.engine.checking import FIRST
 from assets.engine.crawl_process import run_crawler
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table, distribution
 from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import AssayError, CorruptFileError
@@ -17,6 +18,7 @@ from warehouse.files import fingerprint
 from warehouse.identity import digest, sha256_file
 from warehouse.pages import NOT_BEGUN, PASSING, is_whole, manifest_digest, manifest_file, read_manifest
 from warehouse.paths import Home
+from warehouse.schemas import PAGES
 
 WITHOUT_EFFECT = {"schedule", "delay", "contact", "language", "date_by"}  # on what is stored
 
@@ -30,6 +32,12 @@ class Pages(Stage):
         "Pages as fetched, by a Scrapy spider or a file reader in a child process. Stored: bodies by SHA-256 "
         "and a Parquet manifest (URL, status, headers, time, SHA-256, what the spider read from the page). "
         "Materializing it crawls again: unchanged pages are not stored twice."
+    )
+    table = Table(
+        "manifest.parquet",
+        PAGES,
+        ("url", "status", "content_type", "size", "reason"),
+        (distribution("bytes of a page", "size"),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "scrapy", "parquet"})
     checks: ClassVar[dict[str, str]] = {
@@ -85,6 +93,10 @@ class Pages(Stage):
         if artifact is None or not _holds(artifact, store.home) or _damaged_bodies(key, store):
             return None
         return artifact
+
+    def table_path(self, artifact: Artifact, store: ArtifactStore) -> Path:
+        """Return the manifest of the source: it lies in one place."""
+        return manifest_file(store.home, artifact.key)
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Crawl the source, and look at what there is now."""

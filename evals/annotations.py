@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table, distribution
 from evals.annotating.joining import Joined, Places, Rejected, Row, joined
 from evals.annotating.preview import preview
 from evals.annotating.rubric import Rubric, metric_name
@@ -61,6 +62,7 @@ class Annotations(Stage):
         "no answer, rubric or value of now are kept beside it, with the reason; and so is how far annotators "
         "agree. A new score makes it anew."
     )
+    table = Table(FILE, ANNOTATIONS, (), (distribution("scores of people", "value"),))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")

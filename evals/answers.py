@@ -11,6 +11,7 @@ import polars as pl
 
 from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table, distribution
 from assets.recipes.spending import may_cost
 from evals.generating.contract import Answer, Passage, Request
 from evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
@@ -46,6 +47,12 @@ class Answers(Stage):
         "One answer a question and cell, with status, tokens, seconds and cost. Every model call goes "
         "through a cache by content, so that a killed or repeated run pays nothing twice; a failed one is a "
         "row with its reason, and is tried again by the next run."
+    )
+    table = Table(
+        "answers.parquet",
+        ANSWERS,
+        ("question_id", "status", "answer", "reason"),
+        (distribution("seconds of an answer", "seconds"),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "2"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.table import Table
 from evals.calibrating.human_estimates import estimate_rows, judging_metrics, wanted_width
 from evals.pipeline.stage_inputs import read_questions
 from evals.queueing.drawing import drawing_weight
@@ -37,6 +38,9 @@ class HumanEstimates(Stage):
         "The mean of people's scores of each cell, criterion and judge's metric: of the scores alone, of the "
         "judgements alone, and of both together (prediction-powered inference), with 95 % intervals, the "
         "labels that judgements save, and how many the wanted interval needs. No model is asked."
+    )
+    table = Table(
+        FILE, HUMAN_ESTIMATES, ("cell", "rubric", "criterion", "metric", "people", "combined", "labels")
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "1"

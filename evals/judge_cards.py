@@ -11,6 +11,7 @@ import polars as pl
 
 from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table
 from assets.recipes.spending import may_cost
 from evals.calibrating.card import Measured, card_rows, stored_rows
 from evals.calibrating.judged import Judged
@@ -52,6 +53,7 @@ class JudgeCards(Stage):
         "people where cases are labelled, notices answers made worse on purpose, and minds length and "
         "position; and what it costs. What it has judged is kept: only what is new is judged."
     )
+    table = Table(CARD, JUDGE_CARDS, ("metric", "measure", "slice", "value", "low", "high", "n", "reason"))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "1"
     upstream = (

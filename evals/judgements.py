@@ -10,6 +10,7 @@ import polars as pl
 
 from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Table, distribution
 from assets.recipes.spending import may_cost
 from evals.judging.running import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
 from evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
@@ -56,6 +57,12 @@ class Judgements(Stage):
         "it took apart and looked at; or a typed status and a reason. Every model call goes through the "
         "cache of calls. What has not changed for a judge is not judged again; what failed is tried again by "
         "the next run."
+    )
+    table = Table(
+        FILE,
+        JUDGEMENTS,
+        ("question_id", "metric", "status", "value", "reason"),
+        (distribution("values of judgements", "value"),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "1"

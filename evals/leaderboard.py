@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from assets.engine.pictures import Interval, intervals
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Plot, Table
 from evals.annotating.human_metrics import PeopleScores
 from evals.judging.scoring import JudgedScores
 from evals.measuring.running_costs import running_costs
@@ -25,11 +27,26 @@ from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, LEADERBOARD, MIN_COVERAGE, QUESTIONS, SCORES
 
 _PRICES = ("usd", "prompt_tokens", "completion_tokens")
 NOT_RUN = "not_run"
 """Where the meta of a leaderboard says which replicates could not be run."""
+
+
+_PLOTTED = ("subset", "cell", "metric", "value", "low", "high", "rank")
+
+
+def _best_first(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the cells of all questions by the first metric, with which the rows begin, best first."""
+    first = pl.col("metric") == pl.col("metric").first()
+    return rows.filter(first & (pl.col("subset") == pl.col("subset").first())).sort("rank", nulls_last=True)
+
+
+def _intervals(rows: pl.DataFrame) -> str | None:
+    ranked = _best_first(rows.lazy()).drop_nulls("value").select("cell", "value", "low", "high").collect()
+    return intervals([Interval(*row) for row in ranked.iter_rows()])
 
 
 class Leaderboard(Stage):
@@ -43,6 +60,13 @@ class Leaderboard(Stage):
         "and its best and worst case are shown. A paired bootstrap and a paired permutation test, over "
         "clusters of questions that share documents, say which cells cannot be told apart from the leader. "
         "Cells that were asked a sample are compared on that sample."
+    )
+    table = Table(
+        "leaderboard.parquet",
+        LEADERBOARD,
+        ("rank", "cell", "value", "low", "high", "coverage", "tie_group"),
+        (Plot("intervals of the first metric", _PLOTTED, _intervals, most=100_000),),
+        chosen=_best_first,
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "4"
@@ -97,6 +121,10 @@ class Leaderboard(Stage):
         """Return also which scores they are: a row says of which cell, by the identity of its answers."""
         return [*super().regarded(artifact), artifact.identity]
 
+    def links(self, key: str, home: Home) -> dict[str, Path]:
+        """Return the report that shows it, which is written after it."""
+        return {"report": home.report(key)}
+
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Compare the cells of one study."""
         study = self.grid.studies[key]
@@ -124,6 +152,7 @@ class Leaderboard(Stage):
         if len(best):
             top = best.row(0, named=True)
             ends = "" if top["low"] is None else f" [{top['low']:.3f}, {top['high']:.3f}]"
+            meta["best_value"] = top["value"]
             meta["highest"] = f"{top['cell']}: {primary} {top['value']:.3f}{ends}"
         meta["recommended"] = self._recommended(study, primary, rows, run, work)
         return Built(digest([[*row.values()] for row in rows]), meta, _checks(study, board, uneven))

@@ -7,9 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+import polars as pl
+
 from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.engine.checking import FIRST
+from assets.engine.pictures import bars
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Plot, Table
 from evals.gold.evidence import in_first_copies
 from evals.gold.places import places_of
 from evals.gold.reading import files_of
@@ -23,6 +27,10 @@ from warehouse.parquet import frame, write_parquet
 from warehouse.schemas import QUESTIONS
 
 
+def _types(rows: pl.DataFrame) -> str | None:
+    return bars(dict(rows["type"].value_counts(sort=True).rows()))
+
+
 class Questions(Stage):
     """Reads question sets and finds their evidence in the documents as they are now."""
 
@@ -32,6 +40,12 @@ class Questions(Stage):
         "Questions with ground truth, and their evidence as spans (or graded documents) of the corpus' "
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
+    )
+    table = Table(
+        "questions.parquet",
+        QUESTIONS,
+        ("question_id", "type", "question", "ground_truth"),
+        (Plot("questions by type", ("type",), _types),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "7"

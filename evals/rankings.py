@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.checking import at_most
+from assets.engine.pictures import histogram
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Plot, Table
 from assets.recipes.spending import may_cost
 from evals.pipeline.ranking_rows import RankingRows
 from evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
@@ -21,10 +23,14 @@ from evals.retrieving.running import QueryRunner, warm_up
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from warehouse.identity import digest
-from warehouse.schemas import MIN_COVERAGE, RETRYABLE, Status
+from warehouse.schemas import HITS, MIN_COVERAGE, RETRYABLE, Status
 
 EMPTY_AT_MOST = 0.1  # of the questions, without a warning
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
+
+
+def _first_scores(rows: pl.DataFrame) -> str | None:
+    return histogram(rows.filter(pl.col("rank") == 1)["score"])
 
 
 class Rankings(Stage):
@@ -36,6 +42,12 @@ class Rankings(Stage):
         "The ranked chunks of every question, for one chunking, embedder and retriever; with the seconds "
         "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
         "A question that fails is a row with its status and reason."
+    )
+    table = Table(
+        "hits.parquet",
+        HITS,
+        ("question_id", "rank", "score", "chunk_id"),
+        (Plot("score of the first passage", ("rank", "score"), _first_scores, most=20_000),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "lancedb", "duckdb", "parquet"})
     code_version = "7"

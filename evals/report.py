@@ -65,6 +65,10 @@ class Report(Stage):
         artifact = super().fresh(key, store)
         return artifact if artifact and artifact.meta["sha256"] == _sums(key, store.home) else None
 
+    def links(self, key: str, home: Home) -> dict[str, Path]:
+        """Return the page, and its rows."""
+        return {"report": home.report(key), "rows": home.report_rows(key)}
+
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Write the report of one study to its place; the artifact's own folder stays empty."""
         # Imported where a report is written: a run that finds it fresh need not wait for its templates.

@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.checking import FIRST, WITHIN_BUDGET, at_most, within_budget
+from assets.engine.pictures import bars
 from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.table import Plot, Table
 from assets.recipes.spending import may_cost
 from evals.annotating.human_metrics import PeopleScores
 from evals.annotating.rubric import PEOPLE
@@ -34,6 +36,13 @@ FAILED_AT_MOST = 0.02  # of the rows, without a warning
 FAILURES = RETRYABLE - {Status.NOT_RUN} | {Status.PARSE_FAILED, Status.TRUNCATED}
 
 
+def _means(rows: pl.DataFrame) -> str | None:
+    by_metric = rows.drop_nulls("value").group_by("metric", maintain_order=True)
+    found = by_metric.agg(pl.col("value").mean(), most=pl.col("value").max(), least=pl.col("value").min())
+    unit = found.filter((pl.col("least") >= 0) & (pl.col("most") <= 1))
+    return bars(dict(unit.select("metric", "value").rows()))
+
+
 class Scores(Stage):
     """Measures every cell by every metric of its study."""
 
@@ -44,6 +53,12 @@ class Scores(Stage):
         "metrics come from the ranking, answer metrics from the answer (ragas without an LLM), costs from "
         "both, a judge's from its judgements, which vote, and people's from what they say. Each metric is "
         "computed again only where its code, the questions or what it reads has changed."
+    )
+    table = Table(
+        FILE,
+        SCORES,
+        ("question_id", "metric", "status", "value", "reason"),
+        (Plot("means of metrics from 0 to 1", ("metric", "value"), _means, most=100_000),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"

@@ -10,6 +10,7 @@ import dagster as dg
 from dagster import BetaWarning, PreviewWarning
 
 from assets.engine.building import build_key, build_keys
+from assets.engine.metadata import asset_metadata, key_metadata
 from assets.engine.partitions import mapping, partitions
 from assets.engine.stage import Check, Outcome, Progress, Stage, Work
 from warehouse.artifacts import Artifact
@@ -82,6 +83,7 @@ def as_asset(
         kinds=set(stage.kinds),
         owners=[f"team:{type(stage).__module__.partition('.')[0]}"],
         tags={ASKS_MODELS: "paid" if any(map(stage.spends, stage.keys())) else "free"} if stages else {},
+        metadata=asset_metadata(stage) if stages else {},
         skippable=True,
     )
 
@@ -200,7 +202,7 @@ def _events(
         yield dg.AssetMaterialization(
             stage.name,
             partition=outcome.key,
-            metadata=_metadata(outcome),
+            metadata=key_metadata(stage, outcome, work),
             tags=_provenance(stage, outcome.artifact, work, cursor),
         )
     if outcome.artifact:
@@ -223,7 +225,7 @@ def _results(stage: Stage, outcome: Outcome, work: Work, cursor: int | None) -> 
     tags = _provenance(stage, outcome.artifact, work, cursor)
     version = dg.DataVersion(tags.pop("dagster/data_version"))
     yield dg.MaterializeResult(
-        asset_key=stage.name, metadata=_metadata(outcome), tags=tags, data_version=version
+        asset_key=stage.name, metadata=key_metadata(stage, outcome, work), tags=tags, data_version=version
     )
     for check in outcome.checks:
         yield dg.AssetCheckResult(
@@ -238,24 +240,6 @@ def _results(stage: Stage, outcome: Outcome, work: Work, cursor: int | None) -> 
 
 def _severity(check: Check) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN
-
-
-def _metadata(outcome: Outcome) -> dict[str, Any]:
-    artifact = outcome.artifact
-    assert artifact is not None  # noqa: S101 -- only called for stored keys
-    shown: dict[str, Any] = {
-        "identity": artifact.identity,
-        "computed": outcome.computed,
-        "build_seconds": round(outcome.seconds, 3),
-    }
-    for name, value in artifact.meta.items():
-        if name in {"checks", "recipes", "made_of", "source", "by_cell"} or value is None:
-            continue
-        if name == "preview":
-            shown[name] = dg.MetadataValue.md(value)
-            continue
-        shown[name] = dg.MetadataValue.json(value) if isinstance(value, dict | list) else value
-    return shown
 
 
 def _provenance(stage: Stage, artifact: Artifact, work: Work, cursor: int | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from assets.engine.table import Table
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import AssayError
 from warehouse.identity import digest
@@ -165,6 +166,8 @@ class Stage(ABC):
     upstream: ClassVar[tuple[str, ...]] = ()
     code_version: ClassVar[str] = "1"
     kinds: ClassVar[frozenset[str]] = frozenset({"python"})  # what it works with; the UI shows an icon each
+    table: ClassVar[Table | None] = None  # the rows of a key that the UI shows some of
+    counted: ClassVar[str] = ""  # which number of the meta says how many rows there are, where no table does
     checks: ClassVar[dict[str, str]] = {}
     blocking: ClassVar[frozenset[str]] = frozenset()  # the checks whose error makes what follows wrong
     by_source: ClassVar[bool] = False  # the UI gives each partition a run of its own, as schedules do
@@ -200,6 +203,20 @@ class Stage(ABC):
     def spends(self, key: str) -> bool:
         """Return whether building a key may cost money: it asks a model that is not on this machine."""
         return False
+
+    def table_path(self, artifact: Artifact, store: ArtifactStore) -> Path:
+        """Return where the stage's table of an artifact lies.
+
+        Raises:
+            ValueError: it has none.
+        """
+        if self.table is None:
+            raise ValueError(f"{self.name} stores no table")
+        return store.folder(self.name, artifact.identity) / self.table.file
+
+    def links(self, key: str, home: Home) -> dict[str, Path]:
+        """Return files for people that belong to a key, by what they are called."""
+        return {}
 
     def waits_for_servers(self, key: str) -> bool:
         """Return whether building a key is mostly waiting for model servers: others are built meanwhile."""

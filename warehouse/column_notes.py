@@ -1,0 +1,45 @@
+"""What the schema files say of the columns of stored tables: the comments beside them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from functools import cache
+from types import ModuleType
+
+from warehouse import annotation_schemas, schemas
+from warehouse.schemas import Schema
+
+_BEGIN = re.compile(r"(\w+): Schema = \{")
+_COLUMN = re.compile(r'    "(\w+)": .*?,\s+# (.+)')
+
+
+def notes_of(schema: Schema) -> dict[str, str]:
+    """Return column -> the comment that stands beside it, of a schema of the warehouse; else nothing.
+
+    >>> from warehouse.schemas import CHUNKS
+    >>> notes_of(CHUNKS)["words"] if "words" in notes_of(CHUNKS) else notes_of(CHUNKS)["page"]
+    'of the file, from 1; NULL for what has no pages'
+    """
+    for module in (schemas, annotation_schemas):
+        for name, notes in _notes(module).items():
+            if getattr(module, name) is schema:
+                return notes
+    return {}
+
+
+@cache
+def _notes(module: ModuleType) -> dict[str, dict[str, str]]:
+    """Return schema -> column -> comment, by the text of a module; nothing where it has no text."""
+    try:
+        lines = inspect.getsource(module).splitlines()
+    except OSError:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    notes: dict[str, str] = {}
+    for line in lines:
+        if begin := _BEGIN.fullmatch(line):
+            notes = found.setdefault(begin[1], {})
+        elif column := _COLUMN.fullmatch(line):
+            notes[column[1]] = column[2]
+    return found
