@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from evals.reporting.charts.heat import heat
+from evals.reporting.charts import heat as heat_map
+from evals.reporting.charts.heat import HeatRow, HeatTable, heat
 from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.display import interval, number, percent
 from evals.reporting.standings import Result, Subset
 
 
@@ -47,6 +49,49 @@ class Matrix:
     squares: Mapping[tuple[str, str], Square]
     by_chunking: Effect
     by_retriever: Effect
+
+    def table(self) -> HeatTable:
+        """Return the squares with the means of both axes, as they are drawn."""
+        gap = "no chunking has a value for every retriever"
+        return HeatTable(
+            "",
+            f"{self.metric.title} by chunking and retriever",
+            "",
+            "",
+            self.retrievers,
+            tuple(
+                HeatRow(
+                    chunking,
+                    tuple(self._drawn(chunking, retriever) for retriever in self.retrievers),
+                    self._mean(self.by_chunking, chunking, "no retriever has a value for every chunking"),
+                )
+                for chunking in self.chunkings
+            ),
+            (
+                HeatRow(
+                    "Mean",
+                    tuple(self._mean(self.by_retriever, retriever, gap) for retriever in self.retrievers),
+                ),
+            ),
+            "Mean",
+        )
+
+    def _drawn(self, chunking: str, retriever: str) -> heat_map.Square:
+        square = self.squares.get((chunking, retriever))
+        if square is None or square.result is None or square.result.value is None:
+            return heat_map.Square("", title="not run" if square is None else "no question has a value")
+        result = square.result
+        text = number(result.value, self.metric.unit)
+        if square.level is None:
+            why = f"coverage {percent(result.coverage)}: left out of the means"
+            return heat_map.Square(f"{text}†", title=why, warn=True)
+        ends = interval(result.low, result.high, self.metric.unit)
+        return heat_map.Square(text, square.level, f"{ends}, n = {result.n}")
+
+    def _mean(self, effect: Effect, name: str, why: str) -> heat_map.Square:
+        if name not in effect.means:
+            return heat_map.Square("", title=why)
+        return heat_map.Square(number(effect.means[name], self.metric.unit))
 
 
 def matrices(data: ReportData, subset: Subset) -> tuple[Matrix, ...]:

@@ -9,10 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from evals.reporting.charts.planes import polyline, upward
+from evals.reporting.charts.scales import Scale
 from evals.reporting.data import MetricInfo, ReportData
+from evals.statistics.resampling import Floats
 from evals.statistics.risk_coverage import RiskCoverage, risk_coverage
 
-WIDTH, HEIGHT = 200.0, 56.0  # of a row's curve, in user units of its SVG
 MOST = 12  # rows that are shown
 NAME = "risk_coverage"
 _OTHERS = {"abstention", "citation_precision", "citation_recall"}  # say less of how good an answer is
@@ -67,14 +69,13 @@ def risks(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> 
         return None
     shown = list(found.items())[:MOST]
     most = max(float(max(curve.risk.max(), curve.ideal.max())) for _, (curve, _) in shown) or 1.0
+    across, up = Scale(0.0, 1.0), upward(Scale(0.0, most))
+
+    def line(curve: RiskCoverage, risk: Floats) -> str:
+        return polyline(curve.coverage.tolist(), risk.tolist(), across, up)
+
     rows = tuple(
-        RiskRow(
-            labels.get(cell, cell),
-            curve,
-            share,
-            _points(curve, curve.risk, most),
-            _points(curve, curve.ideal, most),
-        )
+        RiskRow(labels.get(cell, cell), curve, share, line(curve, curve.risk), line(curve, curve.ideal))
         for cell, (curve, share) in shown
     )
     return Risks(metric, rows, len(found) - len(shown), most)
@@ -138,9 +139,3 @@ def _curves(data: ReportData) -> dict[str, tuple[RiskCoverage, float]]:
     return {
         cell: found[cell] for cell in data.leaderboard["cell"].unique(maintain_order=True) if cell in found
     }
-
-
-def _points(curve: RiskCoverage, risk: Any, most: float) -> str:
-    """Return a polyline from the first to the last coverage; risk 0 is at the bottom."""
-    pairs = zip(curve.coverage.tolist(), risk.tolist(), strict=True)
-    return " ".join(f"{x * WIDTH:.1f},{HEIGHT - y / most * (HEIGHT - 2) - 1:.1f}" for x, y in pairs)

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from evals.calibrating import people_labels
 from evals.calibrating.labelled import labelled_pairs
-from evals.calibrating.people_labels import FEWEST, Rated, good_side, judged_cases, scored_by
+from evals.calibrating.people_labels import Rated, good_side, judged_cases, scored_by
 from evals.judging.contract import Judge
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.study.study import Study
@@ -55,7 +56,7 @@ def _scored(
     for row in wanted.iter_rows(named=True):
         of_cells.setdefault(row["key"], []).append(row)
     for metric, one, cases in judged_cases(judge, of_cells, rated):
-        if len(cases) >= FEWEST:
+        if len(cases) >= people_labels.FEWEST:
             for case in cases:
                 value = case.value if metric.higher_is_better else -case.value
                 good = good_side(case.score, one.criterion)

@@ -15,6 +15,7 @@ from evals.calibrating import people_labels
 from evals.pipeline.cell_items import current_items
 from evals.reporting.page import render_html
 from evals.study.grid import Grid
+from tests.fakes.drawn import figure
 from tests.fakes.human_scores import score
 from tests.fakes.judges import AskingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, answer
@@ -98,8 +99,13 @@ def test_a_score_makes_estimates_and_cards_and_asks_nothing(
     assert (labels["labels"], labels["people"], labels["auc"]) == (3, 1, 0.5)
     of_support = card(town).filter(metric="support", measure="labels")
     assert of_support["slice"].to_list() == ["people.points"], "and not uncalibrated, too"
+    assert data.judge_pairs is not None
+    pairs = data.judge_pairs.filter(metric="support", slice="people.points").select("good", "value")
+    assert sorted(pairs.rows()) == [(False, 0.5), (True, 0.5), (True, 0.5)]
     page = render_html(data)
     assert 'id="estimates"' in page
+    assert "judge.support against people.points" in figure(page, "chart-roc").text_content()
+    assert "AUC 0.500" in page
     assert "Support by judge (uncalibrated)" not in page
     town.run(study(server), "home")
     assert (town.built, len(server.requests)) == (set(), asked)

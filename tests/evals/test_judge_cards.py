@@ -121,9 +121,14 @@ def test_labels_calibrate_a_judge_and_a_further_one_is_judged_alone(town: Town, 
     assert measure(rows, "support", "labels")["value"] == 3
     assert measure(rows, "support", "auc")["value"] == 0.5, "it says the same of all"
     assert "uncalibrated" in measure(rows, "agreement", "labels")["reason"]
-    town.run(study(judge, judge={"mutations": 1, "labels": file}), "home")
+    data = town.run(study(judge, judge={"mutations": 1, "labels": file}), "home")
     assert len(server.requests) == n + 3
     assert not town.built
+    assert data.judge_pairs is not None
+    assert sorted(data.judge_pairs["good"]) == sorted(one["labels"]["support"] >= 0.5 for one in LABELS)
+    assert data.judge_pairs.select("judge", "metric", "slice", "value").unique().rows() == [
+        ("judge", "support", None, 0.5)
+    ]
 
 
 def test_two_judges_have_two_cards_and_a_renamed_one_asks_nothing(town: Town, server: FakeOpenAI) -> None:

@@ -13,6 +13,7 @@ from evals.reporting.display import count, number, trimmed
 Form = Literal["bar", "dot"]
 LABEL = 80  # characters of a name
 TICKS = 5
+COUNT = "count"  # unit of whole numbers
 
 
 @dataclass(frozen=True)
@@ -185,12 +186,12 @@ def _mark(one: Figure, scale: Scale, form: Form, unit: str) -> Mark | str:
 def written(value: float, unit: str) -> str:
     """Write a value of a chart; counts are whole, per cent have one decimal.
 
-    >>> written(0.5, ""), written(1200.0, "calls"), written(43.21, "%")
+    >>> written(0.5, ""), written(1200.0, COUNT), written(43.21, "%")
     ('0.500', '1\u202f200', '43.2 %')
     """
     if unit == "%":
         return f"{value:.1f} %"
-    return count(round(value)) if unit == "calls" else number(value, unit)
+    return count(round(value)) if unit == COUNT else number(value, unit)
 
 
 def _interval(low: float, high: float, unit: str) -> str:

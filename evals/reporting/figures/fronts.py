@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evals.reporting import limits
-from evals.reporting.charts.planes import Line, Plane, Point, Shape, grid, upward
+from evals.reporting.charts.planes import Line, Plane, Point, Shape, grid, labelled, upward
 from evals.reporting.charts.scales import Scale, cost_scale, domain
 from evals.reporting.contexts import Bought, Front
 from evals.reporting.display import number, several
@@ -40,7 +40,7 @@ def front_figure(front: Front, at: int) -> Plane:
         front.quality,
         x_ticks,
         y_ticks,
-        tuple(points),
+        labelled(points),
         (Line(_steps(front, across, up), FRONT),),
         tuple((shape, words) for shape, words in KEY if shape in shapes) if len(shapes) > 1 else (),
         rest=left_out("none of them is on the front", point=len(others) - len(drawn)),

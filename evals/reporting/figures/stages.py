@@ -6,7 +6,7 @@ import polars as pl
 
 from evals.judging.entailment.asking import SPENT
 from evals.reporting import limits
-from evals.reporting.charts.bars import BarTable, Figure, Heading, column, rows_of
+from evals.reporting.charts.bars import COUNT, BarTable, Figure, Heading, column, rows_of
 from evals.reporting.data import ReportData
 from evals.reporting.display import count, percent
 from evals.reporting.figures.words import left_out
@@ -31,10 +31,10 @@ def stages_figure(data: ReportData) -> BarTable | None:
     columns = [
         column(Heading(title, unit, "", note), [Figure(float(one)) for one in shown[name]])
         for title, name, unit, note in (
-            ("Calls", "calls", "calls", ""),
+            ("Calls", "calls", COUNT, ""),
             ("Time", "seconds", "s", "sum over calls, s"),
-            ("Tokens read", "read", "tokens", "sum"),
-            ("Tokens written", "written", "tokens", "sum"),
+            ("Tokens read", "read", COUNT, "sum"),
+            ("Tokens written", "written", COUNT, "sum"),
         )
     ]
     seconds = shown["seconds"].sum()

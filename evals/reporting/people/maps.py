@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.reporting.charts.heat import heat
+from evals.reporting.charts import heat as heat_map
+from evals.reporting.charts.heat import HeatRow, HeatTable, heat
 from evals.reporting.charts.shares import Bar, bar
 from evals.reporting.data import ReportData
-from evals.reporting.display import trimmed
+from evals.reporting.display import number, trimmed
 from evals.reporting.matrix import natural
 from evals.reporting.people_scores import ScoredAnswers
 
@@ -44,6 +45,26 @@ class HeatMap:
     columns: Mapping[str, Square]
     left_out: int
 
+    def table(self) -> HeatTable:
+        """Return the squares with the means of both axes, as they are drawn."""
+        return HeatTable(
+            "",
+            f"Means by retriever and chunking{', ' if self.of else ''}{self.of}",
+            "",
+            "",
+            self.chunkings,
+            tuple(
+                HeatRow(
+                    retriever,
+                    tuple(_drawn(self.squares.get((retriever, one))) for one in self.chunkings),
+                    _drawn(self.rows[retriever], is_mean=True),
+                )
+                for retriever in self.retrievers
+            ),
+            (HeatRow("Mean", tuple(_drawn(self.columns[one], is_mean=True) for one in self.chunkings)),),
+            "Mean",
+        )
+
 
 @dataclass(frozen=True)
 class QuestionSaid:
@@ -63,6 +84,13 @@ class QuestionSaid:
     bar: Bar
     mean: float
     means: tuple[float | None, ...]
+
+
+def _drawn(square: Square | None, *, is_mean: bool = False) -> heat_map.Square:
+    if square is None:
+        return heat_map.Square("", title="no answer was scored")
+    level = None if is_mean else square.level
+    return heat_map.Square(number(square.mean), level, f"n = {square.n}")
 
 
 def heat_maps(answers: ScoredAnswers, most: int) -> list[HeatMap]:

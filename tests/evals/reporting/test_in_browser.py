@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ import pytest
 
 from evals.reporting.files import write_html
 from tests.fakes.browser import Tab, axe_violations, chromium, tab
+from tests.fakes.judged_data import judged
 from tests.fakes.report_data import report_data
 
 WIDE, NARROW = 1280, 390
@@ -37,7 +39,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def report(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Opened:
-    path: Path = write_html(report_data(), tmp_path_factory.mktemp("report") / "energy.html")
+    data = replace(report_data(), **judged())
+    path: Path = write_html(data, tmp_path_factory.mktemp("report") / "energy.html")
 
     @contextmanager
     def opened(width: int = WIDE, scheme: str = "light", fragment: str = "") -> Iterator[Tab]:
@@ -86,3 +89,51 @@ def test_headings_come_in_order_and_every_section_has_one(report: Opened) -> Non
         assert levels[0] == 1
         assert levels.count(1) == 1
         assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+DRAWN = """
+() => [...document.querySelectorAll('svg.plane, svg.mark')].map(chart => {
+  const box = one => { const {left, right, top, bottom, width} = one.getBoundingClientRect();
+                       return {left, right, top, bottom, width}; };
+  return {
+    of: chart.closest('.figure, section').id,
+    plane: chart.classList.contains('plane'),
+    box: box(chart),
+    marks: [...chart.querySelectorAll('use, rect.of, polyline')].length,
+    texts: [...chart.querySelectorAll('text')].map(text => ({...box(text), axis: text.getAttribute('class'),
+      words: text.textContent, size: parseFloat(getComputedStyle(text).fontSize)})),
+  };
+})
+"""
+
+
+@pytest.mark.parametrize(("width", "media"), [(WIDE, "screen"), (NARROW, "screen"), (WIDE, "print")])
+def test_charts_are_drawn_at_any_width_and_no_letters_meet(report: Opened, width: int, media: str) -> None:
+    with report(width) as found:
+        found.page.emulate_media(media=media)
+        charts = found.page.evaluate(DRAWN)
+        assert {one["of"] for one in charts if one["plane"]} == {
+            "chart-front-1",
+            "chart-front-2",
+            "chart-roc",
+        }
+        assert all(one["marks"] for one in charts)
+        assert min(one["box"]["width"] for one in charts) > 60
+        for chart in charts:
+            for text in chart["texts"]:
+                assert text["size"] >= 11, text
+                assert text["left"] >= 0, (chart["of"], text)
+                assert text["right"] <= width, (chart["of"], text)
+            ticks = [text for text in chart["texts"] if text["axis"] == "x"]
+            assert all(one["right"] < other["left"] for one, other in pairwise(ticks)), chart["of"]
+
+
+def test_the_values_of_a_chart_open_by_a_key(report: Opened) -> None:
+    with report() as found:
+        values = found.page.locator("#chart-roc details")
+        values.locator("summary").focus()
+        found.page.keyboard.press("Enter")
+        assert values.locator("tbody tr").count() > 10
+        assert values.locator("table").is_visible()
+        name = found.page.get_by_role("img", name="Judges against people: ROC")
+        assert name.count() == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import random
 from typing import Any
 
 import numpy as np
@@ -26,58 +25,12 @@ from evals.reporting.figures.roc import roc_figure
 from evals.reporting.figures.stages import stages_figure
 from evals.reporting.page import render_html
 from evals.reporting.standings import main_subset
-from evals.reporting.stored_pairs import PAIRS
 from evals.statistics.roc import roc_auc
 from tests.fakes.drawn import anchors, bars, coordinates, figure
+from tests.fakes.judged_data import judged
 from tests.fakes.report_data import HIT_RATE, LATENCY, NDCG, SIMILARITY, TOKENS, board_data, report_data
-from warehouse.parquet import frame
-from warehouse.schemas import JUDGE_CARDS, JUDGEMENTS
 
 NAMES = ("<b>x</b> & \"q\" 'r'", "x" * 300, "שלום\u202e🙂" + "-" * 3, "{{ 7*7 }}")
-CARD = {"study": "energy", "measure": "auc", "slice": "people.points", "value": 0.8, "low": 0.7, "high": 0.9}
-
-
-def judged(rows: int = 60) -> dict[str, Any]:
-    """Return parts of a report with judges of whom people know better."""
-    chance = random.Random(7)
-    pairs = [
-        {
-            "judge": judge,
-            "metric": "right",
-            "slice": "people.points",
-            "good": good,
-            "value": chance.gauss(apart * good, 1.0),
-        }
-        for judge, apart in (("sharp", 3.0), ("blunt", 0.2))
-        for good in [chance.random() < 0.5 for _ in range(rows)]
-    ]
-    stages = [("pronouns of the answer", "2 calls, 1.25 s, 310 + 84 tokens"), ("entailment", "no call")]
-    said = [
-        {
-            "cell": "c",
-            "cell_replicate": 1,
-            "judge": "nli",
-            "uncalibrated": False,
-            "question_id": f"q{n}",
-            "metric": "entailed",
-            "replicate": 1,
-            "status": "ok",
-            "value": 1.0,
-            "statements": [
-                {"of": "stage", "text": text, "verdict": None, "value": None, "reason": reason}
-                for text, reason in (*stages, ("entailment", f"{n + 1} calls, 0.50 s"))
-            ],
-        }
-        for n in range(3)
-    ]
-    of_cell = {"cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String, "uncalibrated": pl.Boolean}
-    cards = [{**CARD, "judge": "sharp", "metric": "right"}]
-    return {
-        "judge_pairs": frame(pairs, PAIRS),
-        "judgements": frame(said, {**JUDGEMENTS, **of_cell}),
-        "judge_cards": frame(cards, JUDGE_CARDS),
-        "judges": {"sharp": "a", "blunt": "b", "nli": "entailment"},
-    }
 
 
 @pytest.fixture(scope="module")
