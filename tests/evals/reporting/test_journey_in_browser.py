@@ -110,7 +110,7 @@ def test_axe_finds_nothing_serious_in_two_cells_side_by_side(opened: Tab, page: 
 
 def test_an_address_leads_to_a_question_and_back_again(opened: Tab, page: Path) -> None:
     go(opened, page, "q003")
-    assert where(opened) == "Question 4 of 20 questions"
+    assert where(opened) == "Question 4 of 20"
     opened.page.get_by_role("button", name="Next").click()
     shown(opened, "q004")
     assert opened.page.evaluate("document.activeElement.textContent") == "Next"
@@ -167,7 +167,7 @@ def test_filters_choose_and_say_how_many(opened: Tab, page: Path, data: ReportDa
     same = data.questions.filter(pl.col("type") == "definition")["question_id"].to_list()
     says(opened, ".journey .where", "that match")
     shown(opened, same[0])
-    assert where(opened) == f"Question 1 of {len(same)} that match, of 20 questions"
+    assert where(opened) == f"Question 1 of {len(same)} that match, of 20"
     opened.page.get_by_role("button", name="Next").click()
     shown(opened, same[1])
     form.get_by_label("Type").select_option("")

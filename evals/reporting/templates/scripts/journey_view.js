@@ -39,7 +39,7 @@ const journeyView = (() => {
       const cells = values.map((value, of) => node("td", { class: "num" }, number(value, metric.unit),
         missing[of].map(([, status, reason]) => node("small", { class: "low" }, reason ? `${status}: ${reason}` : status))));
       if (sides.length > 1) {
-        const better = difference === 0 ? "" : (difference > 0) === metric.higher ? " better" : " worse";
+        const better = difference === 0 || Number.isNaN(difference) ? "" : (difference > 0) === metric.higher ? " better" : " worse";
         cells.push(node("td", { class: `num${better}` }, difference > 0 ? "+" : "", number(difference, metric.unit),
           better ? node("small", {}, better.trim()) : null));
       }

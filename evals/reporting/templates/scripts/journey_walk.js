@@ -108,7 +108,7 @@
   const told = () => {
     const here = matching.indexOf(now.at);
     const count = matching.length;
-    const of = count === known.questions.id.length ? `${count} questions` : `${count} that match, of ${known.questions.id.length} questions`;
+    const of = count === known.questions.id.length ? `${count}` : `${count} that match, of ${known.questions.id.length}`;
     where.textContent = count === 0 ? "No question matches." : here < 0 ? `Not among the ${of}` : `Question ${here + 1} of ${of}`;
     buttons[0].disabled = count === 0 || here === 0;
     buttons[1].disabled = count === 0 || here === count - 1;
