@@ -19,6 +19,7 @@ from evals.reporting.contexts import context_words
 from evals.reporting.data import ReportData
 from evals.reporting.effect_words import effect_words, pair_words
 from evals.reporting.links import safe_link
+from evals.reporting.recommendation import price
 from evals.reporting.view import drops, effect_sentence, view
 from warehouse.schemas import MIN_COVERAGE
 
@@ -79,6 +80,7 @@ def _environment() -> Environment:
         signed=display.signed,
         p_value=display.p_value,
         percent=display.percent,
+        price=price,
         count=display.count,
         several=display.several,
         counted=display.counted,

@@ -109,9 +109,18 @@ def usd(value: float) -> str:
     >>> usd(0.0), usd(12.345), usd(0.01234), usd(1234.5)
     ('US$ 0', 'US$ 12.35', 'US$ 0.012', 'US$ 1,234.50')
     """
+    return f"US$ {price(value)}"
+
+
+def price(value: float) -> str:
+    """Write US dollars without their name.
+
+    >>> price(0.0), price(2.0), price(0.00123)
+    ('0', '2.00', '0.0012')
+    """
     if value == 0:
-        return "US$ 0"
-    return f"US$ {value:,.2f}" if value >= 1 else f"US$ {value:.2g}"
+        return "0"
+    return f"{value:,.2f}" if value >= 1 else f"{value:.2g}"
 
 
 def simplicity_words(one: Simplicity) -> str:

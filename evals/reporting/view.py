@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from evals.measuring.running_costs import RunningCost
 from evals.reporting import limits
 from evals.reporting.ceilings import ceiling_sentences
 from evals.reporting.charts.bars import BarTable
@@ -26,7 +27,7 @@ from evals.reporting.judge_cards import Card, judge_cards
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.people.section import People, people_section
-from evals.reporting.recommendation import recommendation_sentences
+from evals.reporting.recommendation import recommendation, recommendation_sentences, running
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.risk import Risks, risks
 from evals.reporting.settling import settling
@@ -61,6 +62,8 @@ class View:
     unseen: tuple[str, ...]
     verdict: Sequence[str]
     recommendation: Sequence[str]
+    recommended: str | None
+    running: Mapping[str, RunningCost]
     trust: tuple[TrustLine, ...]
     boards: tuple[Board, ...]
     several_embedders: bool
@@ -99,6 +102,7 @@ def view(data: ReportData) -> View:
     best = found[: limits.BEST_CELLS]
     spent, usd = costs(data), usd_by_cell(data)
     hard = hardest(data, cells, labels)
+    taken = recommendation(data)
     axes, found_contexts = effects(data), contexts(data)
     first = found_contexts.front if found_contexts else None
     fronts = cost_fronts(data, main, spent, usd, labels)
@@ -106,7 +110,9 @@ def view(data: ReportData) -> View:
         headline=headline_parts(data),
         unseen=unseen(data, main),
         verdict=verdict_sentences(data),
-        recommendation=recommendation_sentences(data),
+        recommendation=recommendation_sentences(data, taken),
+        recommended=taken.cell,
+        running=running(data),
         trust=trust_lines(data),
         boards=tuple(_board(data, subset) for subset in tables),
         several_embedders=data.leaderboard["embedder"].drop_nulls().n_unique() > 1,

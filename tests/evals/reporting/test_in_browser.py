@@ -137,3 +137,26 @@ def test_the_values_of_a_chart_open_by_a_key(report: Opened) -> None:
         assert values.locator("table").is_visible()
         name = found.page.get_by_role("img", name="Judges against people: ROC")
         assert name.count() == 1
+
+
+def test_rows_are_chosen_by_axis_and_by_words_together(report: Opened) -> None:
+    with report(NARROW) as found:
+        board = found.page.locator("#leaderboard")
+        rows = board.locator("table.board tbody tr:visible")
+        whole = rows.count()
+        board.get_by_label("Retriever").select_option("bm25")
+        of_bm25 = rows.count()
+        assert 0 < of_bm25 < whole
+        board.get_by_label("Show rows with").fill("articles")
+        assert rows.count() == 1
+        assert board.locator(".filter [aria-live]").inner_text() == f"1 of {whole} rows"
+        board.get_by_label("Retriever").select_option("")
+        assert rows.count() == whole // 3  # of three chunkings
+        name = rows.first.locator("th.merged")
+        before = name.bounding_box()
+        board.locator(".scroll").first.evaluate("box => { box.scrollLeft = 400; }")
+        after = name.bounding_box()
+        assert before is not None
+        assert after is not None
+        assert after["x"] <= before["x"]
+        assert after["x"] >= 0  # it stays in sight

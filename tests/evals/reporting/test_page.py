@@ -236,8 +236,8 @@ def test_a_long_name_may_break_on_the_leaderboard_and_a_short_one_never(data: Re
     short, long = "tokens-508-170", "a-retriever-with-quite-a-long-name-that-says-what-it-does"
     board = data.leaderboard.with_columns(pl.lit(short).alias("chunking"), pl.lit(long).alias("retriever"))
     made = render_html(dataclasses.replace(data, leaderboard=board))
-    assert f'<td class="part">{short}</td>' in made
-    assert f'<td class="part long">{long.replace("-", "-<wbr>")}</td>' in made
+    assert f'<td class="part" data-name="{short}">{short}</td>' in made
+    assert f'<td class="part long" data-name="{long}">{long.replace("-", "-<wbr>")}</td>' in made
 
 
 def test_tie_groups_and_chances_stand_beside_the_difference(data: ReportData, html: str, page: Page) -> None:

@@ -125,5 +125,8 @@ def test_the_verdict_and_the_recommendation_stand_on_the_page(data: ReportData) 
     page = render_html(one)
     said = recommendation_sentences(one)
     assert said[0].startswith("Take articles · bm25: of 8 cells that the questions cannot tell apart")
+    (row,) = [part for part in page.split("<tr")[1:] if "taken-mark" in part.partition("</tr>")[0]]
+    assert 'data-name="articles"' in row
+    assert 'data-name="bm25"' in row
     for sentence in (*said, *verdict_sentences(one)):
         assert sentence.partition("(")[0] in page.replace("<wbr>", "")

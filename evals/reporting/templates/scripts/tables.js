@@ -35,27 +35,49 @@
     }
   }
 
+  // One choice for each axis on which the rows differ; a row is shown where every choice and every word fits.
+  const choicesOf = (table, rows, changed) =>
+    [...table.tHead.rows[0].cells]
+      .filter((th) => th.dataset.axis)
+      .flatMap((th) => {
+        const nameOf = (row) => row.cells[th.cellIndex].dataset.name ?? "";
+        const names = [...new Set(rows.map(nameOf))].filter(Boolean);
+        if (names.length < 2) return [];
+        const label = document.createElement("label");
+        const select = document.createElement("select");
+        names.sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+        select.append(new Option(`all (${names.length})`, ""), ...names.map((name) => new Option(name, name)));
+        select.addEventListener("change", changed);
+        label.append(`${th.dataset.axis} `, select);
+        return [{ label, fits: (row) => !select.value || nameOf(row) === select.value, chosen: () => select.value !== "" }];
+      });
+
   for (const table of document.querySelectorAll("table.filterable")) {
     const rows = [...table.tBodies[0].rows];
     if (rows.length < 6) continue;
+    const bar = document.createElement("div");
     const label = document.createElement("label");
     const input = document.createElement("input");
     const tally = document.createElement("span");
-    label.className = "filter";
+    bar.className = "filter";
     input.type = "search";
     input.placeholder = "part of a name";
     tally.setAttribute("aria-live", "polite");
-    label.append("Show rows with", input, tally);
-    input.addEventListener("input", () => {
+    label.append("Show rows with ", input);
+    const show = () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
         const text = row.textContent.toLowerCase();
-        row.hidden = !words.every((word) => text.includes(word));
+        row.hidden = !words.every((word) => text.includes(word)) || !choices.every((choice) => choice.fits(row));
         shown += row.hidden ? 0 : 1;
       }
-      tally.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
-    });
-    table.closest(".scroll").before(label);
+      const filtered = words.length > 0 || choices.some((choice) => choice.chosen());
+      tally.textContent = filtered ? `${shown} of ${rows.length} rows` : "";
+    };
+    const choices = choicesOf(table, rows, show);
+    input.addEventListener("input", show);
+    bar.append(label, ...choices.map((choice) => choice.label), tally);
+    table.closest(".scroll").before(bar);
   }
 })();
