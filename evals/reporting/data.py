@@ -11,6 +11,7 @@ import polars as pl
 
 from evals.reporting.journey_rows import JourneyRows
 from evals.reporting.people_scores import ScoresOfPeople
+from evals.reporting.provenance import Provenance
 from evals.statistics.question_clusters import ALONE, Clustering
 from evals.study.simplicity import Simplicity
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
@@ -136,6 +137,7 @@ class ReportData:
     part: what a reader must know of a slice of a study; empty for a whole one
     duplicates: None: there are no documents
     planned: how many cells the study has; None: those of the leaderboard
+    provenance: None: not known
 
     Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
     """
@@ -173,6 +175,7 @@ class ReportData:
     part: str = ""
     duplicates: Duplicates | None = None
     planned: int | None = None
+    provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:

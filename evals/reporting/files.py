@@ -89,8 +89,8 @@ def write_html(data: ReportData, path: Path) -> Path:
         assert folder is not None  # noqa: S101 -- files have one
         place = folder / name
         if not place.is_file() or place.read_text(encoding="utf-8") != text:
-            _written(text, place)
-    _written(page.html, path)
+            write_text(text, place)
+    write_text(page.html, path)
     for old in folders_of(path):
         if old != folder:
             shutil.rmtree(old, ignore_errors=True)
@@ -107,7 +107,7 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
     """Write the report of a study and its leaderboard as JSON to their place in a home; return the paths."""
     page = write_html(data, home.report(data.study))
     rows = json_rows(data.leaderboard, other_rows(data))
-    return [page, _written(rows + "\n", home.report_rows(data.study))]
+    return [page, write_text(rows + "\n", home.report_rows(data.study))]
 
 
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
@@ -116,7 +116,8 @@ def other_rows(data: ReportData) -> list[dict[str, Any]]:
     return [*(row for rows_of in others for row in rows_of(data)), recommendation_row(data)]
 
 
-def _written(text: str, path: Path) -> Path:
+def write_text(text: str, path: Path) -> Path:
+    """Write a text to a file, at once or not at all; return its path."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path

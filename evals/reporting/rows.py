@@ -16,6 +16,7 @@ from evals.pipeline.imported_answers import contexts_of
 from evals.reporting.context_curves import context_curves
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.journey.reading import journey_rows
+from evals.reporting.provenance import provenance
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
@@ -30,7 +31,7 @@ from evals.reporting.stored_rows import (
     stored_questions,
     stored_scores,
 )
-from evals.reporting.study_facts import study_facts
+from evals.reporting.study_facts import StudyFacts, study_facts
 from evals.retrieving.index import OpenIndex
 from evals.statistics import significance
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
@@ -136,11 +137,19 @@ def report_data(
         journey=journey,
         people=people,
         judge_pairs=stored_pairs(study, people, judged["judgements"], store) if study.judges else None,
-        simplicities=simplicities(study, chunk_counts(study, store)),
-        unpriced=unpriced(study),
-        duplicates=facts.duplicates,
-        planned=facts.planned,
+        **_of_grid(study, store, facts, board),
     )
+
+
+def _of_grid(study: Study, store: ArtifactStore, facts: StudyFacts, board: pl.DataFrame) -> dict[str, Any]:
+    """Return what is known of the cells and the corpus beside their figures."""
+    return {
+        "simplicities": simplicities(study, chunk_counts(study, store)),
+        "unpriced": unpriced(study),
+        "duplicates": facts.duplicates,
+        "planned": facts.planned,
+        "provenance": provenance(study, store, board),
+    }
 
 
 def _judged(connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str]) -> dict[str, Any]:

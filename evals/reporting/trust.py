@@ -195,6 +195,7 @@ def _settled(data: ReportData, main: Subset) -> TrustLine:
         return TrustLine(
             "Enough questions", "ok", "the first cell is told apart from all others", "leaderboard"
         )
-    text = settling(tied, main.n(data.primary), data.primary)
+    needed = settling(tied, main.n(data.primary), data.primary).rpartition("; ")[2].removesuffix(".")
     open_ones = f"{several(len(tied), 'comparison')} with the first cell open"
-    return TrustLine("Enough questions", "look", f"{open_ones}. {text}" if text else open_ones, "leaderboard")
+    text = f"{open_ones}; {needed}" if needed else open_ones
+    return TrustLine("Enough questions", "look", text, "leaderboard")

@@ -25,6 +25,9 @@ class ReportFormat(StrEnum):
 
     HTML = "html"
     JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    PARQUET = "parquet"
     TREC = "trec"
 
 
@@ -36,26 +39,51 @@ def report(
         ReportFormat,
         typer.Option(
             "--format",
-            help="html: the report; json: leaderboard rows to standard output; trec: a run file a ranking.",
+            help="html: the report; markdown: its top for a code host; json, csv, parquet: leaderboard rows; "
+            "trec: a run file a ranking.",
         ),
     ] = ReportFormat.HTML,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File (html) or folder (trec) to write to.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File or folder (trec) to write to; json, markdown and csv: standard output unless said.",
+        ),
     ] = None,
 ) -> None:
     """Write the report of a study that was run, or print its leaderboard."""
     found = study_of(study)
     where = home_of(found)
-    if format is ReportFormat.JSON:
-        from evals.reporting.files import json_rows, other_rows
-        from evals.reporting.rows import report_data
-
-        data = report_data(found, where, with_hits=False)
-        print(json_rows(data.leaderboard, other_rows(data)))
+    if format in {ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.PARQUET}:
+        _write_rows(found, where, format, output)
     elif format is ReportFormat.TREC:
         _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
     else:
         print(_write_page(found, where, output))
+
+
+def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:
+    """Write the leaderboard for programs or for a code host, to a file or to standard output."""
+    from evals.reporting.files import json_rows, other_rows, write_text
+    from evals.reporting.markdown import render_markdown
+    from evals.reporting.rows import report_data
+    from evals.reporting.table_exports import csv_text, export_table, write_csv
+    from warehouse.parquet import write_parquet
+
+    data = report_data(found, where, with_hits=False)
+    if form is ReportFormat.PARQUET:
+        path = output or where.reports / f"{found.study}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_parquet(export_table(data), path)
+        print(path)
+    elif form is ReportFormat.CSV:
+        table = export_table(data)
+        print(write_csv(table, output) if output else csv_text(table), end="\n" if output else "")
+    else:
+        is_json = form is ReportFormat.JSON
+        text = json_rows(data.leaderboard, other_rows(data)) + "\n" if is_json else render_markdown(data)
+        print(write_text(text, output) if output else text, end="\n" if output else "")
 
 
 def _write_runs(found: Study, where: Home, folder: Path, name: str) -> None:

@@ -1,0 +1,138 @@
+"""The report as Markdown, as a code host shows it: verdict, recommendation, trust, leaderboards, notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from evals.measuring.running_costs import RunningCost
+from evals.reporting import limits
+from evals.reporting.data import MetricInfo, ReportData
+from evals.reporting.display import MISSING, interval, number, p_value, percent, plain, several, signed
+from evals.reporting.headline import headline_parts
+from evals.reporting.recommendation import price, recommendation, recommendation_sentences, running
+from evals.reporting.standings import ALL, Result, Standing, Subset, subsets, varying_axes
+from evals.reporting.trust import trust_lines
+from evals.reporting.verdict import verdict_sentences
+
+_SIGNS = re.compile(r"[\\`*_{}\[\]|<>~&$]|^[#+\-=](?=\s|$|[#=+\-])|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
+_LINKS = re.compile(r"(?<=[A-Za-z])(:)(?=//)|(?<=[Ww])(\.)(?=\w)")
+_MENTIONS = re.compile(r"@(?=\w)")
+NOWHERE = "\u200b"  # after an `@`: the name behind it is nobody's, and a code host tells nobody of it
+TIED = "≈"
+
+
+def render_markdown(data: ReportData) -> str:
+    """Return the report as Markdown (GitHub's dialect); all text of the study is escaped."""
+    taken = recommendation(data)
+    head = "".join(
+        f"**{escaped(part.text)}**" if part.is_name else escaped(part.text) for part in headline_parts(data)
+    )
+    blocks = [f"# {escaped(data.study)}"]
+    blocks += [escaped(text) for text in (data.part, data.description) if text]
+    blocks += [head, escaped(" ".join(verdict_sentences(data)))]
+    blocks += ["## Recommendation", *map(escaped, recommendation_sentences(data, taken))]
+    blocks += ["## What this rests on", _trust(data)]
+    if data.notes:
+        blocks += ["## Read this first", "\n".join(f"- {escaped(note)}" for note in data.notes)]
+    costs = running(data)
+    for subset in subsets(data):
+        blocks += _board(data, subset, costs, taken.cell if subset.name == taken.subset else None)
+    made = data.created_at.strftime("%Y-%m-%d %H:%M UTC")
+    blocks.append(f"*{escaped(f'Made {made}, seed {data.seed}. Intervals: {data.interval}.')}*")
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def escaped(text: str) -> str:
+    r"""Return a text as Markdown that shows it as it is: no markup, link, mention or line break of its own.
+
+    >>> escaped("a|b <b>*c*</b>") == r"a\|b \<b\>\*c\*\</b\>"
+    True
+    >>> escaped("1. one\n# two"), escaped("# one"), escaped("https://x.example www.example")
+    ('1\\. one # two', '\\# one', 'https\\://x.example www\\.example')
+    >>> escaped("@you") == "@" + NOWHERE + "you"
+    True
+    """
+    flat = plain(re.sub(r"\s+", " ", text))
+    signs = _SIGNS.sub(lambda found: f"\\{found[0]}", flat)
+    return _MENTIONS.sub(f"@{NOWHERE}", _LINKS.sub(lambda found: f"\\{found[0]}", signs))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: int) -> str:
+    """Return a table whose columns from ``right`` on are numbers."""
+    rule = ["---" if at < right else "---:" for at in range(len(head))]
+    lines = [head, rule, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _trust(data: ReportData) -> str:
+    rows = [(line.sign, escaped(line.name), line.word, escaped(line.text)) for line in trust_lines(data)]
+    return _table(("", "What", "State", "Because"), rows, 4)
+
+
+def _board(
+    data: ReportData, subset: Subset, costs: Mapping[str, RunningCost], taken: str | None
+) -> list[str]:
+    n = several(subset.n(data.primary), "question")
+    title = "Leaderboard" if subset.name == ALL else f"Leaderboard on a {subset.name}"
+    shown = subset.standings[: limits.LEADERBOARD_ROWS]
+    axes = varying_axes(subset.standings)
+    head = ["Rank", "Cell", data.primary.heading, "Difference", "Tie group", "First", "Coverage"]
+    head += ["US$ / 1,000", "p50 s", "p95 s", *(one.heading for one in data.metrics[1:])]
+    rows = []
+    for one in shown:
+        name = escaped(one.cell.label(axes)) + (" **(recommended)**" if one.cell.key == taken else "")
+        cost = costs.get(one.cell.key, RunningCost())
+        rows.append([_rank(one, data.primary), name, *_standing(one, data), *_costs(cost), *_rest(one, data)])
+    parts = [
+        f"## {escaped(title)}",
+        f"{escaped(f'{n}; ranked by {data.primary.title}.')} {TIED} cannot be told apart from the leader.",
+        _table([escaped(text) for text in head], rows, 2),
+    ]
+    left_out = len(subset.standings) - len(shown)
+    return [*parts, f"{several(left_out, 'further cell')} left out."] if left_out else parts
+
+
+def _rank(one: Standing, metric: MetricInfo) -> str:
+    result = one.results.get(metric.name)
+    if one.rank is None:
+        return MISSING
+    return f"{TIED} {one.rank}" if result and result.tied and result.p is not None else str(one.rank)
+
+
+def _standing(one: Standing, data: ReportData) -> list[str]:
+    result = one.results.get(data.primary.name)
+    return [
+        _value(result, data.primary),
+        _difference(result, one, data.primary),
+        MISSING if one.tie_group is None else str(one.tie_group),
+        percent(one.p_best),
+        percent(one.coverage(data.primary)),
+    ]
+
+
+def _value(result: Result | None, metric: MetricInfo) -> str:
+    if result is None or result.value is None:
+        return MISSING
+    value = number(result.value, metric.unit)
+    if not result.covered:
+        return f"{value}† {{{interval(result.worst, result.best, metric.unit)}}}"
+    return f"{value} \\[{interval(result.low, result.high, metric.unit)}\\]"
+
+
+def _difference(result: Result | None, one: Standing, metric: MetricInfo) -> str:
+    if result is None or one.rank is None or result.difference is None:
+        return MISSING
+    if result.p is None:
+        return "leader"
+    ends = interval(result.difference_low, result.difference_high, metric.unit)
+    return f"{signed(result.difference, metric.unit)} \\[{ends}\\] {p_value(result.p).replace('<', '&lt;')}"
+
+
+def _costs(cost: RunningCost) -> list[str]:
+    usd = MISSING if cost.usd is None else price(cost.usd)
+    return [usd, number(cost.p50, "s"), number(cost.p95, "s")]
+
+
+def _rest(one: Standing, data: ReportData) -> list[str]:
+    return [_value(one.results.get(metric.name), metric) for metric in data.metrics[1:]]

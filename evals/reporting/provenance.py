@@ -1,0 +1,130 @@
+"""Where the figures of a study are from: snapshot of the corpus, cells, machine, and how each is made again."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evals.study.study import Study
+from warehouse.artifacts import ArtifactStore
+from warehouse.identity import digest
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One source as the study read it.
+
+    crawled: when it was fetched last, ISO 8601; None: not known
+    digest: of its documents, the same wherever they are the same
+    """
+
+    source: str
+    crawled: str | None
+    pages: int
+    documents: int
+    digest: str | None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the figures are from.
+
+    corpus: digest of all documents together; None where there are none
+    machine: what was measured of the machine that wrote the report -> its value
+    commands: cell -> the command that makes it again; identities: cell -> digest of all that made it
+    """
+
+    sources: tuple[Snapshot, ...]
+    corpus: str | None
+    machine: Mapping[str, str]
+    commands: Mapping[str, str]
+    identities: Mapping[str, str]
+
+
+def provenance(study: Study, store: ArtifactStore, board: pl.DataFrame) -> Provenance:
+    """Return where the figures of a study are from.
+
+    board: schemas.LEADERBOARD
+    """
+    sources = tuple(_snapshot(store, name) for name in study.corpus.sources)
+    digests = [one.digest for one in sources]
+    ids = board.drop_nulls("cell_id").select("cell", "cell_id").unique("cell").iter_rows()
+    name = study.slice.whole if study.slice else study.study
+    return Provenance(
+        sources,
+        digest(digests) if digests and all(digests) else None,
+        machine(),
+        {cell.name: command(name, cell.name.partition(".")[2]) for cell in study.cells()},
+        dict(ids),
+    )
+
+
+def command(study: str, cell: str) -> str:
+    """Return the command that makes one cell again.
+
+    >>> command("demo", "tokens-128.minilm.bm25.quote")
+    'assay run demo --cells tokens-128.minilm.bm25.quote'
+    """
+    return shlex.join(["assay", "run", study, "--cells", cell])
+
+
+def machine() -> dict[str, str]:
+    """Return processor, cores, memory, graphics processors, system and Python of this machine."""
+    found = {
+        "processor": _processor(),
+        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+        "memory": _memory(),
+        "graphics processors": ", ".join(_graphics()) or "none",
+        "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
+        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _snapshot(store: ArtifactStore, source: str) -> Snapshot:
+    pages, documents = store.current("pages", source), store.current("documents", source)
+    of_pages: Mapping[str, Any] = pages.meta if pages else {}
+    crawl = of_pages.get("crawl") or {}
+    ended = crawl.get("ended_at") or (pages.created_at if pages else None)
+    return Snapshot(
+        source,
+        str(ended) if ended else None,
+        of_pages.get("pages", 0),
+        documents.meta.get("documents", 0) if documents else 0,
+        documents.data_version if documents else None,
+    )
+
+
+def _processor() -> str:
+    lines = _lines(Path("/proc/cpuinfo"))
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor()
+
+
+def _memory() -> str:
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not every system says it
+        return ""
+    return f"{size / 2**30:.1f} GiB"
+
+
+def _graphics() -> Sequence[str]:
+    """Return the graphics processors that the driver of NVIDIA lists; no other library is loaded for it."""
+    found = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    lines = [line for path in found for line in _lines(path) if line.startswith("Model:")]
+    return [line.partition(":")[2].strip() for line in lines]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
