@@ -1,4 +1,4 @@
-"""Where the figures of a study are from: snapshot of the corpus, cells, machine, and how each is made again."""
+"""Where the figures of a study are from: corpus, cells, machine, and the command that makes each again."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from evals.reporting.journey.section import Journeys, journeys
 from evals.reporting.judge_cards import Card, judge_cards
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
+from evals.reporting.pairs import Pairs, pairs
 from evals.reporting.people.section import People, people_section
 from evals.reporting.recommendation import recommendation, recommendation_sentences, running
 from evals.reporting.replicates import replicates_sentence
@@ -64,6 +65,7 @@ class View:
     recommendation: Sequence[str]
     recommended: str | None
     running: Mapping[str, RunningCost]
+    pairs: Pairs | None
     trust: tuple[TrustLine, ...]
     boards: tuple[Board, ...]
     several_embedders: bool
@@ -113,6 +115,7 @@ def view(data: ReportData) -> View:
         recommendation=recommendation_sentences(data, taken),
         recommended=taken.cell,
         running=running(data),
+        pairs=pairs(data, main, labels),
         trust=trust_lines(data),
         boards=tuple(_board(data, subset) for subset in tables),
         several_embedders=data.leaderboard["embedder"].drop_nulls().n_unique() > 1,

@@ -22,6 +22,7 @@ from evals.reporting.journey_rows import (
     JourneyRows,
     merged,
 )
+from evals.reporting.provenance import Provenance, Snapshot, command, machine
 from evals.statistics.comparison import best_chances, compared, tie_groups
 from evals.statistics.question_clusters import ALONE
 from warehouse.parquet import frame
@@ -156,6 +157,13 @@ def report_data(
             for name in CHUNKINGS[:chunkings]
         ),
         recipes={"bm25": "bm25: {variant: okapi, k: 10}\n", "<b>dense</b>": "dense: {k: 10}\n"},
+        provenance=Provenance(
+            (Snapshot("directives", "2026-11-20T05:00:12+00:00", 612, 588, "ab" * 10),),
+            "cd" * 10,
+            machine(),
+            {key_of(cell): command("energy", key_of(cell).partition(".")[2]) for cell in cells},
+            {key_of(cell): key_of(cell)[::-1] for cell in cells},
+        ),
         versions={
             "polars": "2.1.0",
             "all-MiniLM-L6-v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",

@@ -11,13 +11,20 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 import pytest
+from scipy import stats
 
+from evals.reporting.data import ReportData
+from evals.reporting.display import number, signed
 from evals.reporting.files import write_html
 from tests.fakes.browser import Tab, axe_violations, chromium, tab
 from tests.fakes.judged_data import judged
-from tests.fakes.report_data import report_data
+from tests.fakes.report_data import NDCG, report_data
 
 WIDE, NARROW = 1280, 390
 
@@ -160,3 +167,63 @@ def test_rows_are_chosen_by_axis_and_by_words_together(report: Opened) -> None:
         assert after is not None
         assert after["x"] <= before["x"]
         assert after["x"] >= 0  # it stays in sight
+
+
+def said(found: Tab, *changes: tuple[str, str]) -> str:
+    """Choose cells or a metric, and return what is said of the two cells then."""
+    box = found.page.locator("#pairs")
+    for selector, value in changes:
+        box.locator(selector).select_option(value)
+    box.scroll_into_view_if_needed()
+    found.page.wait_for_function(
+        "() => document.querySelector('#pairs .pair-said').textContent.includes('difference')"
+    )
+    found.page.wait_for_timeout(150)
+    return str(box.locator(".pair-said").inner_text())
+
+
+FIRST, SECOND = "select[data-cell='0']", "select[data-cell='1']"
+
+
+def test_two_cells_are_compared_question_by_question(report: Opened) -> None:
+    data = report_data()
+    board = data.leaderboard.filter((pl.col("subset") == "all") & (pl.col("metric") == NDCG.name))
+    leader, second, third = board.sort("rank", nulls_last=True)["cell"].head(3)
+    of_second = board.row(by_predicate=pl.col("cell") == second, named=True)
+    with report(NARROW) as found:
+        text = said(found, (FIRST, second), (SECOND, leader))
+        ends = f"{number(of_second['difference_low'])} to {number(of_second['difference_high'])}"
+        assert f"{signed(of_second['difference'])} (95 % interval {ends}; p = {of_second['p']:.3f}" in text
+        found.page.locator("#pairs [data-swap]").click()
+        text = said(found)
+        ends = f"{number(-of_second['difference_high'])} to {number(-of_second['difference_low'])}"
+        assert f"{signed(-of_second['difference'])} (95 % interval {ends}" in text
+
+        differences = _differences(data, second, third)
+        text = said(found, (FIRST, second), (SECOND, third))
+        half = stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences)
+        mean = differences.mean()
+        assert (
+            f"{signed(mean)} (95 % interval {number(mean - half)} to {number(mean + half)}, Student's" in text
+        )
+        better, worse = int((differences > 0).sum()), int((differences < 0).sum())
+        equal = len(differences) - better - worse
+        assert f"better on {better}, as good on {equal}, worse on {worse} of {len(differences)}" in text
+        rows = found.page.locator("#pairs tbody tr")
+        shown = [one.replace("−", "-") for one in rows.locator("td:last-child").all_inner_texts()]
+        assert [float(one) for one in shown] == pytest.approx(sorted(differences), abs=0.0006)
+        found.page.locator("#pairs [data-order]").click()
+        found.page.wait_for_timeout(200)
+        assert float(rows.first.locator("td:last-child").inner_text().replace("−", "-")) == pytest.approx(
+            differences.max(), abs=0.0006
+        )
+        link = str(rows.first.locator("a").get_attribute("href"))
+        assert link.startswith("#q=q0")
+        assert link.endswith(f"&a={quote(second, safe='')}&b={quote(third, safe='')}")
+
+
+def _differences(data: ReportData, first: str, second: str) -> npt.NDArray[np.float64]:
+    values = data.values.filter(pl.col("metric") == NDCG.name).drop_nulls("value")
+    sides = [values.filter(pl.col("cell") == cell).select("question_id", "value") for cell in (first, second)]
+    both = sides[0].join(sides[1], on="question_id")
+    return (both["value"] - both["value_right"]).to_numpy()

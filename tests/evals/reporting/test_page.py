@@ -126,6 +126,7 @@ def test_the_sections_come_in_the_readers_order(page: Page) -> None:
     assert sections == [
         "answer",
         "leaderboard",
+        "pairs",
         "intervals",
         "metrics",
         "effects",
@@ -142,6 +143,7 @@ def test_the_sections_come_in_the_readers_order(page: Page) -> None:
         "journey",
         "failures",
         "corpus",
+        "provenance",
         "reading",
     ]
 
