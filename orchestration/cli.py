@@ -128,7 +128,7 @@ def plan(study: StudyArgument, cells: CellsOption = None, questions: QuestionsOp
     from evals.study.costing import estimates
     from evals.study.grid import Grid
     from evals.study.planning import plan as make_plan
-    from orchestration.definitions import stages_of
+    from orchestration.stages import stages_of
     from orchestration.terminal.showing_plan import show_plan
 
     found = slice_of(study_of(study), cells, questions)
@@ -161,7 +161,7 @@ def crawl(
 @plainly
 def rebuild() -> None:
     """Make the DuckDB file again from the Parquet files."""
-    from orchestration.driver import alone
+    from orchestration.walking.home_lock import alone
     from warehouse.leftovers import marked
     from warehouse.tables import rebuild as make_again
 

@@ -140,15 +140,15 @@ def bring_up(
     work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     outcomes = []
-    with marked(work.home), closing(_built(keys, stage, work, options)) as built:
+    yielded = stage.crawls and isinstance(context, dg.AssetExecutionContext)
+    with closing(work), marked(work.home), closing(_built(keys, stage, work, options)) as built:
         for outcome in built:
             outcomes.append(outcome)
             options.report(outcome)
-            for event in () if stage.crawls else _events(stage, outcome, work, cursor):
+            for event in () if yielded else _events(stage, outcome, work, cursor):
                 cast("dg.AssetExecutionContext", context).log_event(event)
             if outcome.error:
-                context.log.error(f"{outcome.key}: {outcome.error}")
-    work.close()
+                context.log.error(f"{stage.name} of {outcome.key}: {outcome.error}")
     sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)

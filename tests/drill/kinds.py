@@ -261,7 +261,8 @@ def by_dagster(study: Path) -> Callable[[], int]:
 
         from evals.study.grid import Grid
         from evals.study.study_file import read_study
-        from orchestration.definitions import definitions_of, stages_of
+        from orchestration.definitions import definitions_of
+        from orchestration.stages import stages_of
 
         patient_models()
         found = read_study(study)

@@ -14,7 +14,7 @@ from assets.engine.stage import Outcome, Stage, Work
 from evals.study.grid import Grid
 from evals.study.study import Study
 from evals.study.study_file import read_study
-from orchestration.definitions import stages_of
+from orchestration.stages import stages_of
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest
 from warehouse.pages import write_manifest

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.driver import alone
 from orchestration.settings import Settings
+from orchestration.walking.home_lock import alone
 from tests.fakes.commands import assay, assay_process
 from tests.fakes.processes import ROOT, assay_command
 from tests.orchestration.conftest import Finished

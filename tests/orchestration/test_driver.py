@@ -245,26 +245,6 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(finished: Finished) ->
     assert rows(finished.home, cells) == [(len(study.cells()),)]
 
 
-def test_dagster_sees_what_changed(finished: Finished) -> None:
-    """The UI's staleness: after a recipe changed, exactly what hangs on it is out of date."""
-    from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-    from dagster._core.loader import LoadingContextForTest
-
-    from orchestration.definitions import definitions_of
-
-    study = finished.edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")
-    driver = Driver(study, finished.home)
-    with dg.DagsterInstance.get() as instance:
-        driver._observe_recipes(instance)
-        graph = definitions_of([study]).resolve_asset_graph()
-        resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
-        status = {
-            key: resolver.get_status(dg.AssetKey("rankings"), f"town.t16.minilm.{key}")
-            for key in ("words", "meaning")
-        }
-    assert status == {"words": StaleStatus.STALE, "meaning": StaleStatus.FRESH}
-
-
 def test_scheduled_crawl_is_a_row_and_its_documents_are_made(assay_home: Home, study_path: Path) -> None:
     """What a schedule of the UI starts, without the driver: pages and documents of one source."""
     from orchestration.definitions import definitions_of

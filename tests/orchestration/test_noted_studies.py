@@ -11,8 +11,9 @@ from evals.study.grid import Grid
 from evals.study.run_studies import note, noted, refuse_taken
 from evals.study.study import Study
 from evals.study.study_file import read_book, read_study
-from orchestration.definitions import definitions_of, defs, stages_of
+from orchestration.definitions import definitions_of, defs
 from orchestration.settings import prepare
+from orchestration.stages import stages_of
 from tests.fakes.commands import assay
 from tests.fakes.tiny import write_study
 from warehouse.errors import InputError

@@ -16,7 +16,7 @@ from evals.retrieving.index import OpenIndex
 from evals.retrieving.ranking import Vector
 from evals.study.grid import Grid
 from evals.study.study_file import BUNDLED, read_study
-from orchestration.definitions import stages_of
+from orchestration.stages import stages_of
 from tests.fakes.crawling import crawling
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.pages import manifest_digest, read_manifest

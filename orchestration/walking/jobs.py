@@ -1,0 +1,132 @@
+"""The job of a study: its walk in one Dagster run, started by a person in the UI, a schedule or a command."""
+
+import os
+from collections.abc import Callable, Iterable
+
+import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
+
+from evals.study.run_studies import note
+from evals.study.study import Study
+from orchestration.run_report import RunReport
+from orchestration.walking.home_lock import PID_TAG
+from orchestration.walking.run_events import failure_text, stage_table
+from orchestration.walking.session import held
+from orchestration.walking.walk import Part, Walk
+from warehouse.errors import AssayError
+from warehouse.identity import digest
+from warehouse.paths import home
+
+STUDY_TAG = "assay/study"
+Body = Callable[[dg.OpExecutionContext], RunReport]
+
+_CONFIG = {
+    "again": dg.Field(
+        bool,
+        default_value=False,
+        description="Crawl the sources of the study again. Otherwise a source is crawled where it never was, "
+        "or where its recipe changed.",
+    ),
+    "stages": dg.Field(
+        [str],
+        default_value=[],
+        description="Names of the stages to bring up to date, as [pages, documents]; none: all of them.",
+    ),
+}
+
+
+def job_name(identifier: str) -> str:
+    """Return the name of the job of a study, by the identifier of the study."""
+    return f"study_{identifier}"
+
+
+def identifiers(names: Iterable[str]) -> dict[str, str]:
+    """Return a name that Dagster takes for each name: no hyphens and dots, and no two alike.
+
+    >>> found = identifiers(["my_news", "my-news", "town"])
+    >>> (found["my-news"], found["my_news"][:8], len(found["my_news"]), found["town"])
+    ('my_news', 'my_news_', 14, 'town')
+    """
+    found: dict[str, str] = {}
+    for name in sorted(names):
+        identifier = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
+        taken = identifier in found.values()
+        found[name] = f"{identifier}_{digest(name)[:6]}" if taken else identifier
+    return found
+
+
+def study_job(study: Study, identifier: str) -> dg.JobDefinition:
+    """Return the job that brings a study up to date, from its sources to its report, as `assay run` does."""
+
+    def walk(context: dg.OpExecutionContext) -> RunReport:
+        config = context.op_config
+        return _walked(study, Part(config["stages"] or None, again=config["again"]), context)
+
+    plain = dg.ConfigMapping(
+        config_schema=_CONFIG,
+        config_fn=lambda given: {"ops": {_op_name(identifier): {"config": dict(given)}}},
+    )
+    return walk_job(study, identifier, walk, plain)
+
+
+def _op_name(identifier: str) -> str:
+    return f"walk_{identifier}"  # not that of the job: the UI loads nothing where both have one
+
+
+def walk_job(
+    study: Study, identifier: str, body: Body, config: dg.ConfigMapping | None = None
+) -> dg.JobDefinition:
+    """Return a job of one op, which walks a study by ``body`` and fails if any key of it did.
+
+    config: what a person gives the run, without a word of ops; None: as Dagster has it
+    """
+
+    @dg.op(
+        name=_op_name(identifier),
+        config_schema=_CONFIG,
+        description="Take one stage after the other, and build of each the keys that are not up to date. "
+        "Each is committed by itself; one that fails leaves the others to go on.",
+    )
+    def walk(context: dg.OpExecutionContext) -> None:
+        report = body(context)
+        shown = dg.MetadataValue.md(stage_table(report))
+        if not report.ok:
+            why = failure_text(report.stages)
+            raise dg.Failure(description=why, metadata={"stages": shown}, allow_retries=False)
+        context.add_output_metadata({"stages": shown})
+
+    @dg.job(
+        name=job_name(identifier),
+        description=f"Bring the study {study.study} up to date, from its sources to its report: what "
+        f"changed, what is missing and what failed before, in one run. {study.description}".strip(),
+        tags={STUDY_TAG: study.study},
+        executor_def=dg.in_process_executor,
+        config=config,  # type: ignore[arg-type] -- None is its default
+    )
+    def job() -> None:
+        walk()
+
+    return job
+
+
+def _walked(study: Study, part: Part, context: dg.OpExecutionContext) -> RunReport:
+    """Walk a study in a run that Dagster has started."""
+    where, instance = home(), context.instance
+    instance.add_run_tags(context.run_id, {PID_TAG: str(os.getpid())})
+
+    def tell(sentence: str, _done: int, of: int) -> None:
+        if not of:
+            context.log.info(sentence)
+
+    note(study, where)
+    try:
+        with held(where, lambda: instance, tell, context.run_id) as (_, interrupted):
+            walk = Walk(study, where, instance, part, interrupted=interrupted)
+            walk.begin()
+            while walk.next_stale():
+                walk.build(context)
+            return walk.end()
+    except AssayError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+    except KeyboardInterrupt:
+        raise DagsterExecutionInterruptedError from None

@@ -1,0 +1,283 @@
+"""A walk over the stages of a study: which keys are stale, and what follows from one that failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import dagster as dg
+from sqlalchemy.exc import DBAPIError
+
+from assets.engine.building import checks_of
+from assets.engine.definition import RECIPES, RunOptions, bring_up, recipe_versions, sync_all, sync_records
+from assets.engine.stage import Need, Outcome, Progress, Stage, Work, blocked_by
+from evals.study.grid import Grid
+from evals.study.study import Study
+from orchestration.run_report import RunReport, StageReport, failure_notes
+from orchestration.stages import stages_of
+from orchestration.terminal.outcome_sentences import outcome_sentences
+from orchestration.walking.run_events import log_planned, log_stage
+from warehouse.artifacts import Artifact
+from warehouse.errors import AssayError
+from warehouse.paths import Home
+
+
+class Watch(Protocol):
+    """Hears when the stages of a walk begin and end."""
+
+    def begin(self, stage: str, number: int, of: int) -> None:
+        """Hear that a stage begins, the ``number``-th ``of`` so many."""
+
+    def end(self, report: StageReport) -> None:
+        """Hear what came of the stage that began last."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a study is walked.
+
+    only: names of stages, None for all
+    keys: partition keys, None for all
+    again: crawl again, although no recipe changed
+    """
+
+    only: Sequence[str] | None = None
+    keys: Sequence[str] | None = None
+    again: bool = False
+
+
+@dataclass
+class _Stale:
+    """A stage of which something is to be done: its keys that are not up to date."""
+
+    stage: Stage
+    keys: list[str]
+    report: StageReport
+    begin: float
+
+
+class Walk:
+    """Brings the stages of a study up to date, one after the other, within one Dagster run.
+
+    Looking what is stale needs no run; building does. So the caller asks for the `next_stale` stage, and has
+    it built in a run that it opens when there is one:
+
+        while walk.next_stale():
+            walk.build(context)
+
+    Args:
+        interrupted: says whether the walk is to end before the next stage.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        home: Home,
+        instance: dg.DagsterInstance,
+        part: Part,
+        *,
+        progress: Progress = lambda _label, _done, _of: None,
+        watch: Watch | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.home = home
+        self.instance = instance
+        self.stages = stages_of(Grid([study]))
+        self.part = part
+        self.progress = progress
+        self.watch = watch
+        self.interrupted = interrupted
+        # A budget is what one walk may spend, and what is damaged after it is found by the next.
+        self.options = RunOptions(progress=progress, again=part.again)
+        self.report = RunReport()
+        self._reports: dict[str, StageReport] = {}
+        # (stage, key) that failed or was left out -> the root of it
+        self._gone: dict[tuple[str, str], str] = {}
+        self._waiting = [
+            one for one in self.stages.values() if (part.only is None or one.name in part.only) and one.keys()
+        ]
+        self._n_stages = len(self._waiting)
+        self._stale: _Stale | None = None
+
+    def begin(self) -> None:
+        """Mend what a kill may have kept from the database, and tell Dagster the recipes of now."""
+        self._begin = time.perf_counter()
+        self._sync()
+        observe_recipes(list(self.stages.values()), self.instance)
+
+    def end(self) -> RunReport:
+        """Bring what is left into the database; return what happened."""
+        if not self.report.unchanged:
+            self._sync()
+        self.report.seconds = time.perf_counter() - self._begin
+        return self.report
+
+    def next_stale(self) -> bool:
+        """Pass the stages of which nothing is to be done; return whether there is one with stale keys.
+
+        Raises:
+            KeyboardInterrupt: the walk was interrupted, and that was lost elsewhere.
+        """
+        while self._stale is None and self._waiting:
+            stage = self._waiting.pop(0)
+            if self.watch:
+                self.watch.begin(stage.name, self._n_stages - len(self._waiting), self._n_stages)
+            self._look(stage)
+        return self._stale is not None
+
+    def build(self, context: dg.OpExecutionContext) -> None:
+        """Build the stale keys of the stage that `next_stale` has found, in the run of ``context``."""
+        assert self._stale is not None  # noqa: S101 -- the caller has asked
+        stale = self._stale
+        self._build(stale.stage, stale.keys, stale.report, context)
+        self._finish(stale)
+        log_stage(context, stale.report)
+
+    def _look(self, stage: Stage) -> None:
+        """Find the stale keys of a stage."""
+        wanted = [key for key in stage.keys() if self.part.keys is None or key in self.part.keys]
+        report = self._reports[stage.name] = StageReport(stage.name, len(wanted), names=tuple(wanted))
+        self._stale = _Stale(stage, [], report, time.perf_counter())
+        known = _known_to_dagster(stage, self.instance)
+        store = Work(self.home).store
+        if stage.tolerates_gaps:
+            stage.without = frozenset(Need(*gone) for gone in self._gone)
+            stage.failures = failure_notes(self._reports.values())
+        for key in wanted:
+            root = next((self._gone[need] for need in stage.needs(key) if need in self._gone), None)
+            if root is None and stage.without and not stage.needs(key):
+                root = next(iter(self._gone.values()))
+            artifact = stage.fresh(key, store)
+            if root is not None:
+                report.left_out[key] = root
+                self._gone[(stage.name, key)] = root
+            elif artifact and _is_known(stage, artifact, known.get(key), again=self.part.again):
+                report.fresh += 1
+            else:
+                self._stale.keys.append(key)
+        if not self._stale.keys:
+            self._finish(self._stale)
+
+    def _finish(self, stale: _Stale) -> None:
+        self._stale = None
+        stale.report.seconds = time.perf_counter() - stale.begin
+        self.report.stages.append(stale.report)
+        if self.watch:
+            self.watch.end(stale.report)
+        if self.interrupted():
+            raise KeyboardInterrupt
+
+    def _build(
+        self, stage: Stage, keys: list[str], report: StageReport, context: dg.OpExecutionContext
+    ) -> None:
+        outcomes: dict[str, Outcome] = {}
+        parts = [[key] for key in keys] if stage.crawls else [keys]
+        for number, part in enumerate(parts):
+            if stage.crawls:
+                self.progress(stage.name, number, len(parts))
+            why = self._bring_up(stage, part, outcomes, context)
+            why = self._mended(stage, outcomes, context) or why
+            for key in part:
+                self._record(stage, key, outcomes.get(key), report, why)
+        self.progress(stage.name, len(parts), len(parts))
+
+    def _mended(self, stage: Stage, outcomes: dict[str, Outcome], context: dg.OpExecutionContext) -> str:
+        """Build again what is damaged, and then the keys that need it; return why that ended, if it did."""
+        waiting = [key for key, outcome in outcomes.items() if outcome.damaged]
+        if not waiting:
+            return ""
+        damaged = {need for key in waiting for need in outcomes[key].damaged}
+        for name, upstream in self.stages.items():
+            keys = sorted(need.key for need in damaged if need.stage == name)
+            if keys:
+                report = self._reports.setdefault(name, StageReport(name, len(upstream.keys())))
+                report.fresh = max(0, report.fresh - len(keys))
+                self.options.again = False
+                self._build(upstream, keys, report, context)
+                self.options.again = self.part.again
+        return self._bring_up(stage, waiting, outcomes, context)
+
+    def _bring_up(
+        self,
+        stage: Stage,
+        keys: list[str],
+        outcomes: dict[str, Outcome],
+        context: dg.OpExecutionContext,
+    ) -> str:
+        """Bring keys up to date, noting how each ended; return why the others were not reached."""
+        self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
+        log_planned(context, stage.name, keys)
+        try:
+            bring_up(stage, keys, context, self.options)
+        except DBAPIError:  # Dagster's own log cannot be written: nothing that follows could be noted
+            raise
+        except Exception as error:  # of this stage alone: what does not need it goes on
+            context.log.exception(f"{stage.name} ended early")
+            return str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        return "the run ended before this key was reached"
+
+    def _record(self, stage: Stage, key: str, outcome: Outcome | None, report: StageReport, why: str) -> None:
+        if outcome is None:
+            report.failed[key] = why
+        elif outcome.error:
+            report.failed[key] = outcome.error
+        elif outcome.computed:
+            report.built += 1
+        else:
+            report.reused += 1
+        if outcome is not None:
+            report.build_seconds += outcome.seconds
+            report.sentences += outcome_sentences(stage.name, outcome)
+        if outcome is not None and outcome.blocked:
+            self._gone[(stage.name, key)] = f"{stage.name} of {key}: {outcome.blocked}"
+        elif not _is_usable(outcome):
+            self._gone[(stage.name, key)] = f"{stage.name} of {key} failed"
+
+    def _sync(self) -> None:
+        """Mend what a kill may have kept from the database: rows of all stages, crawls, model calls.
+
+        What is damaged of it is set aside, so that the walk builds it again.
+        """
+        work = Work(self.home, self.progress)
+        sync_all({name: stage.keys() for name, stage in self.stages.items()}, work)
+        sync_records(work)
+
+
+def observe_recipes(stages: Sequence[Stage], instance: dg.DagsterInstance) -> None:
+    """Tell Dagster the recipes that changed, so that its UI shows what hangs on them as out of date."""
+    latest = instance.event_log_storage.get_latest_tags_by_partition(
+        RECIPES, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=["dagster/data_version"]
+    )
+    for name, version in recipe_versions(stages).items():
+        if latest.get(name, {}).get("dagster/data_version") != version:
+            instance.report_runless_asset_event(
+                dg.AssetObservation(RECIPES, partition=name, tags={"dagster/data_version": version})
+            )
+
+
+def _is_known(stage: Stage, artifact: Artifact, logged: str | None, *, again: bool) -> bool:
+    """Return whether nothing is to be done for a key whose artifact is fresh.
+
+    One that a check blocks is looked at in each run, so that each says so.
+
+    logged: the data version that Dagster knows of the key
+    """
+    is_asked_for = again and stage.crawls
+    return logged == artifact.data_version and not is_asked_for and not blocked_by(checks_of(artifact))
+
+
+def _is_usable(outcome: Outcome | None) -> bool:
+    """Return whether what follows can go on: a cell with failed rows has others, and less coverage."""
+    if outcome is None or outcome.artifact is None:
+        return False
+    return outcome.ok or outcome.computed or not outcome.artifact.complete
+
+
+def _known_to_dagster(stage: Stage, instance: dg.DagsterInstance) -> dict[str, str]:
+    """Return key -> data version of the latest materialization that Dagster has on record."""
+    tags = instance.event_log_storage.get_latest_tags_by_partition(
+        dg.AssetKey(stage.name), dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=["dagster/data_version"]
+    )
+    return {key: found["dagster/data_version"] for key, found in tags.items()}
