@@ -11,11 +11,19 @@ from evals.study.grid import Grid
 from evals.study.run_studies import noted
 from evals.study.study import Study
 from evals.study.study_file import read_book
-from orchestration.automation import crawl_schedules
+from orchestration.automation import (
+    automated,
+    automation_sensor,
+    crawl_schedules,
+    recipes_sensor,
+    study_schedules,
+)
+from orchestration.freshness import with_freshness
+from orchestration.names import identifiers
 from orchestration.people_refresh import refresh_job, scores_sensor
 from orchestration.settings import prepare
 from orchestration.stages import stages_of
-from orchestration.walking.jobs import identifiers, study_job
+from orchestration.walking.jobs import study_job
 from warehouse.paths import home
 
 
@@ -26,15 +34,20 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
     bounds = backfill_bounds(stages)
     refresh = refresh_job(stages)
     names = identifiers(grid.studies)
-    study_jobs = [study_job(study, names[name]) for name, study in sorted(grid.studies.items())]
+    jobs = {name: study_job(study, names[name]) for name, study in sorted(grid.studies.items())}
+    assets = [as_asset(stage, stages, bounds=bounds) for stage in stages.values()]
     return dg.Definitions(
         assets=[
             recipes_asset(list(stages.values())),
-            *(as_asset(stage, stages, bounds=bounds) for stage in stages.values()),
+            *with_freshness(automated(assets, stages), grid),
         ],
-        schedules=crawl_schedules(grid.build),
-        jobs=[refresh, *study_jobs],
-        sensors=[scores_sensor(stages, refresh)],
+        schedules=[*crawl_schedules(grid.build), *study_schedules(grid.studies, jobs)],
+        jobs=[refresh, *jobs.values()],
+        sensors=[
+            scores_sensor(stages, refresh),
+            recipes_sensor(list(stages.values())),
+            automation_sensor(),
+        ],
         resources={"options": RunOptions()},
         executor=dg.in_process_executor,
     )

@@ -13,9 +13,10 @@ from assets.engine.stage import Progress
 from evals.study.study import Study
 from orchestration.event_log import opened_instance
 from orchestration.interrupts import INTERRUPTIONS
+from orchestration.names import identifiers
 from orchestration.run_report import RunReport
 from orchestration.walking.home_lock import PID_TAG
-from orchestration.walking.jobs import identifiers, walk_job
+from orchestration.walking.jobs import walk_job
 from orchestration.walking.session import held
 from orchestration.walking.walk import Part, Walk, Watch
 from warehouse.paths import Home

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 
 from cronsim import CronSim, CronSimError
 
@@ -31,3 +32,27 @@ def is_cron(text: str) -> bool:
     except CronSimError:
         return False
     return True
+
+
+def checked_cron(text: str) -> str:
+    """Return a cron expression as it is.
+
+    Raises:
+        ValueError: it is none that some day fulfils; says what one looks like.
+    """
+    if not is_cron(text):
+        hint = "a schedule is a cron expression: minute, hour, day, month and day of the week, as in"
+        raise ValueError(f"{hint} '0 5 * * 1' for Mondays at 5, not {text!r}")
+    return text
+
+
+def longest_gap(text: str) -> timedelta:
+    """Return the longest time between two times that a cron expression names, of the next thousand.
+
+    >>> str(longest_gap("0 5 * * 1"))
+    '7 days, 0:00:00'
+    >>> str(longest_gap("0 8,18 * * mon-fri"))
+    '2 days, 14:00:00'
+    """
+    times = islice(CronSim(text, _SOME_DAY), 1_000)
+    return max(after - before for before, after in pairwise(times))

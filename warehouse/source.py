@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, ValidationInfo, create_model, field_validator, model_validator
 
-from warehouse.cron import is_cron
+from warehouse.cron import checked_cron
 from warehouse.eurlex_celex import EURLEX, act_url
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
@@ -180,10 +180,7 @@ class Source(Strict):
     @field_validator("schedule")
     @classmethod
     def _is_cron(cls, schedule: str) -> str:
-        if not is_cron(schedule):
-            hint = "a schedule is a cron expression: minute, hour, day, month and day of the week, as in"
-            raise ValueError(f"{hint} '0 5 * * 1' for Mondays at 5, not {schedule!r}")
-        return schedule
+        return checked_cron(schedule)
 
     @field_validator("content")
     @classmethod

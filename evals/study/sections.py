@@ -7,10 +7,11 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from assets.recipes.build_half import Name
 from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
+from warehouse.cron import checked_cron
 from warehouse.inference.budget import Caps
 from warehouse.recipe import Strict
 
@@ -142,6 +143,27 @@ CLUSTERS_BY_IDS = "ids:"
 ClustersBy: TypeAlias = Annotated[str, AfterValidator(_says_clusters)]
 """Which questions are a cluster. `documents`: those that share gold documents; `auto`: those, if enough
 clusters are left; `ids:REGEX`: those in whose ids its first match is the same; `none`: each by itself."""
+
+
+class Schedule(Strict):
+    """When a study is crawled and run by itself; in a file, the cron expression alone will do.
+
+    cron: in UTC
+    active: whether Dagster starts it without being told to; its daemon must run
+    """
+
+    cron: str
+    active: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_short(cls, value: object) -> object:
+        return {"cron": value} if isinstance(value, str) else value
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, cron: str) -> str:
+        return checked_cron(cron)
 
 
 class StudyBudget(Strict):

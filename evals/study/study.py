@@ -24,7 +24,15 @@ from evals.study.judged import is_judged, judged_metrics
 from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
-from evals.study.sections import Annotation, ClustersBy, JudgeCard, QuestionSource, Restriction, StudyBudget
+from evals.study.sections import (
+    Annotation,
+    ClustersBy,
+    JudgeCard,
+    QuestionSource,
+    Restriction,
+    Schedule,
+    StudyBudget,
+)
 from evals.study.slice import Slice
 from warehouse.errors import InputError
 from warehouse.findings import shown
@@ -58,6 +66,7 @@ class Study(BuildHalf):
     metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     clusters: which questions are not independent of each other, when cells are compared
+    schedule: when its sources are crawled again and it is run, in Dagster; never unless said
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
     """
@@ -79,6 +88,7 @@ class Study(BuildHalf):
     restrict: dict[Name, Restriction] = Field(default_factory=dict)
     replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
     budget: StudyBudget | None = None
+    schedule: Schedule | None = None
     clusters: ClustersBy = "auto"
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
     path: Path = Path()

@@ -58,7 +58,7 @@ def stages_up_to(study: Study, only: str | None) -> tuple[str, ...] | None:
         InputError: there is no such stage.
     """
     from evals.study.grid import Grid
-    from orchestration.definitions import stages_of
+    from orchestration.stages import stages_of
     from warehouse.near_names import named_in
 
     if only is None:
@@ -78,7 +78,7 @@ def forget(
 ) -> None:
     """Forget a slice of a study: its name, its report. What it computed stays, for whoever needs it next."""
     from evals.study.slicing import forget_slice
-    from orchestration.driver import alone
+    from orchestration.walking.home_lock import alone
     from warehouse import tables
 
     where = prepared_home()

@@ -1,20 +1,20 @@
 """The job of a study: its walk in one Dagster run, started by a person in the UI, a schedule or a command."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 
 from evals.study.run_studies import note
 from evals.study.study import Study
+from orchestration.names import job_name
 from orchestration.run_report import RunReport
 from orchestration.walking.home_lock import PID_TAG
 from orchestration.walking.run_events import failure_text, stage_table
 from orchestration.walking.session import held
 from orchestration.walking.walk import Part, Walk
 from warehouse.errors import AssayError
-from warehouse.identity import digest
 from warehouse.paths import home
 
 STUDY_TAG = "assay/study"
@@ -33,26 +33,6 @@ _CONFIG = {
         description="Names of the stages to bring up to date, as [pages, documents]; none: all of them.",
     ),
 }
-
-
-def job_name(identifier: str) -> str:
-    """Return the name of the job of a study, by the identifier of the study."""
-    return f"study_{identifier}"
-
-
-def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """Return a name that Dagster takes for each name: no hyphens and dots, and no two alike.
-
-    >>> found = identifiers(["my_news", "my-news", "town"])
-    >>> (found["my-news"], found["my_news"][:8], len(found["my_news"]), found["town"])
-    ('my_news', 'my_news_', 14, 'town')
-    """
-    found: dict[str, str] = {}
-    for name in sorted(names):
-        identifier = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
-        taken = identifier in found.values()
-        found[name] = f"{identifier}_{digest(name)[:6]}" if taken else identifier
-    return found
 
 
 def study_job(study: Study, identifier: str) -> dg.JobDefinition:
@@ -101,7 +81,7 @@ def walk_job(
         f"changed, what is missing and what failed before, in one run. {study.description}".strip(),
         tags={STUDY_TAG: study.study},
         executor_def=dg.in_process_executor,
-        config=config,  # type: ignore[arg-type] -- None is its default
+        config=config,  # type: ignore[arg-type]  # None is its default
     )
     def job() -> None:
         walk()

@@ -11,10 +11,11 @@ import dagster as dg
 from sqlalchemy.exc import DBAPIError
 
 from assets.engine.building import checks_of
-from assets.engine.definition import RECIPES, RunOptions, bring_up, recipe_versions, sync_all, sync_records
+from assets.engine.definition import RunOptions, bring_up, sync_all, sync_records
 from assets.engine.stage import Need, Outcome, Progress, Stage, Work, blocked_by
 from evals.study.grid import Grid
 from evals.study.study import Study
+from orchestration.automation import recipe_observations
 from orchestration.run_report import RunReport, StageReport, failure_notes
 from orchestration.stages import stages_of
 from orchestration.terminal.outcome_sentences import outcome_sentences
@@ -105,7 +106,8 @@ class Walk:
         """Mend what a kill may have kept from the database, and tell Dagster the recipes of now."""
         self._begin = time.perf_counter()
         self._sync()
-        observe_recipes(list(self.stages.values()), self.instance)
+        for observation in recipe_observations(list(self.stages.values()), self.instance):
+            self.instance.report_runless_asset_event(observation)
 
     def end(self) -> RunReport:
         """Bring what is left into the database; return what happened."""
@@ -243,18 +245,6 @@ class Walk:
         work = Work(self.home, self.progress)
         sync_all({name: stage.keys() for name, stage in self.stages.items()}, work)
         sync_records(work)
-
-
-def observe_recipes(stages: Sequence[Stage], instance: dg.DagsterInstance) -> None:
-    """Tell Dagster the recipes that changed, so that its UI shows what hangs on them as out of date."""
-    latest = instance.event_log_storage.get_latest_tags_by_partition(
-        RECIPES, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=["dagster/data_version"]
-    )
-    for name, version in recipe_versions(stages).items():
-        if latest.get(name, {}).get("dagster/data_version") != version:
-            instance.report_runless_asset_event(
-                dg.AssetObservation(RECIPES, partition=name, tags={"dagster/data_version": version})
-            )
 
 
 def _is_known(stage: Stage, artifact: Artifact, logged: str | None, *, again: bool) -> bool:

@@ -145,6 +145,8 @@ IMPOSSIBLE_VALUES = [
     ("reader: folder,", "spider: blog, reader: folder,", 5, "value_error"),
     ("reader: folder, path: docs", "spider: blog, start: [x.org]", 5, "value_error"),
     ("path: docs}", "path: docs, schedule: every monday}", 5, "value_error"),
+    ("study: tiny\n", "study: tiny\nschedule: every monday\n", 2, "value_error"),
+    ("study: tiny\n", "study: tiny\nschedule: {cron: 0 5 * * 1, on: now}\n", 2, "unknown_key"),
     ("study: tiny", "study: Tiny Study", 1, "string_pattern_mismatch"),
     ("study: tiny", "study: 5", 1, "string_type"),
     ("t16:", "T16:", 8, "bad_name"),
