@@ -1,6 +1,7 @@
 """Schedules of sources and studies, and what carries changed documents on; off until switched on."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import dagster as dg
 from dagster import AutomationCondition
@@ -15,11 +16,13 @@ from assets.engine.stage import Need, Stage
 from assets.recipes.merging import Build
 from evals.study.study import Study
 from orchestration.names import identifiers
+from warehouse.artifacts import ArtifactStore
+from warehouse.paths import home
 
 CARRIED = ("documents", "chunks", "enrichments", "embeddings", "indexes", "questions", "rankings")
 """What follows a changed document by itself, where it costs no money: no stage that generates or judges."""
 AUTOMATION = "carry_changed_documents_on"
-Observations = list[dg.AssetObservation]
+Condition = AutomationCondition[dg.AssetKey]
 
 
 def crawl_schedules(build: Build) -> list[dg.ScheduleDefinition]:
@@ -99,6 +102,48 @@ class CostsNothing(SubsetAutomationCondition[dg.AssetKey]):
         return context.candidate_subset.compute_intersection_with_partition_keys(self.keys)
 
 
+@record
+class MadeOfWhatIsCurrent(SubsetAutomationCondition[dg.AssetKey]):
+    """True of the partitions that are made of nothing that is out of date, missing or failed itself.
+
+    current: gives of the keys of the stage those of which that is so now
+    """
+
+    current: Callable[[Iterable[str]], frozenset[str]]
+
+    @property
+    def name(self) -> str:
+        """What the UI calls it."""
+        return "made_of_what_is_current"
+
+    @property
+    def description(self) -> str:
+        """What the UI says of it."""
+        return "All that it is made of is there and up to date, back to the pages"
+
+    def compute_subset(self, context: dg.AutomationContext[dg.AssetKey]) -> EntitySubset[dg.AssetKey]:
+        """Return those of the partitions in question whose turn has come."""
+        keys = context.candidate_subset.expensively_compute_partition_keys()
+        found = self.current(str(key) for key in keys)
+        return context.candidate_subset.compute_intersection_with_partition_keys(found)
+
+
+def current_keys(stages: Mapping[str, Stage], name: str, keys: Iterable[str]) -> frozenset[str]:
+    """Return the keys of a stage all of whose needs are up to date, and their needs, and so on."""
+    store = ArtifactStore(home())
+    known: dict[Need, bool] = {}
+
+    def is_current(need: Need) -> bool:
+        if need not in known:
+            stage = stages[need.stage]
+            known[need] = stage.fresh(need.key, store) is not None and all(
+                is_current(one) for one in stage.needs(need.key)
+            )
+        return known[need]
+
+    return frozenset(key for key in keys if all(is_current(need) for need in stages[name].needs(key)))
+
+
 def free_keys(stages: Mapping[str, Stage]) -> dict[str, frozenset[str]]:
     """Return the partitions of each carried stage that cost nothing, nor anything carried before them."""
     paid: set[Need] = set()
@@ -114,21 +159,20 @@ def _is_paid(stage: Stage, key: str, paid: set[Need]) -> bool:
     return stage.spends(key) or any(need in paid for need in stage.needs(key))
 
 
-def carried_on(free: frozenset[str]) -> AutomationCondition[dg.AssetKey]:
+def carried_on(stages: Mapping[str, Stage], name: str, free: frozenset[str]) -> Condition:
     """Return when a partition is built by itself: what it is made of has other contents, or it is new.
 
-    An update that leaves the contents as they were makes nothing run. It waits until all that it is made of
-    is there and nobody is at work on it. What was handled, here or by a run of the study, is not again.
+    An update that leaves the contents as they were makes nothing run. It waits for its turn, so that nothing
+    is built twice, or of what failed. What was handled, here or by a run of the study, is not again.
     """
-    others = AutomationCondition.any_deps_match
-    changed = others(AutomationCondition.data_version_changed()).with_label("contents_or_recipe_changed")
-    missing = others(AutomationCondition.missing()).ignore(dg.AssetSelection.assets(RECIPES))
+    changed = AutomationCondition.any_deps_match(AutomationCondition.data_version_changed())
+    called_for = AutomationCondition.newly_missing() | changed.with_label("contents_or_recipe_changed")
     condition = (
         CostsNothing(keys=free)
-        & (AutomationCondition.newly_missing() | changed).since_last_handled()
-        & ~missing.with_label("something_it_is_made_of_is_missing")
+        & called_for.since_last_handled()
         & ~AutomationCondition.any_deps_in_progress()
         & ~AutomationCondition.in_progress()
+        & MadeOfWhatIsCurrent(current=partial(current_keys, stages, name))
     )
     return condition.with_label("carry_on_what_costs_nothing")
 
@@ -137,7 +181,8 @@ def automated(
     assets: Sequence[dg.AssetsDefinition], stages: Mapping[str, Stage]
 ) -> list[dg.AssetsDefinition]:
     """Return the assets, the carried ones among them with the condition on which they are built."""
-    conditions = {dg.AssetKey(name): carried_on(keys) for name, keys in free_keys(stages).items()}
+    free = free_keys(stages)
+    conditions = {dg.AssetKey(name): carried_on(stages, name, keys) for name, keys in free.items()}
 
     def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
         return spec.replace_attributes(automation_condition=conditions.get(spec.key))
@@ -157,7 +202,7 @@ def automation_sensor() -> dg.AutomationConditionSensorDefinition:
     )
 
 
-def recipe_observations(stages: Sequence[Stage], instance: dg.DagsterInstance) -> Observations:
+def recipe_observations(stages: Sequence[Stage], instance: dg.DagsterInstance) -> list[dg.AssetObservation]:
     """Return an observation of each recipe that is another one than Dagster has on record."""
     latest = instance.event_log_storage.get_latest_tags_by_partition(
         RECIPES, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=["dagster/data_version"]
