@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 import dagster as dg
 
-KEPT = 100  # runs that stay whole: a study takes about ten
+KEPT = 100  # runs that stay whole, and backfills
+EVALUATIONS_KEPT = 7 * 24 * 3600  # seconds for which it is known why automation built something, or not
 SLACK = 25  # runs beyond them before anything is done, so that it is done seldom
 AT_ONCE = 500  # parameters of one query
 
@@ -21,6 +23,8 @@ def prune(instance: dg.DagsterInstance, *, kept: int = KEPT, slack: int = SLACK)
     A run whose materializations were all superseded is deleted. One that an asset's partition still points at
     stays, with its materializations and checks; only its step-by-step log goes. So the UI shows every
     partition as before, and the next run finds what is up to date. Runs that have not ended are left alone.
+    With them go old backfills and what automation noted long ago; ticks are purged by Dagster itself, as
+    `orchestration/settings.py` says.
     """
     if instance.get_runs_count() <= kept + slack:
         return 0
@@ -35,7 +39,26 @@ def prune(instance: dg.DagsterInstance, *, kept: int = KEPT, slack: int = SLACK)
         else:
             instance.delete_run(run_id)
             _remove(shard)
+    _forget_backfills(instance, kept)
+    storage = instance.schedule_storage
+    if storage is not None:
+        storage.purge_asset_evaluations(time.time() - EVALUATIONS_KEPT)
     return len(old)
+
+
+def _forget_backfills(instance: dg.DagsterInstance, kept: int) -> None:
+    """Forget the backfills that have ended and are older than the newest ``kept``."""
+    from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionsFilter
+    from dagster._core.storage.runs.schema import BackfillTagsTable, BulkActionsTable
+
+    wanted = BulkActionsFilter(statuses=list(BULK_ACTION_TERMINAL_STATUSES))
+    old = [one.backfill_id for one in instance.get_backfills(wanted)[kept:]]  # newest first
+    storage: Any = instance.run_storage
+    for begin in range(0, len(old), AT_ONCE):
+        some = old[begin : begin + AT_ONCE]
+        with storage.connect() as connection:
+            connection.execute(BackfillTagsTable.delete().where(BackfillTagsTable.c.backfill_id.in_(some)))
+            connection.execute(BulkActionsTable.delete().where(BulkActionsTable.c.key.in_(some)))
 
 
 def _pointed_at(instance: dg.DagsterInstance) -> set[str]:

@@ -41,12 +41,24 @@ QUIET = {
 }
 """Set before anything heavy is imported: no telemetry, no look-ups at start."""
 
-INSTANCE = """\
+_BEFORE = """\
 telemetry:
   enabled: false
 nux:
   enabled: false
 """
+INSTANCE = f"""\
+{_BEFORE}\
+retention:
+  schedule:
+    purge_after_days: {{skipped: 7, success: 90, failure: 90, started: 90}}
+  sensor:
+    purge_after_days: {{skipped: 1, success: 30, failure: 30, started: 30}}
+  auto_materialize:
+    purge_after_days: {{skipped: 1, success: 30, failure: 30, started: 30}}
+"""
+"""What `dagster.yaml` says: nothing is sent anywhere; sensors that look each minute fill no disk."""
+OUTDATED = frozenset({_BEFORE})  # what earlier versions wrote; what a person wrote is left alone
 
 
 def prepare(settings: Settings | None = None) -> Path:
@@ -63,7 +75,7 @@ def prepare(settings: Settings | None = None) -> Path:
     instance = dagster_home / "dagster.yaml"
     try:
         dagster_home.mkdir(parents=True, exist_ok=True)
-        if not instance.exists():
+        if not instance.exists() or instance.read_text() in OUTDATED:
             instance.write_text(INSTANCE)
     except OSError as error:
         raise InputError(

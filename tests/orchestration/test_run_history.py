@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from orchestration.run_history import prune
 
@@ -65,3 +66,22 @@ def test_a_short_history_and_runs_under_way_are_left_alone(tmp_path: Path) -> No
         assert oldest.run_id in left
         assert len(left) == 2  # and the one that the partition points at
         assert left <= runs
+
+
+def test_old_backfills_and_evaluations_go_too(tmp_path: Path) -> None:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        materialize(instance, "apple", 1)
+        statuses = [BulkActionStatus.COMPLETED_SUCCESS] * 4 + [BulkActionStatus.REQUESTED]
+        for number, status in enumerate(statuses):
+            backfill = PartitionBackfill(
+                backfill_id=f"backfill{number}",
+                status=status,
+                from_failure=False,
+                tags={"of": "a test"},
+                backfill_timestamp=float(number),
+                asset_selection=[dg.AssetKey("fruit")],
+            )
+            instance.add_backfill(backfill)
+        prune(instance, kept=2, slack=-2)
+        left = {one.backfill_id for one in instance.get_backfills()}
+        assert left == {"backfill2", "backfill3", "backfill4"}, "the newest, and the one that has not ended"
