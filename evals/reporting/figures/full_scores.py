@@ -83,9 +83,10 @@ def _about(shown: Sequence[Shares], names: Sequence[str]) -> str:
 
 
 def _of_metrics(data: ReportData, subset: Subset) -> Iterator[Shares]:
-    """Yield metrics that reach their best value, those of answers first where the first metric is theirs."""
+    """Yield metrics that reach their best value, in their order; what people scored stands for itself."""
+    of_people = {one.name for one in data.people.criteria()} if data.people else set()
     for metric in data.metrics:
-        if metric.kind != "cost" and metric.ideal is not None:
+        if metric.kind != "cost" and metric.ideal is not None and metric.name not in of_people:
             found = _of_metric(data, subset, metric)
             if found:
                 best = f"at {written(metric.ideal)}"

@@ -12,6 +12,7 @@ from evals.reporting.charts.heat import HeatRow, HeatTable, Square, heat
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import interval, number, several, trimmed
 from evals.reporting.figures.words import left_out
+from evals.reporting.journey.section import link_of
 from evals.reporting.matrix import natural
 from evals.reporting.standings import Subset
 from evals.reporting.values import values_of
@@ -90,7 +91,9 @@ def _row(
         for one in values.tolist()
     ]
     text = trimmed(question["question"], TEXT)
-    return HeatRow(text, tuple(squares), Square(number(mean)), whole, question["language"])
+    return HeatRow(
+        text, tuple(squares), Square(number(mean)), whole, question["language"], link_of(question_id)
+    )
 
 
 def _about(table: Floats, names: Sequence[str], metric: MetricInfo, contexts: int) -> str:

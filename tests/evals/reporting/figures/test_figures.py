@@ -133,6 +133,7 @@ def test_questions_have_the_means_of_their_cells_the_hardest_first(data: ReportD
         ordered.append(sum(means[question, name] for name in found.columns))
     assert len(ordered) == 40
     assert ordered == sorted(ordered)
+    assert [row.link for row in found.rows[:1]] == [f"#q={found.rows[0].full.partition(':')[0]}"]
     darkest = max(found.rows, key=lambda row: max(float(one.text) for one in row.squares))
     assert max(one.level or 0 for one in darkest.squares) == 8
 
