@@ -176,6 +176,14 @@ def _open(path: Path) -> None:
         found = tab.evaluate(_TIMES)
         for name, seconds in found.items():
             print(f"{seconds / 1000:6.2f} s  until {name}")
+        begin = time.perf_counter()
+        tab.evaluate("location.hash = '#q=q0500'")
+        tab.wait_for_function("() => document.querySelector('.journey article')?.dataset.shown === 'q0500'")
+        print(f"{time.perf_counter() - begin:6.2f} s  until a journey is shown that is asked for")
+        begin = time.perf_counter()
+        tab.get_by_role("button", name="Next").click()
+        tab.wait_for_function("() => document.querySelector('.journey article')?.dataset.shown === 'q0501'")
+        print(f"{time.perf_counter() - begin:6.2f} s  until the next one is")
         heap = tab.evaluate("performance.memory.usedJSHeapSize")
         print(f"{heap / 1e6:6.1f} MB of heap for scripts, {tab.evaluate('document.all.length'):,} elements")
         for text in wrong:

@@ -34,8 +34,13 @@ class ContextCurve(NamedTuple):
         >>> ContextCurve((400, 2_000), (0.25, 0.75)).at(300)  # 800 of 1,600 characters of the second passage
         0.5
         """
+        return self.at_each([tokens])[0]
+
+    def at_each(self, tokens: Sequence[int]) -> list[float]:
+        """Return the share in each of several lengths of context."""
         lengths, values = [0, *self.characters], [0.0, *self.values]
-        return float(np.interp(tokens * CHARACTERS_A_TOKEN, lengths, values))
+        found: list[float] = np.interp([one * CHARACTERS_A_TOKEN for one in tokens], lengths, values).tolist()
+        return found
 
 
 def context_curve(gold: Gold, hits: Sequence[Span]) -> ContextCurve:

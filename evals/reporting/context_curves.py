@@ -86,7 +86,7 @@ def _row(cell: str, question: str, gold: Any, hits: Sequence[Span]) -> tuple[Any
     return (
         cell,
         question,
-        *(curve.at(tokens) for tokens in BUDGETS),
+        *curve.at_each(BUDGETS),
         *(curve.values[at] if hits else 0.0 for at in depths),
         *(float(curve.characters[at]) if hits else 0.0 for at in depths),
     )

@@ -18,6 +18,7 @@ from evals.reporting.breaks import breakable
 from evals.reporting.contexts import context_words
 from evals.reporting.data import ReportData
 from evals.reporting.effect_words import effect_words, pair_words
+from evals.reporting.journey.section import link_of
 from evals.reporting.links import safe_link
 from evals.reporting.recommendation import price
 from evals.reporting.view import drops, effect_sentence, view
@@ -92,6 +93,7 @@ def _environment() -> Environment:
         effect_words=effect_words,
         pair_words=pair_words,
         safe_link=safe_link,
+        journey_link=link_of,
         verdict_words=verdict_words,
         limits=limits,
         min_coverage=MIN_COVERAGE,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from evals.reporting.data import ReportData
 from evals.reporting.exports import trec_runs
+from evals.reporting.journey import packs
 from evals.reporting.rows import report_data
 from evals.reporting.trec import NOTHING
 from evals.reporting.view import view
@@ -39,7 +41,9 @@ def lose(bench: Bench, ranking: str) -> None:
     bench.store.commit(artifact)
 
 
-def test_a_report_shows_what_was_delivered_and_where_questions_were_lost(make_bench: MakeBench) -> None:
+def test_a_report_shows_what_was_delivered_and_where_questions_were_lost(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = make_bench(WIDER)
     bench.build(*BEFORE)
     lose(bench, "tiny.t16.minilm.bm25")
@@ -63,6 +67,38 @@ def test_a_report_shows_what_was_delivered_and_where_questions_were_lost(make_be
         ("bm25", 1, {"fusion": 1}),
         ("dense", 1, {"fusion": 1}),
     ]
+    check_journeys(data, texts)
+    check_folder(bench, monkeypatch)
+
+
+def check_journeys(data: ReportData, texts: Mapping[str, str]) -> None:
+    """All rankings' hits lie in stretches of documents, and each was found by a step of its chain."""
+    rows = data.journey
+    assert rows is not None
+    assert set(rows.hits["ranking"]) == {"tiny.t16.minilm.bm25", "tiny.t16.minilm.dense"}
+    held = [
+        (doc, start, end) for doc, start, end in rows.passages.select("doc_id", "start", "end").iter_rows()
+    ]
+    for doc, start, end in rows.hits.select("doc_id", "start", "end").iter_rows():
+        assert any(one == doc and first <= start and end <= last for one, first, last in held)
+    for doc, start, end, text in rows.passages.iter_rows():
+        assert text == texts[doc][start:end]
+    assert set(rows.documents["doc_id"]) <= set(texts)
+    of = ["ranking", "question_id", "rank"]
+    assert len(rows.hits.join(rows.taken, on=of, how="anti")) == 0
+
+
+def check_folder(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large report's folder is part of the artifact: what is gone of it or damaged is written again."""
+    monkeypatch.setattr(packs, "INSIDE", 1)
+    assert bench.write_report().ok
+    (file,) = bench.home.report_data("tiny")
+    packed = file.read_text()
+    assert not bench.write_report().computed
+    for damage in (file.unlink, lambda: file.write_text("another")):
+        damage()
+        assert bench.write_report().ok
+        assert file.read_text() == packed
 
 
 def test_run_files_are_written_of_the_rankings_that_were_run(make_bench: MakeBench, tmp_path: Path) -> None:
