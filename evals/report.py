@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +13,7 @@ from evals.study.grid import Grid
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest, sha256_file
 from warehouse.paths import Home
+from warehouse.tables import using, write_history
 
 
 class Report(Stage):
@@ -68,6 +70,21 @@ class Report(Stage):
     def links(self, key: str, home: Home) -> dict[str, Path]:
         """Return the page, and its rows."""
         return {"report": home.report(key), "rows": home.report_rows(key)}
+
+    def settle(self, keys: Sequence[str], work: Work) -> None:
+        """Add the results that studies have come to have to their histories."""
+        from evals.reporting.changes.recording import is_recorded, record_result
+
+        run = getattr(work.dagster, "run_id", "")
+        changed = [
+            key
+            for key in keys
+            if not is_recorded(key, work.home)
+            and self.fresh(key, work.store)
+            and record_result(self.grid, key, work.home, run)
+        ]
+        if changed:
+            using(work.home, lambda connection: write_history(connection, work.home), work.say)
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Write the report of one study to its place; the artifact's own folder stays empty."""

@@ -17,6 +17,7 @@ import typer
 from orchestration.commands import (
     annotating,
     asking,
+    changes,
     exporting,
     importing,
     looking,
@@ -190,6 +191,7 @@ def _study_with(source: str) -> Study:
 app.add_typer(annotating.app)
 app.add_typer(asking.app)
 app.add_typer(exporting.app)
+app.add_typer(changes.app)
 app.add_typer(importing.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)

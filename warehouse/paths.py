@@ -72,6 +72,10 @@ class Home:
         """What people did for studies, a folder a study: scores, queues. Nothing can make it again."""
         return self.root / "people"
 
+    def history(self, study: str) -> Path:
+        """The lines that say which result a study had when (`warehouse.history`)."""
+        return self.root / "history" / f"{study}.jsonl"
+
     def stage(self, stage: str) -> Path:
         """The folder of a stage's artifacts."""
         return self.root / stage

@@ -18,6 +18,7 @@ from warehouse.attempts import turn
 from warehouse.call_cache import CallCache
 from warehouse.connection import DamagedDatabaseError, connect
 from warehouse.errors import CorruptFileError
+from warehouse.history import history_rows
 from warehouse.human_scores import HumanScores
 from warehouse.pages import read_crawls
 from warehouse.parquet import conformed, frame, read_parquet, temporary_beside
@@ -168,6 +169,11 @@ def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int
     return added
 
 
+def write_history(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
+    """Add the results of studies that the table lacks, from `<home>/history`; return how many there are."""
+    return _add(connection, "history", history_rows(home))
+
+
 def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     """Add the crawls that the table lacks, from `<home>/crawls/<source>/`; return how many there are."""
     sources = sorted(folder.name for folder in home.crawls.glob("*") if folder.is_dir())
@@ -233,6 +239,7 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
                 counts["llm_calls"] = write_llm_calls(connection, home)
                 counts["crawls"] = write_crawls(connection, home)
                 counts["human_scores"] = write_human_scores(connection, home)
+                counts["history"] = write_history(connection, home)
             _put(fresh, target, say)
         finally:
             _log_of(fresh).unlink(missing_ok=True)

@@ -19,7 +19,15 @@ from warehouse.identity import digest
 from warehouse.inference.budget import Budgets
 from warehouse.leftovers import marked
 from warehouse.paths import home
-from warehouse.tables import FILES, sync, using, write_crawls, write_human_scores, write_llm_calls
+from warehouse.tables import (
+    FILES,
+    sync,
+    using,
+    write_crawls,
+    write_history,
+    write_human_scores,
+    write_llm_calls,
+)
 
 # Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody
 # needs to be told at every start.
@@ -150,6 +158,7 @@ def bring_up(
             if outcome.error:
                 context.log.error(f"{stage.name} of {outcome.key}: {outcome.error}")
     sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
+    stage.settle(keys, work)
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)
     return outcomes
@@ -283,6 +292,7 @@ def sync_records(work: Work) -> None:
         write_crawls(connection, work.home)
         write_llm_calls(connection, work.home)
         write_human_scores(connection, work.home)
+        write_history(connection, work.home)
 
     using(work.home, bring, work.say)
 

@@ -268,6 +268,12 @@ class Stage(ABC):
         """
         return [artifact.stage, artifact.data_version]
 
+    def settle(self, keys: Sequence[str], work: Work) -> None:  # noqa: B027 -- most stages note nothing
+        """Note what became of keys once their rows are stored, after every run and again after a kill.
+
+        What is noted already is not noted again.
+        """
+
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key if it is whole and built from what is there now, else None."""
         try:

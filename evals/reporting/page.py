@@ -50,23 +50,24 @@ def rendered(data: ReportData, stem: str) -> Page:
 
     stem: name of the page's file without its suffix
     """
-    style, script = _joined("styles"), f"(() => {{\n{_joined('scripts')}\n}})();"
+    style, script = joined("styles"), f"(() => {{\n{joined('scripts')}\n}})();"
     found = view(data)
     packs = found.journeys.packs
-    template = _environment().get_template("report.html")
+    template = templates().get_template("report.html")
     html = template.render(
         data=data,
         view=found,
         stem=stem,
         style=Markup(style),  # noqa: S704 -- our own file, no data in it
         script=Markup(script),  # noqa: S704
-        policy=_policy(style, script, frames=bool(packs.files)),
+        policy=policy(style, script, frames=bool(packs.files)),
     )
     return Page(display.plain(html), f"{stem}{FOLDER}{packs.folder}" if packs.files else "", packs.files)
 
 
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
+    """Return the templates of pages, with the functions by which they write numbers and words."""
     environment = Environment(
         loader=PackageLoader("evals.reporting", "templates"),
         autoescape=True,
@@ -102,13 +103,17 @@ def _environment() -> Environment:
 
 
 @cache
-def _joined(folder: str) -> str:
+def joined(folder: str) -> str:
     """Return the files of a folder of the templates one after the other, by name."""
     found = sorted((files("evals.reporting") / "templates" / folder).iterdir(), key=lambda file: file.name)
     return "\n".join(file.read_text(encoding="utf-8") for file in found)
 
 
-def _policy(style: str, script: str, *, frames: bool) -> str:
+def policy(style: str, script: str, *, frames: bool = False) -> str:
+    """Return a content security policy that lets this style and this script alone work.
+
+    frames: pages of the folder beside it may be shown in a frame
+    """
     more = "frame-src 'self' file:; " if frames else ""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "

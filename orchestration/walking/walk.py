@@ -106,6 +106,7 @@ class Walk:
         """Mend what a kill may have kept from the database, and tell Dagster the recipes of now."""
         self._begin = time.perf_counter()
         self._sync()
+        self._settle()
         for observation in recipe_observations(list(self.stages.values()), self.instance):
             self.instance.report_runless_asset_event(observation)
 
@@ -236,6 +237,12 @@ class Walk:
             self._gone[(stage.name, key)] = f"{stage.name} of {key}: {outcome.blocked}"
         elif not _is_usable(outcome):
             self._gone[(stage.name, key)] = f"{stage.name} of {key} failed"
+
+    def _settle(self) -> None:
+        """Note what a kill has kept from being noted, and what homes of earlier versions have."""
+        work = Work(self.home, self.progress)
+        for stage in self.stages.values():
+            stage.settle(stage.keys(), work)
 
     def _sync(self) -> None:
         """Mend what a kill may have kept from the database: rows of all stages, crawls, model calls.

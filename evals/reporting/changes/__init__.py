@@ -1,0 +1,1 @@
+"""What changed between two results of a study, or of two studies."""

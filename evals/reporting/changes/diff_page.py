@@ -1,0 +1,267 @@
+"""What differs between two results as a page, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+
+from evals.reporting.changes.diff import Diff, Hanging
+from evals.reporting.changes.labels import labels_of
+from evals.reporting.changes.matching import Matched
+from evals.reporting.changes.pages import Fold, Page, Section, table_of
+from evals.reporting.changes.parts import Named
+from evals.reporting.display import MISSING, interval, listed, number, p_value, several, signed, trimmed
+
+LONGEST = 600  # characters of an answer
+NAMES = 12  # of one kind that are listed
+
+
+def diff_page(found: Diff) -> Page:
+    """Return what differs as a page: documents, cells, answers, and what else."""
+    before, after = found.before, found.after
+    title = (
+        f"{before.study} – what changed"
+        if before.study == after.study
+        else f"{before.study} and {after.study}"
+    )
+    sections = (
+        _documents(found),
+        _cells(found),
+        _answers(found),
+        _else(found),
+    )
+    return Page(title, f"{before.name} → {after.name}", tuple(_lead(found)), sections)
+
+
+def _lead(found: Diff) -> Iterator[str]:
+    n_answers, n_moved = len(found.answers), len({one.cell for one in found.moved})
+    documents = "no document differs" if not found.documents else _differ(len(found.documents), "document")
+    answers = (
+        f"{n_answers} of {several(found.compared, 'answer')} {'is' if n_answers == 1 else 'are'} another"
+    )
+    moved = several(n_moved, "cell") if n_moved else "no cell"
+    if found.before.leaderboard == found.after.leaderboard:
+        yield "Both are one result: nothing differs."
+        return
+    yield f"{documents[:1].upper()}{documents[1:]}, {answers}, {moved} moved by more than chance."
+    old, new = found.before.leader, found.after.leader
+    if old and new and old.partition(".")[2] != new.partition(".")[2]:
+        tied = old.partition(".")[2] in {one.cell.partition(".")[2] for one in found.after.tied}
+        how = "and cannot be told apart from it" if tied else "which has fallen behind by more than chance"
+        yield f"{_short(new)} leads now; before it was {_short(old)}, {how}."
+    elif new:
+        yield f"{_short(new)} leads, as before."
+    if found.gone:
+        names = "; ".join(found.gone)
+        yield f"No longer in the home, so that what hangs on them cannot be said: {names}."
+
+
+def _differ(n: int, noun: str) -> str:
+    return f"{several(n, noun)} {'differs' if n == 1 else 'differ'}"
+
+
+def _short(cell: str) -> str:
+    return cell.partition(".")[2].replace(".", " · ")
+
+
+def _documents(found: Diff) -> Section:
+    if not found.documents:
+        known = "The documents of both are the same." if not found.gone else "None is known to differ."
+        return Section("Documents", (known,))
+    rows = [
+        (
+            one.change.value,
+            one.title or MISSING,
+            one.url or MISSING,
+            hanging_words(found.hanging[one.doc_id]),
+            one.note,
+        )
+        for one in sorted(found.documents, key=lambda one: -found.hanging[one.doc_id].answers)
+    ]
+    return Section(
+        "Documents", (), (table_of(("change", "title", "address", "what hangs on it", "note"), rows),)
+    )
+
+
+def hanging_words(one: Hanging) -> str:
+    """Say what hangs on a changed document.
+
+    >>> hanging_words(Hanging()), hanging_words(Hanging(2, 1, ("q1",)))
+    ('no answer hangs on it', '1 answer, by passages of 1 question')
+    """
+    if not one.rankings:
+        return "no answer hangs on it"
+    answers = several(one.answers, "answer") if one.answers else "no answer is another"
+    return f"{answers}, by passages of {several(len(one.questions), 'question')}"
+
+
+def _cells(found: Diff) -> Section:
+    label = labels_of([f"s.{one.cell}" for one in found.moves])
+    primary = found.after.primary
+    units = {one.name: one.unit for one in found.after.metrics}
+    shown = [one for one in found.moves if one.is_significant or one.metric == primary.name]
+    rows = [
+        (
+            label(f"s.{one.cell}"),
+            one.metric,
+            number(one.before, units.get(one.metric, "")),
+            number(one.after, units.get(one.metric, "")),
+            signed(one.difference, units.get(one.metric, "")),
+            interval(one.low, one.high, units.get(one.metric, "")),
+            p_value(one.p),
+            "moved" if one.is_significant else "",
+        )
+        for one in sorted(shown, key=lambda one: (not one.is_significant, one.p, -abs(one.difference)))
+    ]
+    sentences = [
+        "Paired by the questions that both ask alike; the p-value is the larger of the paired bootstrap's "
+        "and the paired permutation test's, each adjusted (Holm) for the cells of its metric. Times are "
+        "measured anew by each run, and are not compared.",
+        *_unmatched(found.cells),
+    ]
+    head = ("cell", "metric", "before", "after", "difference", "interval", "p", "")
+    return Section("Cells", tuple(sentences), (table_of(head, rows, (2, 3, 4, 5, 6)),) if rows else ())
+
+
+def _unmatched(cells: Matched) -> Iterator[str]:
+    by_recipes = len(cells.pairs) - cells.by_names
+    if by_recipes:
+        yield (
+            f"{several(cells.by_names, 'cell')} of the same names were compared, and {by_recipes} that "
+            "have the same recipes under other names."
+        )
+    for names, whose in ((cells.only_before, "first"), (cells.only_after, "second")):
+        if names:
+            yield f"Only the {whose} has {several(len(names), 'cell')}: {listed(names, NAMES)}."
+
+
+def _answers(found: Diff) -> Section:
+    names = {one.doc_id: one.title or one.url or one.doc_id for one in found.documents}
+    rows = list(found.answers.iter_rows(named=True))
+    label = labels_of([f"s.{row['cell']}" for row in rows])
+    passages = _passages(found, names)
+    folds = tuple(
+        Fold(
+            f"{row['question_id']} · {label('s.' + row['cell'])}"
+            + (f" · replicate {row['replicate']}" if row["replicate"] > 1 else ""),
+            (
+                ("question", trimmed(row["question"], LONGEST)),
+                ("before", _said(row["old_status"], row["old"])),
+                ("after", _said(row["new_status"], row["new"])),
+                ("because of", because(row, names)),
+                *passages.get((row["cell"].rpartition(".")[0], row["question_id"]), ()),
+            ),
+        )
+        for row in rows
+    )
+    sentence = (
+        f"{len(rows)} of {several(found.compared, 'answer')} {'is' if len(rows) == 1 else 'are'} another."
+    )
+    return Section("Answers", (sentence,), (), folds)
+
+
+def _passages(found: Diff, names: Mapping[str, str]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Return ranking and question -> the passages that left and entered."""
+    listed: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in found.passages.iter_rows(named=True):
+        name = f" of {names[row['doc']]}" if row["doc"] in names else ""
+        said = (f"passage {row['rank']} {row['how']}{name}", row["text"] or "(its text is gone)")
+        listed.setdefault((row["ranking"], row["question_id"]), []).append(said)
+    return listed
+
+
+def _said(status: str, text: str | None) -> str:
+    return trimmed(text, LONGEST) if status == "ok" else f"({status}) {trimmed(text, LONGEST)}".strip()
+
+
+def because(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Say which changed documents an answer hangs on, or what else can be said of its passages."""
+    words = {
+        "left": "a passage of it left",
+        "entered": "a passage of it entered",
+        "changed": "its passage changed",
+    }
+    causes = [
+        f"{names.get(cause, cause)} ({words[effect]})"
+        for cause, effect in zip(row["causes"] or (), row["effects"] or (), strict=True)
+    ]
+    if causes:
+        return "; ".join(causes)
+    if row["left"] or row["entered"]:
+        return (
+            "no changed document: other passages were found, by other statistics of the corpus, another "
+            "recipe or other code"
+        )
+    if row["left"] is not None:
+        return "no changed document: the same passages came in another order"
+    return "no document: its passages are the same, or it reads none; the generator answered otherwise"
+
+
+def _else(found: Diff) -> Section:
+    parts = found.parts
+    rows = [
+        (what, kind, listed(names, NAMES))
+        for what, one in (
+            ("questions", parts.questions),
+            ("recipes", parts.recipes),
+            ("code", parts.code),
+            ("weights", parts.weights),
+        )
+        for kind, names in _kinds(one)
+    ]
+    rows += [("recipe", name, text) for name, text in parts.written.items()]
+    rows += [("study", "", text) for text in parts.other]
+    if not rows:
+        return Section("What else differs", ("Questions, recipes, code and weights are the same.",))
+    return Section("What else differs", (), (table_of(("what", "", "which"), rows),))
+
+
+def _kinds(one: Named) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for kind, names in (("new", one.added), ("gone", one.removed), ("changed", one.changed)):
+        if names:
+            yield kind, names
+
+
+def diff_json(found: Diff) -> str:
+    """Return all that differs as JSON; ids of documents in causes are those under `documents`."""
+    before, after = (
+        {
+            "study": one.study,
+            "since": one.at.isoformat(),
+            "leaderboard": one.leaderboard,
+            "leader": one.leader,
+        }
+        for one in (found.before, found.after)
+    )
+    return json.dumps(
+        {
+            "before": before,
+            "after": after,
+            "gone": list(found.gone),
+            "documents": [
+                {**asdict(one), "hanging": asdict(found.hanging[one.doc_id])} for one in found.documents
+            ],
+            "cells": {
+                "matched": [list(pair) for pair in found.cells.pairs],
+                "only_before": list(found.cells.only_before),
+                "only_after": list(found.cells.only_after),
+            },
+            "moves": [{**asdict(one), "significant": one.is_significant} for one in found.moves],
+            "answers_compared": found.compared,
+            "answers": _rows(found.answers),
+            "rankings": _rows(found.rankings),
+            "passages": _rows(found.passages),
+            "parts": asdict(found.parts),
+        },
+        indent=1,
+        ensure_ascii=False,
+        default=dict,
+    )
+
+
+def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    return frame.to_dicts()

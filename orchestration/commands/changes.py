@@ -1,0 +1,137 @@
+"""`assay history` and `assay diff`: what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.commands.finding import home_to_look_at
+from orchestration.terminal.speaking import StudyArgument, plainly
+from warehouse.artifacts import ArtifactStore
+from warehouse.parquet import replacing
+from warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from evals.reporting.changes.pages import Page
+
+app = typer.Typer()
+
+
+class DiffFormat(StrEnum):
+    """How a comparison is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+class HistoryFormat(StrEnum):
+    """How a history is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="File to write to, in place of printing.")
+]
+
+
+@app.command()
+@plainly
+def history(
+    study: StudyArgument,
+    format: Annotated[  # noqa: A002 -- the option's name
+        HistoryFormat, typer.Option("--format", help="html: a page with a chart, beside the report.")
+    ] = HistoryFormat.TABLE,
+    output: Output = None,
+) -> None:
+    """Show which result a study had when, and what had changed each time."""
+    from evals.reporting.changes.choosing import history_of
+    from evals.reporting.changes.history import history_csv, history_json, steps
+    from evals.reporting.changes.history_page import history_page
+
+    where = home_to_look_at()
+    found = steps(history_of(study, where, _name_in(where)), ArtifactStore(where))
+    if format is HistoryFormat.JSON:
+        _put(history_json(found) + "\n", output)
+    elif format is HistoryFormat.CSV:
+        _put(history_csv(found), output)
+    else:
+        name = found[-1].entry.study
+        page = history_page(name, found)
+        _put_page(page, format.value, output, where.reports / f"{name}-history.html")
+
+
+@app.command()
+@plainly
+def diff(
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE", help="A study, or a result that it had: demo@1 (one back), demo@2026-11-01."
+        ),
+    ],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="What it is compared with.")],
+    format: Annotated[  # noqa: A002 -- the option's name
+        DiffFormat, typer.Option("--format", help="html: a page, beside the reports.")
+    ] = DiffFormat.TABLE,
+    rows: Annotated[
+        int, typer.Option("--rows", min=1, help="So many rows of a table are shown on a terminal.")
+    ] = 20,
+    output: Output = None,
+) -> None:
+    """Show what differs between two results: answers, the documents that caused it, cells, recipes."""
+    from evals.reporting.changes.choosing import chosen
+    from evals.reporting.changes.diff import diff as compare
+    from evals.reporting.changes.diff_page import diff_json, diff_page
+    from evals.reporting.changes.pages import shortened
+
+    where = home_to_look_at()
+    name_of = _name_in(where)
+    found = compare(chosen(before, where, name_of), chosen(after, where, name_of), ArtifactStore(where))
+    if format is DiffFormat.JSON:
+        _put(diff_json(found) + "\n", output)
+        return
+    page = diff_page(found)
+    if format is DiffFormat.TABLE:
+        page = shortened(page, rows, "`--rows`, or --format html")
+    studies = dict.fromkeys((found.before.study, found.after.study))
+    _put_page(page, format.value, output, where.reports / f"{'-'.join(studies)}-diff.html")
+
+
+def _name_in(home: Home) -> Callable[[str], str]:
+    """Return what says the name of the study of a name or path, as a home knows it."""
+    from evals.study.known_studies import find_known
+
+    return lambda written: find_known(written, home).study
+
+
+def _put_page(page: Page, form: str, output: Path | None, place: Path) -> None:
+    """Print a page; as HTML, write it to its place and print that."""
+    from evals.reporting.changes.pages import as_html, as_markdown
+    from orchestration.terminal.showing_changes import show_page
+
+    if form == "html":
+        _put(as_html(page), output or place)
+        print(output or place)
+    elif form == "markdown":
+        _put(as_markdown(page), output)
+    else:
+        show_page(page)
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    with replacing(output) as temporary:
+        temporary.write_text(text, encoding="utf-8")

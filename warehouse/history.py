@@ -1,0 +1,89 @@
+"""Which result each study had when: `<home>/history/<study>.jsonl`, a line for each change, which only grows.
+
+A line names the leaderboard and all that it was made of by their identities, so that results of then can be
+opened as long as their artifacts lie in the home.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from warehouse.journal import append, read_lines
+from warehouse.parquet import frame
+from warehouse.paths import Home
+from warehouse.schemas import UTC_TIME, Schema
+
+HISTORY: Schema = {
+    "study": pl.String,
+    "number": pl.Int64,  # of the results of the study, from 1
+    "entry": pl.String,  # id of the line
+    "since": UTC_TIME,  # when the study came to have this result
+    "leaderboard": pl.String,  # identity
+    "run": pl.String,  # of Dagster; empty where the line was added later
+    "metric": pl.String,  # by which the cells are ranked
+    "leader": pl.String,  # NULL where no cell has a rank
+    "value": pl.Float64,  # and interval, of the leader by that metric
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "tied": pl.Int64,  # cells that cannot be told apart from the leader, itself included
+    "cells": pl.Int64,
+    "documents": pl.Int64,  # of the corpus
+    "questions": pl.Int64,
+    "details": pl.String,  # the line itself, as JSON
+}
+
+Record = dict[str, Any]
+ENTRY = "entry"
+_NEEDED = ("study", ENTRY, "since", "leaderboard")
+
+
+def history_studies(home: Home) -> list[str]:
+    """Return the names of the studies that have a history, sorted."""
+    return sorted(path.stem for path in (home.root / "history").glob("*.jsonl"))
+
+
+def history_records(home: Home, study: str) -> list[Record]:
+    """Return the lines of a study, the oldest first, each id once; what a kill has torn is left out."""
+    try:
+        data = home.history(study).read_bytes()
+    except FileNotFoundError:
+        return []
+    found: dict[str, Record] = {}
+    for line in read_lines(data):
+        if line.record is not None and _is_entry(line.record):
+            found.setdefault(line.record[ENTRY], line.record)
+    return list(found.values())
+
+
+def _is_entry(record: Mapping[str, Any]) -> bool:
+    return all(isinstance(record.get(name), str) for name in _NEEDED)
+
+
+def add_record(home: Home, record: Record) -> bool:
+    """Add a line, unless its id is there; return whether it was added.
+
+    Raises:
+        LockedError: another process held the file for a minute.
+        AssayError: the file cannot be written.
+    """
+    return append(home.history(record["study"]), [record], ENTRY, _is_entry) == 1
+
+
+def history_rows(home: Home) -> pl.DataFrame:
+    """Return the histories of all studies of a home as a table (`HISTORY`)."""
+    rows = [
+        {
+            **{name: record.get(name) for name in HISTORY if name not in {"number", "details"}},
+            "number": number,
+            "details": json.dumps(record),
+        }
+        for study in history_studies(home)
+        for number, record in enumerate(history_records(home, study), start=1)
+    ]
+    moments = pl.col("since").str.to_datetime(time_unit="us", time_zone="UTC")
+    table = frame(rows, {**HISTORY, "since": pl.String})
+    return table.with_columns(moments)
