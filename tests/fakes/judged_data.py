@@ -50,6 +50,8 @@ def judged(rows: int = 60) -> dict[str, Any]:
         }
         for n in range(3)
     ]
+    asked = {"calls": 2, "seconds": 0.4, "prompt_tokens": 20, "completion_tokens": 5}
+    said.append({**said[0], **asked, "metric": "answer_refusal", "statements": []})
     of_cell = {"cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String, "uncalibrated": pl.Boolean}
     cards = [{**CARD, "judge": "sharp", "metric": "right"}]
     return {

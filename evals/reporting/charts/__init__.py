@@ -6,6 +6,6 @@ mode and print need no second one, and numbers stand in tables, so that a keyboa
 them. Altair was measured for it (6.3, Vega 6.2, Vega-Lite 6.4, Vega-Embed 7.0): 898 kB of script in every
 report; it does not start under the page's content security policy without an interpreter of its own, and
 violates it twice with one (inline styles); 43 ms a chart to draw; nothing to see without a script. Drawn
-beforehand by vl-convert it is a wheel of 33 MB, 110 ms and 33 kB for a chart of 40 intervals (here 9 kB,
-within a millisecond or two), whose colours are fixed.
+beforehand by vl-convert it is a wheel of 33 MB, 110 ms and 33 kB for a chart of 40 intervals, whose colours
+are fixed; here it is 2 ms and 15 kB, with its numbers.
 """

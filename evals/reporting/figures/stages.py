@@ -11,6 +11,7 @@ from evals.reporting.data import ReportData
 from evals.reporting.display import count, percent
 from evals.reporting.figures.words import left_out
 
+COLUMNS = ("calls", "seconds", "read", "written")
 STAGE = "stage"  # what a statement is of that says what a stage took
 
 
@@ -54,27 +55,40 @@ def stages_figure(data: ReportData) -> BarTable | None:
 
 
 def _spent(data: ReportData) -> pl.DataFrame | None:
-    """Return calls, seconds, tokens read and written of each judge and stage, in the order of the stages."""
+    """Return calls, seconds, tokens read and written of each judge and stage, in the order of the stages.
+
+    What a judge that works in stages asks beside them (whether an answer refuses) stands below, by metric.
+    """
     if data.judgements is None or not data.judgements.height:
         return None
-    statements = (
-        data.judgements.lazy()
+    in_stages = pl.col("statements").list.eval(pl.element().struct.field("of") == STAGE).list.any()
+    marked = data.judgements.with_columns(_staged=in_stages.fill_null(value=False))
+    parts = {
+        name: pl.col("said").str.extract(SPENT, at).cast(pl.Float64).fill_null(0.0)
+        for at, name in enumerate(COLUMNS, 1)
+    }
+    stages = (
+        marked.filter("_staged")
         .select("judge", "statements")
-        .filter(pl.col("statements").list.len() > 0)
         .explode("statements")
         .select("judge", pl.col("statements").struct.unnest())
         .filter(pl.col("of") == STAGE)
         .select("judge", stage="text", said="reason")
+        .with_columns(**parts)
     )
-    parts = {
-        name: pl.col("said").str.extract(SPENT, at).cast(pl.Float64).fill_null(0.0)
-        for at, name in enumerate(("calls", "seconds", "read", "written"), 1)
-    }
+    beside = marked.filter(~pl.col("_staged") & pl.col("judge").is_in(stages["judge"].unique().to_list()))
+    others = beside.select(
+        "judge",
+        stage="metric",
+        calls="calls",
+        seconds="seconds",
+        read="prompt_tokens",
+        written="completion_tokens",
+    ).with_columns(pl.col(*COLUMNS).cast(pl.Float64).fill_null(0.0))
     return (
-        statements.with_columns(**parts)
+        pl.concat([stages.drop("said"), others])
         .group_by("judge", "stage", maintain_order=True)
-        .agg(pl.col(*parts).sum())
+        .agg(pl.col(*COLUMNS).sum())
         .filter(pl.col("calls") > 0)
         .sort("judge", maintain_order=True)
-        .collect()
     )

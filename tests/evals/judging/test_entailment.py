@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from evals.generating.contract import Passage
 from evals.judging.contract import JudgeCase, JudgeContext, Judgements, Statement
+from evals.judging.entailment.asking import SPENT
 from evals.judging.entailment.judge import Entailment
 from tests.fakes.judges import REPLIES, texts_in
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, content_policy, rate_limited
@@ -195,6 +196,11 @@ def test_what_is_spent_adds_up_and_is_shown_by_stage(bench: Bench) -> None:
     assert reasons[1].startswith("1 call, ")
     assert reasons[1].endswith(" s, 11 + 7 tokens")
     assert reasons[2].startswith("2 calls, ")
+    written = [one.reason or "" for some in stages.values() for one in some]
+    read = [found.groups() for one in written if (found := re.match(SPENT, one))]
+    assert [sum(int(one[at]) for one in read) for at in (0, 2, 3)] == [7, 7 * 11, 7 * 7], (
+        "as a report reads it"
+    )
 
 
 def test_nothing_is_asked_twice_and_a_ground_truth_is_resolved_once_for_all_cells(bench: Bench) -> None:

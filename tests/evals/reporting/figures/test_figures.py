@@ -201,6 +201,7 @@ def test_stages_sum_what_judging_took(data: ReportData) -> None:
     assert values == {
         "pronouns of the answer": [6.0, pytest.approx(3.75), 930.0, 252.0],
         "entailment": [6.0, pytest.approx(1.5), 0.0, 0.0],
+        "answer_refusal": [2.0, pytest.approx(0.4), 20.0, 5.0],
     }
     assert stages_figure(dataclasses.replace(data, judgements=None)) is None
 
