@@ -171,7 +171,7 @@ class Leaderboard(Stage):
         names = {cell: {"cell": pl.lit(cell.name), "replicate": pl.lit(cell.replicate)} for cell in run}
         scores = [found.with_columns(**names[cell]) for cell, found in run.items()]
         answers = [
-            _read("answers", cell, work).select(*_PRICES).with_columns(cell=names[cell]["cell"])
+            _read("answers", cell, work, _PRICES).with_columns(cell=names[cell]["cell"])
             for cell in run
             if cell.generator != NO_GENERATOR
         ]
@@ -261,11 +261,12 @@ def _checks(study: Study, board: pl.DataFrame, uneven: list[str]) -> tuple[Check
     )
 
 
-def _read(stage: str, cell: Cell, work: Work) -> pl.DataFrame:
-    """Read the current scores or answers of a cell (schemas.SCORES, schemas.ANSWERS)."""
+def _read(stage: str, cell: Cell, work: Work, columns: Iterable[str] | None = None) -> pl.DataFrame:
+    """Read the current scores or answers of a cell (schemas.SCORES, schemas.ANSWERS), or some columns."""
     artifact = work.store.current(stage, cell.key)
     assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
-    return read_parquet(work.store.folder(stage, artifact.identity) / f"{stage}.parquet")
+    path = work.store.folder(stage, artifact.identity) / f"{stage}.parquet"
+    return read_parquet(path, None if columns is None else list(columns))
 
 
 def _with_cell_ids(rows: list[dict[str, Any]], run: Iterable[Cell], work: Work) -> list[dict[str, Any]]:

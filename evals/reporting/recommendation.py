@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from evals.measuring.contract import Metric
 from evals.measuring.running_costs import RunningCost, running_costs
@@ -17,6 +18,8 @@ from evals.study.simplicity import Simplicity, chunk_counts, simplicities, unpri
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.paths import Home
+
+_KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictionary()
 
 
 def recommendation_of(study: Study, home: Home) -> Recommendation:
@@ -42,8 +45,10 @@ def recommendation(data: ReportData) -> Recommendation:
 
 
 def running(data: ReportData) -> Mapping[str, RunningCost]:
-    """Return cell -> what it costs to run."""
-    return running_costs(data.scores, data.answers, seconds_metrics(data.metrics), data.unpriced)
+    """Return cell -> what it costs to run; computed once for each report."""
+    if data not in _KNOWN:
+        _KNOWN[data] = running_costs(data.scores, data.answers, seconds_metrics(data.metrics), data.unpriced)
+    return _KNOWN[data]
 
 
 def seconds_metrics(metrics: Iterable[Metric | MetricInfo]) -> list[str]:

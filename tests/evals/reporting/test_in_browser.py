@@ -227,3 +227,13 @@ def _differences(data: ReportData, first: str, second: str) -> npt.NDArray[np.fl
     sides = [values.filter(pl.col("cell") == cell).select("question_id", "value") for cell in (first, second)]
     both = sides[0].join(sides[1], on="question_id")
     return (both["value"] - both["value_right"]).to_numpy()
+
+
+def test_printed_no_control_is_left_and_the_leaderboard_fits_a_page(report: Opened) -> None:
+    with report(1062) as found:  # pixels of A4 on its side, without its margins
+        found.page.emulate_media(media="print")
+        assert found.page.evaluate("document.documentElement.scrollWidth") <= 1062
+        controls = found.page.locator("main :is(select, input, nav, [data-swap], .skip):visible")
+        assert controls.count() == 0
+        colour = found.page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+        assert colour == "rgb(255, 255, 255)"
