@@ -197,7 +197,7 @@ def test_what_is_spent_adds_up_and_is_shown_by_stage(bench: Bench) -> None:
     assert reasons[1].endswith(" s, 11 + 7 tokens")
     assert reasons[2].startswith("2 calls, ")
     written = [one.reason or "" for some in stages.values() for one in some]
-    read = [found.groups() for one in written if (found := re.match(SPENT, one))]
+    read = [match.groups() for one in written if (match := re.match(SPENT, one))]
     assert [sum(int(one[at]) for one in read) for at in (0, 2, 3)] == [7, 7 * 11, 7 * 7], (
         "as a report reads it"
     )
