@@ -30,7 +30,7 @@ from orchestration.commands import (
     slicing,
     trying,
 )
-from orchestration.commands.finding import home_of, prepared_home, study_of
+from orchestration.commands.finding import home_of, prepared_home, study_as_written, study_of
 from orchestration.commands.slicing import CellsOption, QuestionsOption, slice_of
 from orchestration.commands.walking import walk
 from orchestration.settings import Settings
@@ -132,7 +132,7 @@ def plan(study: StudyArgument, cells: CellsOption = None, questions: QuestionsOp
     from orchestration.stages import stages_of
     from orchestration.terminal.showing_plan import show_plan
 
-    found = slice_of(study_of(study), cells, questions)
+    found = slice_of(study_as_written(study), cells, questions)
     where = prepared_home()
     stages = stages_of(Grid([found]))
     planned = make_plan(found, stages, where)

@@ -19,6 +19,7 @@ from orchestration.walking.home_lock import PID_TAG
 from orchestration.walking.jobs import walk_job
 from orchestration.walking.session import held
 from orchestration.walking.walk import Part, Walk, Watch
+from warehouse.inference.budget import Budgets
 from warehouse.paths import Home
 
 
@@ -45,11 +46,18 @@ class Driver:
         self.watch = watch
 
     def run(
-        self, only: Sequence[str] | None = None, *, again: bool = False, keys: Sequence[str] | None = None
+        self,
+        only: Sequence[str] | None = None,
+        *,
+        again: bool = False,
+        keys: Sequence[str] | None = None,
+        budgets: Budgets | None = None,
     ) -> RunReport:
         """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again.
 
         Where nothing is stale, no Dagster run is made.
+
+        budgets: what this and other walks may spend together; None: what this one may
         """
         with held(self.home, lambda: opened_instance(self.home.dagster), self.progress) as (
             instance,
@@ -64,6 +72,8 @@ class Driver:
                 watch=self.watch,
                 interrupted=interrupted,
             )
+            if budgets is not None:
+                walk.options.budgets = budgets
             walk.begin()
             if walk.next_stale():
                 self._in_one_run(walk, instance)

@@ -43,6 +43,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "scores": ("scores",),
     "human_estimates": ("human_estimates",),
     "leaderboard": ("leaderboard",),
+    "searches": ("searches", "search_values"),
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""
 

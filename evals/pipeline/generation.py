@@ -12,6 +12,7 @@ from evals.generating.contract import GenerationContext, Retrieve
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import budget_of
 from evals.study.cells import Cell
+from evals.study.slice import whole_of
 from evals.study.study import Study
 from warehouse.inference.budget import Budget
 from warehouse.inference.purpose import Purpose
@@ -59,7 +60,7 @@ def generation_for(
     """Return what a generator may use, whether its cell is of a study or of an export."""
     cell = asking.cell
     if asking.limit is not None:
-        budget = work.budgets.of((cell.study, cell.generator), asking.limit, within=budget)
+        budget = work.budgets.of((whole_of(cell.study), cell.generator), asking.limit, within=budget)
 
     where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
 

@@ -30,7 +30,7 @@ def judge_context(study: Study, judged: Judged, work: Work) -> JudgeContext:
     judge, cell = study.judges[judged.judge], judged.cell
     budget, limit = budget_of(study, work), judge.budget_limit
     if limit is not None:
-        budget = work.budgets.of((study.study, "judge", judged.judge), limit, within=budget)
+        budget = work.budgets.of((study.whole, "judge", judged.judge), limit, within=budget)
     resources = work.resource(RunResources)
     where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
 

@@ -15,7 +15,7 @@ from warehouse.schemas import QUESTIONS
 
 def budget_of(study: Study, work: Work) -> Budget:
     """Return what a run may spend on the study's retrievers and generators together."""
-    return work.budgets.of(study.study, study.budget.caps if study.budget else None)
+    return work.budgets.of(study.whole, study.budget.caps if study.budget else None)
 
 
 def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:

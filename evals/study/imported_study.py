@@ -80,7 +80,7 @@ class ImportedStudy(Study):
         """Return the study as its file might say it, the names on its axes among it."""
         return with_axes(super().written(), self.sheet_cells)
 
-    def _grid(self) -> list[Cell]:
+    def every_cell(self) -> list[Cell]:
         """Return every cell that the sheets have rows of, sheet by sheet, in the order of their lines."""
         return [
             Cell(self.study, *one.axes, self._sample(one.generator), imported=True)

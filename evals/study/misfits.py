@@ -54,6 +54,7 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
     for name in cards:
         found += _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
     found += _unfit_rubrics(data, known, generators)
+    found += _unfit_search(data)
     found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
     return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges, data.get("rubrics", {}))
 
@@ -141,6 +142,19 @@ def _unfit_rubrics(
         found += _unknown("rubric", name, rubrics, ("annotation", "rubrics", number))
     axes = ("generators", "chunkings", "embedders", "retrievers")
     return found + _restricted("annotation", annotation, known, axes, ("annotation",))
+
+
+def _unfit_search(data: Mapping[str, Any]) -> list[Finding]:
+    """Return why a study cannot be searched: by what people say of cells nobody can wait while they race."""
+    search, metrics = data.get("search"), _strings(data.get("metrics"))
+    method = getattr(search, "method", None) or (search.get("method") if isinstance(search, dict) else None)
+    if method == "successive_halving" and metrics and is_of_people(metrics[0]):
+        text = (
+            "cells race by the first metric, and people would have to score every rung: "
+            f"put another before {metrics[0]}"
+        )
+        return [Finding(("search", "method"), "raced_by_people", text)]
+    return []
 
 
 def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evals.study.imported_study import ImportedStudy
 from evals.study.study import Study
 from warehouse.findings import Finding
 from warehouse.marked_yaml import Place
@@ -18,6 +19,8 @@ def unfit_cells(study: Study) -> list[Finding]:
                 named.append(((part, name), f"`{name}` compares with the cell", one.against))
     for number, name in enumerate(study.annotation.cells or ()):
         named.append((("annotation", "cells", number), "`annotation` names the cell", name))
+    if study.search is not None and study.search.base is not None:
+        named.append((("search", "base"), "`search` begins with the cell", study.search.base))
     found = [
         Finding(
             place, "unknown_cell", f"{text} `{cell}`, which the study does not have; {instead(cell, cells)}"
@@ -25,6 +28,11 @@ def unfit_cells(study: Study) -> list[Finding]:
         for place, text, cell in named
         if cell not in cells
     ]
+    if study.search is not None and isinstance(study, ImportedStudy):
+        text = (
+            "the answers of this study are there already, and a search would spare nothing: delete `search`"
+        )
+        found.append(Finding(("search",), "of_built_study", text))
     if study.rubrics and not found and not any(map(study.people_score, study.cells())):
         text = "`annotation` leaves people no cell to score; loosen what it is restricted to"
         found.append(Finding(("annotation",), "no_cell", text))

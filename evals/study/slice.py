@@ -8,6 +8,15 @@ MARK = "~"
 """Stands in the names of slices and of their question sets, and in no name that a study file can write."""
 
 
+def whole_of(name: str) -> str:
+    """Return the name of the study that a study, a slice or a rung of a race is, or is of.
+
+    >>> whole_of("demo~5006e3"), whole_of("demo")
+    ('demo', 'demo')
+    """
+    return name.partition(MARK)[0]
+
+
 @dataclass(frozen=True)
 class Layer:
     """What a person chose: patterns of cells (none: all), and `IDS|N|PATTERN` of questions (None: all)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
@@ -24,6 +25,7 @@ from evals.study.judged import is_judged, judged_metrics
 from evals.study.misfits import misfits
 from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
+from evals.study.search import Search
 from evals.study.sections import (
     Annotation,
     ClustersBy,
@@ -67,6 +69,7 @@ class Study(BuildHalf):
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     clusters: which questions are not independent of each other, when cells are compared
     schedule: when its sources are crawled again and it is run, in Dagster; never unless said
+    search: which part of the grid is run; all of it unless said
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
     """
@@ -91,8 +94,10 @@ class Study(BuildHalf):
     schedule: Schedule | None = None
     clusters: ClustersBy = "auto"
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
+    search: Search | None = None
     path: Path = Path()
     _slice: Slice | None = PrivateAttr(default=None)
+    _kept: frozenset[str] | None = PrivateAttr(default=None)
 
     @field_validator("retrievers", mode="after")
     @classmethod
@@ -130,11 +135,17 @@ class Study(BuildHalf):
         return found
 
     def cells(self) -> list[Cell]:
-        """Return the cells that are compared: every one of the grid, or those of a slice."""
-        chosen = self._slice.cells if self._slice else None
-        return [cell for cell in self._grid() if chosen is None or cell.short in chosen]
+        """Return the cells that are compared: all of the grid, those of a slice, or what a search left."""
+        chosen = [one for one in (self._slice.cells if self._slice else None, self._kept) if one is not None]
+        return [cell for cell in self.every_cell() if all(cell.short in names for names in chosen)]
 
-    def _grid(self) -> list[Cell]:
+    def narrowed(self, kept: Collection[str]) -> Self:
+        """Return the study with the cells that its search has left, by their names without the study."""
+        found = self.model_copy()
+        found._kept = frozenset(kept)
+        return found
+
+    def every_cell(self) -> list[Cell]:
         """Return every cell of the grid, in the order of the file; last those that read no ranking."""
         grid = [
             Cell(self.study, chunking, embedder, retriever, generator, self._sample(generator))

@@ -33,7 +33,14 @@ def home_of(study: Study) -> Home:
 
 
 def study_of(name: str) -> Study:
-    """Return the study of a name or path, as a person may say it."""
+    """Return the study of a name or path, as a person may say it, with the cells that its search left."""
+    from evals.searches import narrowed
+
+    return narrowed(study_as_written(name), home_to_look_at())
+
+
+def study_as_written(name: str) -> Study:
+    """Return the study of a name or path with every cell that its file says, run or not."""
     from evals.study.known_studies import find_known
 
     return find_known(name, home_to_look_at())

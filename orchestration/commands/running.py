@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands.finding import home_of, study_of
+from orchestration.commands.finding import home_of, study_as_written
 from orchestration.commands.slicing import CellsOption, OnlyOption, QuestionsOption, slice_of, stages_up_to
-from orchestration.commands.walking import show, walk
+from orchestration.commands.walking import search_of, show, walk
 from orchestration.terminal.speaking import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
 
@@ -48,10 +48,12 @@ def run(
 ) -> int:
     """Bring a study, or a slice of it, up to date, write its report, show its leaderboard."""
     from evals.reporting.thresholds import read_gates
+    from evals.searches import narrowed
     from evals.study.run_studies import note
     from evals.study.slicing import note_slice
+    from warehouse.inference.budget import Budgets
 
-    whole = study_of(study)
+    whole = study_as_written(study)
     found = slice_of(whole, cells, questions)
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
@@ -61,7 +63,9 @@ def run(
     _look_ahead(found)
     note(found, where)
     note_slice(found, where)
-    report = walk(found, where, stages)
+    budgets = Budgets()
+    found = search_of(found, where, budgets) if stages is None else narrowed(found, where)
+    report = walk(found, where, stages, budgets=budgets)
     data = show(found, where, report) if report.is_there("leaderboard") else None
     results = _held(gates, data)
     if junit or github:

@@ -58,17 +58,13 @@ def stages_up_to(study: Study, only: str | None) -> tuple[str, ...] | None:
         InputError: there is no such stage.
     """
     from evals.study.grid import Grid
+    from orchestration.reach import up_to
     from orchestration.stages import stages_of
     from warehouse.near_names import named_in
 
     if only is None:
         return None
-    stages = stages_of(Grid([study]))
-    wanted = set(named_in(only, "stage", list(stages), "--only"))
-    for name in reversed(stages):  # each stands after those that it needs
-        if name in wanted:
-            wanted |= set(stages[name].upstream)
-    return tuple(name for name in stages if name in wanted)
+    return tuple(up_to(study, named_in(only, "stage", list(stages_of(Grid([study]))), "--only")))
 
 
 @app.command()

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from evals.reporting.data import ReportData
     from evals.study.study import Study
     from orchestration.run_report import RunReport
+    from warehouse.inference.budget import Budgets
     from warehouse.paths import Home
 
 
@@ -20,16 +21,36 @@ def walk(
     *,
     again: bool = False,
     keys: tuple[str, ...] | None = None,
+    budgets: Budgets | None = None,
 ) -> RunReport:
-    """Bring the stages of a study up to date (or ``only`` some, of ``keys`` alone), and say how it went."""
+    """Bring the stages of a study up to date (or ``only`` some, of ``keys`` alone), and say how it went.
+
+    budgets: what this and other walks may spend together; None: what this one may
+    """
     from orchestration.driver import Driver
     from orchestration.progress import Bars
     from orchestration.terminal.showing import show_end
 
     with Bars() as bars:
-        result = Driver(study, where, bars.tell, bars).run(only, again=again, keys=keys)
+        result = Driver(study, where, bars.tell, bars).run(only, again=again, keys=keys, budgets=budgets)
     show_end(result)
     return result
+
+
+def search_of(study: Study, where: Home, budgets: Budgets) -> Study:
+    """Return a study with the cells that its search leaves, once that has been run.
+
+    budgets: what its rungs together may spend, and what follows
+    """
+    if study.search is None or study.slice is not None:
+        return study
+    from orchestration.reach import up_to
+    from orchestration.searching import searched
+
+    def walked(part: Study, last: str) -> object:
+        return walk(part, where, tuple(up_to(part, [last])), budgets=budgets)
+
+    return searched(study, where, walked, say)
 
 
 def show(study: Study, where: Home, result: RunReport) -> ReportData:
