@@ -12,7 +12,7 @@ SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-imports bench-report clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -115,6 +115,9 @@ bench-agreement: $(READY) ## measure how often the interval of Krippendorff's al
 
 bench-people: $(READY) ## measure estimates from few scores of people and many judgements: coverage, what they save (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.people $(DATA)
+
+bench-search: $(READY) ## measure searches against whole grids: share asked, regret, how often their bounds hold (DATA=folder with beir-small; RUNS=so many seeds)
+	@$(BIN)/python -m benchmarks.search $(DATA) $(if $(RUNS),--runs $(RUNS))
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from assets.engine.stage import Built, Need, Stage, Work
 from evals.reporting.study_facts import study_facts
+from evals.searches import STAGE as SEARCHES
 from evals.study.grid import Grid
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest, sha256_file
@@ -60,7 +61,9 @@ class Report(Stage):
         """Return the digest of all that the report shows: facts of the corpus, warnings and failures too."""
         leaderboard = super().identity(key, store)
         facts = study_facts(self.grid.studies[key], store)
-        return digest([leaderboard, asdict(facts), list(self.failures)])
+        found = store.current(SEARCHES, key) if self.grid.studies[key].search else None
+        searched = [found.data_version] if found else []
+        return digest([leaderboard, asdict(facts), list(self.failures), *searched])
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key, unless its files are not what was written then."""

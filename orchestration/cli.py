@@ -126,14 +126,17 @@ def check(study: StudyArgument) -> None:
 @plainly
 def plan(study: StudyArgument, cells: CellsOption = None, questions: QuestionsOption = None) -> None:
     """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
+    from evals.searches import narrowed
     from evals.study.costing import estimates
     from evals.study.grid import Grid
     from evals.study.planning import plan as make_plan
     from orchestration.stages import stages_of
     from orchestration.terminal.showing_plan import show_plan
 
-    found = slice_of(study_as_written(study), cells, questions)
     where = prepared_home()
+    found = narrowed(slice_of(study_as_written(study), cells, questions), where)
+    if found.search is not None and not found.is_narrowed and found.slice is None:
+        say("This is the plan of the whole grid: what its `search` leaves out is known when it has run.")
     stages = stages_of(Grid([found]))
     planned = make_plan(found, stages, where)
     show_plan(planned, estimates(found, planned, stages, where), found.budget)

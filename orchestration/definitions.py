@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.engine.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
+from evals.searches import narrowed
 from evals.study.grid import Grid
 from evals.study.run_studies import noted
 from evals.study.study import Study
@@ -57,4 +58,5 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
 def defs() -> dg.Definitions:
     """Return the definitions of all study files and of studies that were run, for the Dagster UI."""
     prepare()
-    return definitions_of(list(read_book(also=noted(home())).studies.values()))
+    studies = read_book(also=noted(home())).studies.values()
+    return definitions_of([narrowed(one, home()) for one in studies])

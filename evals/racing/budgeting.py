@@ -9,9 +9,8 @@ from collections.abc import Sequence
 def stays(costs: Sequence[float], blocks: Sequence[int], spent: float, cap: float) -> int:
     """Return how many cells may stay after a rung, so that halving after every later one keeps to a cap.
 
-    As late as can be is dropped what is dropped for the budget's sake alone: with a cells left, the rungs
-    that remain ask a, a / 2, a / 4 … cells. At most half are dropped at once, but before the last rung as
-    many as the cap demands; one cell always stays.
+    Cells are dropped for the budget's sake as late as can be: with a cells left, the rungs that remain ask a,
+    a / 2, a / 4 … cells. One cell always stays, whatever it costs.
 
     Args:
         costs: of a question to each cell, the best cell first.
@@ -24,11 +23,10 @@ def stays(costs: Sequence[float], blocks: Sequence[int], spent: float, cap: floa
     >>> stays([1.0] * 8, [20], spent=80, cap=120)
     2
     """
-    least = 1 if len(blocks) <= 1 else math.ceil(len(costs) / 2)
-    for count in range(len(costs), least, -1):
+    for count in range(len(costs), 1, -1):
         if spent + _ahead(costs, blocks, count) <= cap:
             return count
-    return max(least, 1)
+    return 1
 
 
 def _ahead(costs: Sequence[float], blocks: Sequence[int], count: int) -> float:

@@ -37,7 +37,11 @@ def _apart(one: Cell, other: Cell) -> int:
     return sum(getattr(one, axis) != getattr(other, axis) for axis in AXES)
 
 
-def combinations(cells: Sequence[Cell], chosen: Sequence[Cell]) -> int:
-    """Return how many pairs of axes the chosen cells cannot tell of: both have several names in the grid."""
+def combinations(cells: Sequence[Cell]) -> int:
+    """Return of how many pairs of axes a grid has several names on both: so many interactions there may be.
+
+    >>> combinations([Cell("s", t, "e", r, "g") for t in ("t1", "t2") for r in ("r1", "r2")])
+    1
+    """
     several = sum(len({getattr(one, axis) for one in cells if one.has_axes}) > 1 for axis in AXES)
-    return several * (several - 1) // 2 if len(chosen) < len(cells) else 0
+    return several * (several - 1) // 2

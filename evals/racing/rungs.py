@@ -52,9 +52,9 @@ def question_order(questions: Sequence[Asked], seed: int) -> list[list[str]]:
 def rungs(order: Sequence[Sequence[str]], first: int, growth: float) -> list[list[str]]:
     """Cut the order into blocks of questions: what each rung asks beside those before it.
 
-    The k-th rung has first * growth^k questions in all, and never half of a cluster. A last block that would
-    leave fewer questions than the first rung has for the rest is all of the rest. Where there are too few
-    questions or clusters for two rungs, there is one.
+    The k-th rung has first * growth^k questions in all, and never half of a cluster. There is a further one
+    only while at least half as many questions remain as were asked, and as many as the first rung has: a look
+    that can spare little costs those before it some of their level. So with few questions there is one.
 
     >>> [len(block) for block in rungs([[str(n)] for n in range(100)], 12, 2.0)]
     [12, 12, 24, 52]
@@ -62,17 +62,12 @@ def rungs(order: Sequence[Sequence[str]], first: int, growth: float) -> list[lis
     [20]
     """
     total = sum(map(len, order))
-    ends: list[int] = []
-    size = float(first)
-    while math.ceil(size) + first <= total:
-        ends.append(math.ceil(size))
-        size *= growth
+    end = first
     blocks: list[list[str]] = [[]]
     asked = clusters = 0
     for ids in order:
-        if ends and asked >= ends[0] and clusters >= LEAST_CLUSTERS and total - asked >= first:
-            while ends and asked >= ends[0]:
-                ends.pop(0)
+        if asked >= end and clusters >= LEAST_CLUSTERS and total - asked >= max(first, asked / 2):
+            end = math.ceil(max(end, asked) * growth)
             blocks.append([])
         blocks[-1] += ids
         asked, clusters = asked + len(ids), clusters + 1

@@ -12,6 +12,7 @@ import polars as pl
 from evals.reporting.journey_rows import JourneyRows
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.reporting.provenance import Provenance
+from evals.searches import Record
 from evals.statistics.question_clusters import ALONE, Clustering
 from evals.study.simplicity import Simplicity
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
@@ -135,6 +136,7 @@ class ReportData:
     simplicities: cell -> what it takes; None: not known
     unpriced: cells that have costs which no answer holds
     part: what a reader must know of a slice of a study; empty for a whole one
+    search: what a search of the grid left out; None: there was none
     duplicates: None: there are no documents
     planned: how many cells the study has; None: those of the leaderboard
     provenance: None: not known
@@ -173,6 +175,7 @@ class ReportData:
     simplicities: Mapping[str, Simplicity] | None = None
     unpriced: frozenset[str] = frozenset()
     part: str = ""
+    search: Record | None = None
     duplicates: Duplicates | None = None
     planned: int | None = None
     provenance: Provenance | None = None

@@ -15,6 +15,7 @@ from evals.reporting.data import ReportData
 from evals.reporting.effect_rows import effect_rows
 from evals.reporting.estimates import estimate_json
 from evals.reporting.judge_cards import card_rows
+from evals.reporting.left_out import left_out_rows
 from evals.reporting.page import FOLDER, rendered
 from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
 from evals.reporting.recommendation import recommendation_row
@@ -62,14 +63,15 @@ def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> 
 
     others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of what people said,
         of judges' cards and of estimates, which have `PEOPLE_COLUMNS`, `CARD_COLUMNS` and
-        `ESTIMATE_COLUMNS`, too; the recommendation, which has `recommended` and more
+        `ESTIMATE_COLUMNS`, too; the recommendation, which has `recommended` and
+        more, and the cells that a search left out, which have `left_out_by` and more
     """
     last = [{name: row.get(name) for name in dict.fromkeys((*COLUMNS, *_further(row)))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 
 
 def _further(row: Mapping[str, Any]) -> tuple[str, ...]:
-    if "recommended" in row:
+    if "recommended" in row or "left_out_by" in row:
         return tuple(row)
     if "estimate_of" in row:
         return ESTIMATE_COLUMNS
@@ -112,7 +114,7 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
 
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
     """Return the rows that a report has beside those of the leaderboard."""
-    others = (risk_rows, effect_rows, people_rows, card_rows, estimate_json)
+    others = (risk_rows, effect_rows, people_rows, card_rows, estimate_json, left_out_rows)
     return [*(row for rows_of in others for row in rows_of(data)), recommendation_row(data)]
 
 

@@ -33,6 +33,7 @@ from evals.reporting.stored_rows import (
 )
 from evals.reporting.study_facts import StudyFacts, study_facts
 from evals.retrieving.index import OpenIndex
+from evals.searches import stored
 from evals.statistics import significance
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import primary_of
@@ -115,7 +116,7 @@ def report_data(
     clusters = clustering(questions, study.clusters)
     people = stored_people(study, store)
     return ReportData(
-        **_named(study),
+        **_named(study, home),
         created_at=datetime.now(UTC),
         metrics=_metric_infos(study, primary, uncalibrated(study, judged["judge_cards"])),
         leaderboard=board,
@@ -159,9 +160,10 @@ def _judged(connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str
     return {"judgements": said, "judge_cards": cards, "human_estimates": estimates_of(connection, study)}
 
 
-def _named(study: Study) -> dict[str, Any]:
-    """Return what a study says of itself."""
+def _named(study: Study, home: Home) -> dict[str, Any]:
+    """Return what a study says of itself, and which part of its grid was run."""
     part = study.slice.sentence if study.slice else ""
+    found = stored(study, home) if study.search and not study.slice else None
     return {
         "study": study.study,
         "description": study.description,
@@ -169,6 +171,7 @@ def _named(study: Study) -> dict[str, Any]:
         "part": part,
         "judges": {name: _what(judge) for name, judge in study.judges.items()},
         "generators": _generator_facts(study),
+        "search": found,
     }
 
 

@@ -20,6 +20,7 @@ from evals.reporting.entries import entries
 from evals.reporting.estimates import estimate_sentences
 from evals.reporting.headline import headline
 from evals.reporting.judge_cards import judge_sentences
+from evals.reporting.left_out import left_out_sentences
 from evals.reporting.people.section import people_sentences
 from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.replicates import replicates_sentence
@@ -71,6 +72,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))
+    parts += [_text(one, "yellow") for one in left_out_sentences(data)]
     parts += [_text(data.part, "bold yellow")] if data.part else []
     parts += ["", _text(headline(data), "bold"), *map(_text, recommendation_sentences(data))]
     return Group(*parts)

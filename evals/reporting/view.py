@@ -24,6 +24,7 @@ from evals.reporting.hardest import Hardest, hardest
 from evals.reporting.headline import Part, headline_parts
 from evals.reporting.journey.section import Journeys, journeys
 from evals.reporting.judge_cards import Card, judge_cards
+from evals.reporting.left_out import LeftOut, left_out_section
 from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.pairs import Pairs, pairs
@@ -89,6 +90,7 @@ class View:
     hardest: Hardest
     lost: Lost | None
     journeys: Journeys
+    left_out: LeftOut | None
     failures: Failures
 
 
@@ -139,6 +141,7 @@ def view(data: ReportData) -> View:
         hardest=hard,
         lost=lost(data, [question.question["question_id"] for question in hard.questions]),
         journeys=journeys(data, {cell: labels[cell] for cell in cells}, hard.questions),
+        left_out=left_out_section(data),
         failures=failures(data),
     )
 

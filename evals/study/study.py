@@ -139,6 +139,11 @@ class Study(BuildHalf):
         chosen = [one for one in (self._slice.cells if self._slice else None, self._kept) if one is not None]
         return [cell for cell in self.every_cell() if all(cell.short in names for names in chosen)]
 
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether its cells are those that a search has left."""
+        return self._kept is not None
+
     def narrowed(self, kept: Collection[str]) -> Self:
         """Return the study with the cells that its search has left, by their names without the study."""
         found = self.model_copy()
