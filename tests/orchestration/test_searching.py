@@ -133,7 +133,8 @@ def test_a_race_killed_at_every_rung(tmp_path: Path, weights: Any, monkeypatch: 
         assert len(server.requests) == n_calls
         assert {cell.generator for cell in found.cells()} == {"good", "also"}
         assert "2 dropped as told apart" in said[0]
-        assert Driver(found, home).run().ok
+        report = Driver(found, home).run()
+        assert report.ok, [one.failed for one in report.stages]
         assert len(server.requests) == n_calls + 4 * 8, (
             "the rest of the questions, in the cells that are left"
         )
