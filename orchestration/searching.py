@@ -247,7 +247,7 @@ class _Race:
         unmeasured = dict.fromkeys(name for one in record.looks for name in one["unmeasured"])
         if unmeasured:
             first = next(iter(unmeasured))
-            notes.append(f"{len(unmeasured)} cells lack values and were not dropped for that, first {first}.")
+            notes.append(f"Lacking values, and not dropped for that: {len(unmeasured)}, first {first}.")
         by_short = {cell.short: cell for cell in self.study.cells()}
         costs, spared = Costs(self.study, asking.n_questions), [0.0, 0.0, 0.0]
         for rung in sorted({row["rung"] for row in dropped}):
