@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from assets.engine.stage import Built, Need, Stage, Work
+from evals.racing.records import STAGE as SEARCHES
 from evals.reporting.study_facts import study_facts
-from evals.searches import STAGE as SEARCHES
 from evals.study.grid import Grid
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest, sha256_file

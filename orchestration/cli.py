@@ -126,7 +126,7 @@ def check(study: StudyArgument) -> None:
 @plainly
 def plan(study: StudyArgument, cells: CellsOption = None, questions: QuestionsOption = None) -> None:
     """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
-    from evals.searches import narrowed
+    from evals.racing.records import narrowed
     from evals.study.costing import estimates
     from evals.study.grid import Grid
     from evals.study.planning import plan as make_plan

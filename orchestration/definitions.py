@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.engine.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
-from evals.searches import narrowed
+from evals.racing.records import narrowed
 from evals.study.grid import Grid
 from evals.study.run_studies import noted
 from evals.study.study import Study

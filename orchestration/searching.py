@@ -14,9 +14,7 @@ from evals.racing.budgeting import stays
 from evals.racing.drawing import drawn
 from evals.racing.factors import one_factor
 from evals.racing.looks import Look, Rules, Values, look
-from evals.racing.rung_study import Field, Rung, field_of, rung_of
-from evals.racing.rungs import Asked, in_words, question_order, rungs, strata_of
-from evals.searches import (
+from evals.racing.records import (
     NOT_DRAWN,
     NOT_VARIED,
     Record,
@@ -27,6 +25,8 @@ from evals.searches import (
     with_look,
     with_spared,
 )
+from evals.racing.rung_study import Field, Rung, field_of, is_of_rankings, rung_of
+from evals.racing.rungs import Asked, in_words, question_order, rungs, strata_of
 from evals.statistics.board import question_means
 from evals.statistics.question_clusters import Clustering, clustering
 from evals.study.cells import Cell
@@ -222,10 +222,15 @@ class _Race:
         done = {f"{row['cell']}".partition(".")[2]: row["asked"] for row in record.rows if row["rung"]}
         asked = sum(map(len, asking.blocks[:number]))
         for unit, cap in costs.caps(self.search.budget):
-            spent = sum(
-                costs.of(cell, unit) * done.get(cell.short, asked) for cell in asking.field.racing
-            ) + sum(costs.of(cell, unit) * asking.n_questions for cell in asking.field.exempt)
-            room = min(room, stays([costs.of(cell, unit) for cell in ranked], ahead, spent, cap))
+            spent = sum(costs.of(cell, unit) * asking.n_questions for cell in asking.field.exempt)
+            left = list(ahead)
+            if unit != "evaluations" and is_of_rankings(asking.field.metric):  # only the last asks a model
+                left = [0] * (len(ahead) - 1) + [asking.n_questions]
+            else:
+                spent += sum(
+                    costs.of(cell, unit) * done.get(cell.short, asked) for cell in asking.field.racing
+                )
+            room = min(room, stays([costs.of(cell, unit) for cell in ranked], left, spent, cap))
         return room
 
     def _ended(self, record: Record, left: Sequence[Cell], asking: _Asking) -> Record:
@@ -248,11 +253,17 @@ class _Race:
         if unmeasured:
             first = next(iter(unmeasured))
             notes.append(f"Lacking values, and not dropped for that: {len(unmeasured)}, first {first}.")
+        cap = self.search.budget.evaluations if self.search.budget else None
+        if cap is not None and (spent := sum(row["asked"] for row in record.rows)) > cap:
+            notes.append(
+                f"The budget of {cap} evaluations was too small: {spent} is the least of such a race."
+            )
         by_short = {cell.short: cell for cell in self.study.cells()}
         costs, spared = Costs(self.study, asking.n_questions), [0.0, 0.0, 0.0]
         for rung in sorted({row["rung"] for row in dropped}):
             gone = [row for row in dropped if row["rung"] == rung]
-            share = 1 - gone[0]["asked"] / asking.n_questions
+            unanswered = is_of_rankings(asking.field.metric)  # its rungs ask no model
+            share = 1.0 if unanswered else 1 - gone[0]["asked"] / asking.n_questions
             most = costs.most([by_short[row["cell"].partition(".")[2]] for row in gone])
             spared = [one + share * more for one, more in zip(spared, most, strict=True)]
         return with_spared(replace(record, kept=kept, done=True, notes=tuple(notes)), *spared)

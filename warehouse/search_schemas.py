@@ -1,4 +1,4 @@
-"""The columns of what a search left out of a study (`evals.searches`)."""
+"""The columns of what a search left out of a study (`evals.racing.records`)."""
 
 from __future__ import annotations
 

@@ -45,13 +45,14 @@ def _exempt(study: Study, cell: Cell, metric: Metric) -> str | None:
     if study.reads(cell.generator) == "evidence":
         return "it answers from the gold evidence, and nobody can choose it"
     if metric.name not in {one.name for one in study.metrics_of(cell)} or (
-        not cell.reads_ranking and _is_of_rankings(metric)
+        not cell.reads_ranking and is_of_rankings(metric)
     ):
         return f"{metric.name} does not measure it"
     return None
 
 
-def _is_of_rankings(metric: Metric) -> bool:
+def is_of_rankings(metric: Metric) -> bool:
+    """Return whether a metric looks at rankings alone, so that nothing need be answered to know it."""
     return not isinstance(metric, JudgedScores) and metric.reads <= OF_RANKING
 
 
@@ -74,9 +75,9 @@ def rung_of(
     if isinstance(metric, JudgedScores):
         only["judges"] = {metric.judge: study.judges[metric.judge]}
     for cell in cells:
-        name = f"{cell.ranking.partition('.')[2]}.{NO_GENERATOR}" if _is_of_rankings(metric) else cell.short
+        name = f"{cell.ranking.partition('.')[2]}.{NO_GENERATOR}" if is_of_rankings(metric) else cell.short
         stands_for.setdefault(name, []).append(cell.short)
-    if _is_of_rankings(metric):
+    if is_of_rankings(metric):
         only["generators"] = {}
     n_cells, n_questions = len(stands_for), len(questions)
     part = Slice(

@@ -9,10 +9,10 @@ from typing import Literal
 
 import polars as pl
 
+from evals.racing.records import Record
 from evals.reporting.journey_rows import JourneyRows
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.reporting.provenance import Provenance
-from evals.searches import Record
 from evals.statistics.question_clusters import ALONE, Clustering
 from evals.study.simplicity import Simplicity
 from warehouse.annotation_schemas import HUMAN_ESTIMATES

@@ -13,10 +13,10 @@ import polars as pl
 
 from evals.racing.factors import combinations
 from evals.racing.missed import Behind, Missed, missed
+from evals.racing.records import Record, left_out
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import count, interval, number, p_value, percent, several, signed
 from evals.reporting.standings import Cell, main_subset, varying_axes
-from evals.searches import Record, left_out
 from evals.study.cells import UNREAD
 from evals.study.cells import Cell as StudyCell
 
@@ -151,8 +151,8 @@ def left_out_sentences(data: ReportData) -> tuple[str, ...]:
     if gone and spared.of_evaluations:
         share = percent(spared.evaluations / spared.of_evaluations)
         asked = (
-            f"{count(spared.evaluations)} of {count(spared.of_evaluations)} times a cell is asked a question "
-            f"({share}) were asked"
+            f"Of {count(spared.of_evaluations)} pairs of a cell and a question, "
+            f"{count(spared.evaluations)} were run ({share})"
         )
         rest = [
             f"{count(round(amount))} {unit}"

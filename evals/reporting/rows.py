@@ -13,6 +13,7 @@ from evals.judging.contract import Judge
 from evals.leaderboard import NOT_RUN
 from evals.measuring.contract import OF_RANKING, Metric
 from evals.pipeline.imported_answers import contexts_of
+from evals.racing.records import stored
 from evals.reporting.context_curves import context_curves
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.journey.reading import journey_rows
@@ -33,7 +34,6 @@ from evals.reporting.stored_rows import (
 )
 from evals.reporting.study_facts import StudyFacts, study_facts
 from evals.retrieving.index import OpenIndex
-from evals.searches import stored
 from evals.statistics import significance
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import primary_of

@@ -34,7 +34,7 @@ def home_of(study: Study) -> Home:
 
 def study_of(name: str) -> Study:
     """Return the study of a name or path, as a person may say it, with the cells that its search left."""
-    from evals.searches import narrowed
+    from evals.racing.records import narrowed
 
     return narrowed(study_as_written(name), home_to_look_at())
 

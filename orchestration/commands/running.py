@@ -47,8 +47,8 @@ def run(
     ] = False,
 ) -> int:
     """Bring a study, or a slice of it, up to date, write its report, show its leaderboard."""
+    from evals.racing.records import narrowed
     from evals.reporting.thresholds import read_gates
-    from evals.searches import narrowed
     from evals.study.run_studies import note
     from evals.study.slicing import note_slice
     from warehouse.inference.budget import Budgets

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.searches import narrowed, stored
+from evals.racing.records import narrowed, stored
 from evals.study.slicing import sliced
 from evals.study.study import Study
 from evals.study.study_file import read_study
