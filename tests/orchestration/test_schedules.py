@@ -1,0 +1,88 @@
+"""The schedule of a study, and how old its pages may be."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.freshness import FreshnessState
+from dagster._core.definitions.freshness_evaluator import TimeWindowFreshnessPolicyEvaluator
+from dagster._core.loader import LoadingContextForTest
+from dagster._core.test_utils import freeze_time
+from dagster._time import get_current_datetime
+
+from evals.study.study_file import read_study
+from orchestration.definitions import definitions_of
+from tests.fakes.tiny import write_study
+
+DAILY = {"study: tiny": 'study: tiny\nschedule: "0 5 * * *"'}
+
+
+def of(folder: Path, changes: dict[str, str]) -> dg.Definitions:
+    return definitions_of([read_study(write_study(folder, changes))])
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ('"0 5 * * *"', dg.DefaultScheduleStatus.STOPPED),
+        ('{cron: "0 5 * * *"}', dg.DefaultScheduleStatus.STOPPED),
+        ('{cron: "0 5 * * *", active: true}', dg.DefaultScheduleStatus.RUNNING),
+    ],
+)
+def test_a_study_is_crawled_again_and_run_when_its_file_says(
+    tmp_path: Path, said: str, status: dg.DefaultScheduleStatus
+) -> None:
+    definitions = of(tmp_path, {"study: tiny": f"study: tiny\nschedule: {said}"})
+    repository = definitions.get_repository_def()
+    schedule = repository.get_schedule_def("study_tiny_schedule")
+    assert schedule.default_status is status
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 5 * * *", "UTC")
+    tick = schedule.evaluate_tick(dg.build_schedule_context(repository_def=repository))
+    (request,) = tick.run_requests or ()
+    assert request.run_config == {"again": True}
+    job = repository.get_job("study_tiny")
+    assert dg.validate_run_config(job, dict(request.run_config))
+
+
+def test_a_study_without_a_schedule_has_none(tmp_path: Path) -> None:
+    definitions = of(tmp_path, {})
+    names = {one.name for one in definitions.get_repository_def().schedule_defs}
+    assert names == {"crawl_docs_schedule"}
+    assert definitions.resolve_asset_graph().get(dg.AssetKey("pages")).freshness_policy is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "gap"),
+    [
+        (DAILY, timedelta(days=1)),
+        ({"path: docs}": 'path: docs, schedule: "0 5 * * 1"}'}, timedelta(days=7)),
+        ({**DAILY, "path: docs}": 'path: docs, schedule: "0 5 * * 1"}'}, timedelta(days=1)),
+    ],
+)
+def test_a_missed_crawl_is_a_warning_and_a_second_a_failure(
+    tmp_path: Path, changes: dict[str, str], gap: timedelta
+) -> None:
+    graph = of(tmp_path, changes).resolve_asset_graph()
+    node = graph.get(dg.AssetKey("pages"))
+
+    def state(instance: dg.DagsterInstance) -> FreshnessState:
+        evaluated = TimeWindowFreshnessPolicyEvaluator().evaluate_freshness(
+            LoadingContextForTest(instance), node
+        )
+        return asyncio.run(evaluated)
+
+    now = get_current_datetime()
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert state(instance) is FreshnessState.UNKNOWN
+        instance.report_runless_asset_event(dg.AssetMaterialization("pages", partition="docs"))
+        for after, expected in {
+            gap: FreshnessState.PASS,
+            gap + timedelta(hours=2): FreshnessState.WARN,
+            2 * gap + timedelta(hours=2): FreshnessState.FAIL,
+        }.items():
+            with freeze_time(now + after):
+                assert state(instance) is expected
