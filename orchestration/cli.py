@@ -26,6 +26,7 @@ from orchestration.commands import (
     questions,
     reporting,
     running,
+    serving,
     sheets,
     slicing,
     trying,
@@ -200,6 +201,7 @@ app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)
 app.add_typer(running.app)
+app.add_typer(serving.app)
 app.add_typer(sheets.app)
 app.add_typer(slicing.app)
 app.add_typer(trying.app)

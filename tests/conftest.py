@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.shipped import Shipped, shipped_study
 from warehouse.inference import models
 from warehouse.paths import Home
 
@@ -27,3 +28,20 @@ def weights() -> Iterator[Callable[[str], Path]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASSAY_MODELS", os.environ.get("ASSAY_MODELS") or str(home.models))
         yield lambda name: models.fetch(name, home)
+
+
+@pytest.fixture(scope="session")
+def shipped_once(
+    weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shipped]:
+    """The study of what is exported and served, run once."""
+    weights("all-MiniLM-L6-v2")
+    with shipped_study(tmp_path_factory.mktemp("shipped")) as found:
+        yield found
+
+
+@pytest.fixture
+def shipped(shipped_once: Shipped) -> Iterator[Shipped]:
+    """The same, with the environment that leads to its home and its model's server."""
+    with shipped_once.around():
+        yield shipped_once

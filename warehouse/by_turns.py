@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
-from warehouse.waiting import LOOK, UnwantedError, wanted_until
+from warehouse.waiting import LOOK, UnwantedError, is_unwanted, wanted_until
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,7 +23,7 @@ GRACE = 8.0  # seconds that pieces under way are waited for when nobody wants th
 
 
 class _OfThread(threading.local):
-    turns: _Turns[object] | None = None
+    turns: _Turns[object] | OneAtATime | None = None
 
 
 _of_thread = _OfThread()
@@ -46,6 +46,41 @@ def resting(calls: Callable[[], int] = lambda: 0) -> Iterator[None]:
     finally:
         turns.go_on(calls)
         _of_thread.turns = turns
+
+
+class OneAtATime:
+    """Lets the threads of a server compute one at a time; one that waits for a model lets others go on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Compute in the block, as soon as nobody else does.
+
+        Raises:
+            UnwantedError: nobody wants what the calling thread works for.
+        """
+        self._take()
+        before, _of_thread.turns = _of_thread.turns, self
+        try:
+            yield
+        finally:
+            _of_thread.turns = before
+            self._lock.release()
+
+    def rest(self, calls: Callable[[], int]) -> None:
+        """Let another thread compute."""
+        self._lock.release()
+
+    def go_on(self, calls: Callable[[], int]) -> None:
+        """Compute again, as soon as nobody else does; whoever is unwanted goes on, too, to its end."""
+        self._lock.acquire()
+
+    def _take(self) -> None:
+        while not self._lock.acquire(timeout=LOOK):
+            if is_unwanted():
+                raise UnwantedError
 
 
 def by_turns(

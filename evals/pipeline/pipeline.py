@@ -94,6 +94,11 @@ class Pipeline:
 
     def ask_row(self, question: Row) -> PipelineResult:
         """Answer a question of the study, a row of `schemas.QUESTIONS`: its evidence is looked for, too."""
+        result = self.search_row(question)
+        return replace(result, answer=self._answer(question, result.found, result.passages))
+
+    def search_row(self, question: Row) -> PipelineResult:
+        """Search for a question, a row of `schemas.QUESTIONS`, and answer nothing."""
         found = self.retrieval.ask(question)
         index = self.retrieval.index
         passages = tuple(
@@ -103,9 +108,8 @@ class Pipeline:
         losses: list[Row] = []
         if found.status is Status.OK:
             losses = losses_of(question, found.trace, [hit.span for hit in found.hits], index)
-        answer = self._answer(question, found, passages)
         read = min(len(passages), self.generator.passages) if self.generator else 0
-        return PipelineResult(self.cell, question, found, passages, answer, read, tuple(losses))
+        return PipelineResult(self.cell, question, found, passages, None, read, tuple(losses))
 
     def _answer(self, question: Row, found: QueryResult, passages: tuple[Passage, ...]) -> Answer | None:
         if self.generator is None or self.context is None:

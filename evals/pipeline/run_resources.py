@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe, Matrix
@@ -27,6 +28,7 @@ class RunResources(Resource):
     clock: counts what is taken from memory as if it were computed now
     models: local models that searchers have loaded
     local_threads: of the server of a local language model; None: several servers, for many questions
+    obstacles_last: seconds after which a model that could not be asked at all is tried again
     """
 
     def __init__(self, work: Work) -> None:
@@ -34,6 +36,7 @@ class RunResources(Resource):
         self.clock = Clock()
         self.models = LoadedModels()
         self.local_threads: int | None = None
+        self.obstacles_last = inf
         self._indexes: dict[str, OpenIndex] = {}
         self._tokenizers: dict[str, Tokenizer] = {}
         self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
@@ -75,7 +78,12 @@ class RunResources(Resource):
     def gateway(self, budget: Budget) -> Gateway:
         """Return what asks language models, and pays from a budget."""
         if budget not in self._gateways:
-            self._gateways[budget] = Gateway(self.work.home, budget=budget, local_threads=self.local_threads)
+            self._gateways[budget] = Gateway(
+                self.work.home,
+                budget=budget,
+                local_threads=self.local_threads,
+                obstacles_last=self.obstacles_last,
+            )
         return self._gateways[budget]
 
     def tokenizer(self, name: str) -> Tokenizer:

@@ -21,6 +21,7 @@ Args = TypeVarTuple("Args")
 Model = TypeVar("Model")
 Embed = Callable[[Sequence[str]], Matrix]
 CountTokens = Callable[[Sequence[str]], list[int]]
+MOST_KEPT = 20_000  # texts whose vectors are held
 MANY = 64  # texts; so many come from no question, but from a corpus, and are kept for the next run
 
 
@@ -81,6 +82,8 @@ class TextEmbedder:
         for text in {text for text in texts if text in self.known}:
             self.clock.add(self.known[text][1])
         if new:
+            if len(self.known) > MOST_KEPT:  # a server is asked without end
+                self.known = {text: self.known[text] for text in texts if text in self.known}
             embedder = self.embedder.embedder
             if not self.known:
                 embedder.embed(["warm up"])  # the first call pays for set-up that no question should

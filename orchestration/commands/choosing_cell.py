@@ -29,6 +29,18 @@ def named_cell(study: Study, name: str) -> Cell:
     return cells.get(wanted) or short[wanted]
 
 
+def recommended_cell(study: Study, where: Home) -> Cell:
+    """Return the cell that the report of a study recommends, if it can be asked; else the leading one."""
+    from evals.reporting.recommendation import recommendation_of
+
+    with suppress(InputError):
+        found = recommendation_of(study, where).cell
+        cells = {cell.key: cell for cell in study.cells() if cell.reads_ranking}
+        if found in cells:
+            return cells[found]
+    return leading_cell(study, where)
+
+
 def leading_cell(study: Study, where: Home) -> Cell:
     """Return the cell that leads the leaderboard, of those that can be asked; else the first of the file."""
     from evals.reporting.rows import leaderboard_rows

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestration.commands.choosing_cell import leading_cell, named_cell
+from orchestration.commands.choosing_cell import named_cell, recommended_cell
 from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -23,7 +23,7 @@ def export(
         list[str],
         typer.Argument(
             metavar="[CELL] FOLDER",
-            help="chunking.embedder.retriever.generator, the leader unless said; and where it is written to.",
+            help="chunking.embedder.retriever.generator, else the recommended one; and where it is written.",
         ),
     ],
     questions: Annotated[
@@ -44,7 +44,7 @@ def export(
     *names, folder = cell_and_folder
     found = study_of(study)
     where = home_of(found)
-    cell = named_cell(found, names[0]) if names else leading_cell(found, where)
+    cell = named_cell(found, names[0]) if names else recommended_cell(found, where)
     work = Work(where)
     try:
         written = write(found, cell, Path(folder), work, Wanted(questions, with_models, force))

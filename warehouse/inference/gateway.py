@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -76,6 +77,8 @@ class Gateway:
         known price do not count. None means no limit
     local_threads, local_context: of the local servers; None threads: several small servers share the cores,
         which answers many calls soonest; else one has so many (`LocalServers`)
+    obstacles_last: seconds after which a model that could not be asked at all is tried again: never in a run,
+        which a person starts again
 
     Safe to use from many threads: what several ask at once is asked and paid once, and a local server answers
     one call after another.
@@ -90,6 +93,7 @@ class Gateway:
         budget: Budget | None = None,
         local_threads: int | None = None,
         local_context: int = local_llm.CONTEXT,
+        obstacles_last: float = inf,
     ) -> None:
         self.home = home
         self.timeout = timeout
@@ -99,7 +103,7 @@ class Gateway:
         self._budget = budget or Budget(None)
         self._asking: dict[str, _Turn] = {}
         self._asking_lock = threading.Lock()
-        self._obstacles = Obstacles()
+        self._obstacles = Obstacles(obstacles_last)
         self._local = LocalServers(lambda name: models.fetch(name, home), local_threads, local_context)
 
     @property

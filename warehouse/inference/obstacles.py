@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
+from time import monotonic
 from typing import NamedTuple
 
 FIRST_ALONE = 5.0  # seconds that others wait for a model's first call: a refused key is told sooner
@@ -18,21 +20,29 @@ class Asked(NamedTuple):
 
 
 class Obstacles:
-    """Safe to use from many threads."""
+    """Safe to use from many threads.
 
-    def __init__(self) -> None:
-        self._met: dict[Asked, str] = {}
+    lasting: seconds after which what stood in the way is tried again; in a run, never
+    """
+
+    def __init__(self, lasting: float = inf) -> None:
+        self._lasting = lasting
+        self._met: dict[Asked, tuple[str, float]] = {}
         self._answered: set[Asked] = set()
         self._first: dict[Asked, threading.Lock] = {}
         self._lock = threading.Lock()
 
     def before(self, asked: Asked) -> str | None:
         """Return why a model cannot be asked; None: nothing is known against it."""
-        return self._met.get(asked)
+        reason, since = self._met.get(asked, (None, 0.0))
+        if reason is not None and monotonic() - since >= self._lasting:
+            self._met.pop(asked, None)
+            return None
+        return reason
 
     def meet(self, asked: Asked, reason: str) -> None:
         """Note why a model cannot be asked."""
-        self._met[asked] = reason
+        self._met[asked] = reason, monotonic()
 
     def has_answered(self, asked: Asked) -> bool:
         """Return whether a model has answered."""

@@ -20,66 +20,18 @@ from evals.exporting.sealing import SUMS, seal, verified
 from evals.exporting.writing import Wanted, export
 from evals.pipeline.pipeline import Pipeline
 from evals.study.cells import Cell
-from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
-from tests.fakes.tiny import TEXTS, Bench, write_study
+from tests.fakes.shipped import OWN, N, Shipped
+from tests.fakes.tiny import Bench
 from warehouse.errors import AssayError, InputError
 from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 KEY = "sk-never-in-a-folder-0123456789"
-RETRIEVERS = """  bm25: {bm25: {k: 5}}
-  chain:
-    - time_frame: {}
-    - fuse: {rrf: {}, of: [{bm25: {k: 20}}, {dense: {k: 20}}], weights: tuned, k: 4}
-    - neighbours: {n: 1}
-  hybrid: {hybrid: {k: 5}}
-"""
-GENERATORS = """  extractive: {extractive: {passages: 2, max_tokens: 40}}
-  gated: {extractive: {passages: 2, gate: {threshold: tuned}}}
-  model: {llm: {model: openai/scripted, passages: 2, prompt: {file: own.j2}}}
-"""
-TRAIN = """\
-question_set: train
-language: en
-questions:
-  - id: train-1
-    question: Whence comes heating for workplaces beside boats?
-    evidence: [{url: "https://x.example/heat", quote: "heated by a pump that draws warmth"}]
-"""
-OWN = "{% block user %}${HOME} {{ question }} {{ context }}{% endblock %}"
-SETS = "  - file: ferry.questions.yaml\n"
-
-
-@pytest.fixture(scope="module")
-def town(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """The study, run once for all tests of this file."""
-    weights("all-MiniLM-L6-v2")
-    folder = tmp_path_factory.mktemp("town")
-    with pytest.MonkeyPatch.context() as patch, FakeOpenAI(respond=_reply) as server:
-        patch.setenv("ASSAY_HOME", str(folder / "home"))
-        patch.setenv("OPENAI_API_KEY", "sk-test")
-        patch.setenv("OPENAI_BASE_URL", server.api_base)
-        changes = {
-            "  bm25: {bm25: {k: 5}}\n": RETRIEVERS,
-            "  extractive: {extractive: {passages: 2, max_tokens: 40}}\n": GENERATORS,
-            SETS: f"{SETS}  - {{file: train.questions.yaml, use: train}}\n",
-        }
-        (folder / "study").mkdir()
-        (folder / "study" / "train.questions.yaml").write_text(TRAIN)
-        (folder / "study" / "own.j2").write_text(OWN)
-        bench = Bench(write_study(folder / "study", changes), Home(folder / "home"))
-        bench.give(TEXTS)
-        bench.build()
-        yield bench
-
-
-def _reply(got: Received) -> Scripted:
-    return answer(f"At noon [1]. {len(got.body['messages'][-1]['content'])}")
 
 
 @pytest.fixture
-def bench(town: Bench) -> Bench:
-    return town
+def bench(shipped: Shipped) -> Bench:
+    return shipped.bench
 
 
 @pytest.fixture
@@ -136,20 +88,20 @@ def asked_again(pipeline: Pipeline, expected: Expected) -> Expected:
 def test_every_cell_answers_elsewhere_as_it_was_measured(
     bench: Bench, work: Work, tmp_path: Path, elsewhere: Callable[[], Work]
 ) -> None:
-    cells = [one for one in bench.study.cells() if one.generator != "gated" or one.retriever == "hybrid"]
-    assert {one.retriever for one in cells} == {"bm25", "chain", "hybrid", "dense"}
+    cells = bench.study.cells()
+    assert {one.retriever for one in cells} == {"chain", "hybrid"}
     stored = {}
     for cell in cells:
         written = export(bench.study, cell, tmp_path / "out" / cell.key, work)
         stored[cell.key] = measured(bench.study, cell, work)
-        assert written.questions == len(stored[cell.key]) == 3
+        assert written.questions == len(stored[cell.key]) == N
     (tmp_path / "out").rename(tmp_path / "moved")
     other = elsewhere()
     for cell in cells:
         folder = tmp_path / "moved" / cell.key
         assert read_expected(folder) == stored[cell.key]
         with open_exported(folder, other) as pipeline:
-            for one in stored[cell.key]:
+            for one in stored[cell.key][::10]:
                 assert unlike(one, asked_again(pipeline, one)) is None, (cell.key, one.question)
     recipe = yaml.safe_load(
         (tmp_path / "moved" / "tiny.t16.minilm.chain.extractive" / "recipe.yaml").read_text()
@@ -158,7 +110,7 @@ def test_every_cell_answers_elsewhere_as_it_was_measured(
 
 
 def test_what_is_another_answer_is_told(bench: Bench, work: Work) -> None:
-    (noon, *_) = measured(bench.study, cell_of(bench, "bm25", "extractive"), work)
+    (noon, *_) = measured(bench.study, cell_of(bench, "hybrid", "gated"), work)
     assert unlike(noon, noon) is None
     first, *rest = noon.passages
     assert noon.answer is not None
@@ -202,7 +154,7 @@ def test_nothing_of_this_machine_and_no_secret_is_in_it(
 
 def test_a_damaged_missing_or_added_file_is_a_sentence(bench: Bench, work: Work, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    export(bench.study, cell_of(bench, "dense", "extractive"), folder, work)
+    export(bench.study, cell_of(bench, "hybrid", "gated"), folder, work)
 
     def refused(change: Callable[[Path], object], sentence: str, *, sealed: bool = False) -> None:
         copy = tmp_path / "copy"
@@ -254,7 +206,7 @@ def test_a_damaged_missing_or_added_file_is_a_sentence(bench: Bench, work: Work,
 
 def test_other_code_is_told_before_it_answers(bench: Bench, work: Work, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    export(bench.study, cell_of(bench, "dense", "extractive"), folder, work, Wanted(questions=1))
+    export(bench.study, cell_of(bench, "hybrid", "gated"), folder, work, Wanted(questions=1))
     path = folder / "revisions.json"
     record = json.loads(path.read_text())
     record["results_hang_on"]["retriever"] = ["of yesterday"]
@@ -271,7 +223,7 @@ def test_other_code_is_told_before_it_answers(bench: Bench, work: Work, tmp_path
 
 
 def test_nothing_of_others_is_replaced(bench: Bench, work: Work, tmp_path: Path) -> None:
-    cell, folder = cell_of(bench, "dense", "extractive"), tmp_path / "out"
+    cell, folder = cell_of(bench, "hybrid", "gated"), tmp_path / "out"
     folder.mkdir()
     first = export(bench.study, cell, folder, work, Wanted(questions=0))
     assert not (folder / "questions.jsonl").exists(), "an empty folder is as good as none"
@@ -291,7 +243,7 @@ def test_weights_travel_with_it(
     bench: Bench, work: Work, tmp_path: Path, elsewhere: Callable[[], Work], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "out"
-    export(bench.study, cell_of(bench, "dense", "extractive"), folder, work, Wanted(with_models=True))
+    export(bench.study, cell_of(bench, "hybrid", "gated"), folder, work, Wanted(with_models=True))
     assert (folder / "models" / "all-MiniLM-L6-v2" / "config.json").is_file()
     other = elsewhere()
     monkeypatch.setenv("ASSAY_MODELS", str(tmp_path / "models"))

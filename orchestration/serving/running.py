@@ -1,0 +1,124 @@
+"""Runs the server until a signal comes, and lets the requests under way end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from orchestration.serving.app import application
+from orchestration.serving.desk import Desk, Limits
+from orchestration.serving.guard import Log, Rules
+from orchestration.serving.opening import Opened
+from warehouse.errors import AssayError, InputError
+
+PORT = 8600
+_GRACE = 30  # seconds that a server in a thread may take to end
+_IDLE = 30  # seconds that a connection may stay without a request
+_BACKLOG = 64
+_START = 60.0  # seconds until a server that does not begin is given up
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server listens: the socket is bound before anything is loaded."""
+
+    socket: socket.socket
+    host: str
+
+    @property
+    def port(self) -> int:
+        """The port, also where the system chose it."""
+        return int(self.socket.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """Where clients on this machine find it."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 -- it is compared
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def listen(self) -> None:
+        """Let clients connect: they are answered as soon as the server runs."""
+        self.socket.listen(_BACKLOG)
+
+
+def bound(host: str, port: int) -> Place:
+    """Take a port; 0: one that is free.
+
+    Raises:
+        InputError: it is taken, or nothing can listen there.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        taken = socket.socket(family, socket.SOCK_STREAM)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, port))
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"port {port} of {host} cannot be used ({reason}); choose another with --port, or --host"
+        ) from error
+    return Place(taken, host)
+
+
+def server_of(opened: Opened, limits: Limits, rules: Rules, log: Log) -> tuple[uvicorn.Server, Desk]:
+    """Return a server that is not running yet, and the desk that its answers come from."""
+    desk = Desk(opened.pipeline, limits)
+    app: ASGIApp = application(desk, opened.facts, rules, log)
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_level="warning",
+        lifespan="on",
+        ws="none",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=int(limits.timeout) + 5,
+        backlog=_BACKLOG,
+        limit_concurrency=None,
+    )
+    return uvicorn.Server(config), desk
+
+
+def serve(opened: Opened, place: Place, limits: Limits, rules: Rules, log: Log) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests under way end first.
+
+    A second Ctrl-C ends at once.
+    """
+    server, desk = server_of(opened, limits, rules, log)
+    with suppress(KeyboardInterrupt):  # raised again by uvicorn, once all has ended
+        try:
+            server.run(sockets=[place.socket])
+        finally:
+            desk.close()
+
+
+@contextmanager
+def served(opened: Opened, place: Place, limits: Limits, rules: Rules, log: Log) -> Iterator[Desk]:
+    """Serve in a thread while the block runs, for the check and for tests.
+
+    Raises:
+        AssayError: the server did not begin.
+    """
+    server, desk = server_of(opened, limits, rules, log)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [place.socket]}, daemon=True)
+    thread.start()
+    until = time.monotonic() + _START
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > until:
+            raise AssayError("the server did not begin; what it said stands above")
+        time.sleep(0.01)
+    try:
+        yield desk
+    finally:
+        server.should_exit = True
+        thread.join(_GRACE)
+        desk.close()
