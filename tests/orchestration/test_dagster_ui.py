@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -12,11 +13,19 @@ from orchestration.driver import Driver
 from orchestration.settings import prepare
 from tests.fakes.browser import Tab, chromium, tab
 from tests.fakes.dagster_ui import dagster_ui
-from tests.orchestration.conftest import replace_in, write_study
+from tests.orchestration.conftest import STUDY, replace_in, write_study
 from warehouse.paths import home
 
 pytestmark = pytest.mark.models
 HOSTILE = '<img src="https://evil.example/a.png" onerror="alert(1)"> ![b](https://evil.example/c.png) | d | e'
+
+
+AT_ONCE = """\
+run_coordinator:
+  module: dagster.core.run_coordinator
+  class: DefaultRunCoordinator
+"""  # the queue of runs would need the daemon
+RUN = 180_000  # milliseconds that a run may take, which is a process that imports all of it
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +41,11 @@ def ui(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory)
         patch.setenv("ASSAY_HOME", str(folder / "var"))
         patch.setenv("DAGSTER_HOME", "")
         prepare()
+        configuration = home().dagster / "dagster.yaml"
+        configuration.write_text(configuration.read_text() + AT_ONCE)
         report = Driver(read_study(path), home()).run()
+    alone = STUDY.replace("study: town", "study: fine").replace("  meaning: {dense: {k: 5}}\n", "")
+    (folder / "fine.yaml").write_text(alone)
     failed = [key for stage in report.stages for key in stage.failed]
     assert len(failed) == len(study.retrievers), "each retriever's cell whose generator asks a dead server"
     with (
@@ -83,3 +96,32 @@ def test_checks_say_what_they_found_and_whether_they_block(ui: Tab) -> None:
     ui.page.get_by_text("4 documents of 4 pages").first.wait_for()
     assert "blocking" in ui.page.locator("body").inner_text()
     assert "non-blocking" not in ui.page.locator("body").inner_text()
+
+
+def launch(ui: Tab, study: str, ending: str) -> str:
+    """Click what launches the job of a study, wait until its run ends so, and return what its page says."""
+    query = "{repositoriesOrError{... on RepositoryConnection{nodes{location{name}}}}}"
+    address = "/".join(ui.page.url.split("/", 3)[:3])
+    found = ui.page.request.post(f"{address}/graphql", data={"query": query}).json()
+    place = found["data"]["repositoriesOrError"]["nodes"][0]["location"]["name"]
+    go(ui, f"/locations/{quote(place, safe='')}/jobs/study_{study}/playground")
+    ui.page.get_by_role("button", name="Launch Run").click()
+    ui.page.wait_for_url("**/runs/*")
+    ui.page.get_by_text(ending).first.wait_for(timeout=RUN)
+    return str(ui.page.inner_text("body"))
+
+
+def test_a_run_launched_by_clicks_ends_well(ui: Tab) -> None:
+    launch(ui, "fine", "RUN_SUCCESS")
+    go(ui, "/assets/leaderboard?view=partitions")
+    ui.page.get_by_text("Failed (0)").wait_for()
+    ui.page.get_by_text("Materialized (2)").wait_for()
+
+
+def test_a_launched_run_with_a_failing_cell_says_which_and_leaves_the_good(ui: Tab) -> None:
+    said = launch(ui, "town", "RUN_FAILURE")
+    assert "2 of 4 answers failed" in said
+    assert "town.t16.minilm.words.dead" in said
+    go(ui, "/assets/answers?view=partitions")
+    ui.page.get_by_text("Failed (2)").wait_for()
+    ui.page.get_by_text("Materialized (3)").wait_for()
