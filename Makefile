@@ -116,8 +116,8 @@ bench-agreement: $(READY) ## measure how often the interval of Krippendorff's al
 bench-people: $(READY) ## measure estimates from few scores of people and many judgements: coverage, what they save (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.people $(DATA)
 
-bench-search: $(READY) ## measure searches against whole grids: share asked, regret, how often their bounds hold (DATA=folder with beir-small; RUNS=so many seeds)
-	@$(BIN)/python -m benchmarks.search $(DATA) $(if $(RUNS),--runs $(RUNS))
+bench-search: $(READY) ## measure searches against whole grids: share asked, regret, how often their bounds hold (DATA=folder with beir-small, or STUDY=one that was run; RUNS=so many seeds)
+	@$(BIN)/python -m benchmarks.search $(DATA) $(if $(STUDY),--study $(STUDY)) $(if $(METRIC),--metric $(METRIC)) $(if $(RUNS),--runs $(RUNS))
 
 clean: ## remove what runs have stored (var/); model weights are kept
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi

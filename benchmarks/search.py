@@ -1,6 +1,6 @@
 """How much searches spare, how often they find what the whole grid finds, and whether their bounds hold.
 
-    python -m benchmarks.search FOLDER [--runs N] [--collections cranfield cisi …]
+    python -m benchmarks.search [FOLDER | --study NAME [--metric NAME]] [--runs N] [--collections cranfield …]
 
 FOLDER holds `beir-small` (cranfield, cisi) and `scifact`. Each collection is run as a grid of its own
 (chunkings x retrievers, MiniLM, no generator) in the home of the benchmark; what it stored is then searched
@@ -25,15 +25,18 @@ import numpy as np
 import polars as pl
 import yaml
 
+from assets.engine.stage import Work
+from evals.pipeline.stage_inputs import read_questions
 from evals.racing.drawing import drawn
 from evals.racing.factors import one_factor
 from evals.racing.looks import Rules, Values, look
 from evals.racing.missed import missed
 from evals.racing.race import race
-from evals.racing.rungs import Asked, question_order, rungs
+from evals.racing.rungs import Asked, question_order, rungs, strata_of
 from evals.statistics.question_clusters import ALONE, Clustering, clustering
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
+from evals.study.known_studies import find_known
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from orchestration.driver import Driver
@@ -175,22 +178,31 @@ def _collection(name: str, place: Path) -> Scored:
     study = read_study(path)
     report = Driver(study, where).run(tuple(up_to(study, ["scores"])))
     assert report.ok, report  # noqa: S101 -- a benchmark of half a grid would be none
-    return _stored(name, study, ArtifactStore(where))
+    return stored(study, study.cells(), METRIC, "auto")
 
 
-def _stored(name: str, study: Study, store: ArtifactStore) -> Scored:
+def known(name: str, metric: str) -> Scored:
+    """Return the grid of a study that was run whole in the home: the cells of its first generator."""
+    study = find_known(name, home())
+    first = [cell for cell in study.cells() if cell.generator == study.cells()[0].generator]
+    return stored(study, first, metric, "none")
+
+
+def stored(study: Study, cells: list[Cell], metric: str, clusters: str) -> Scored:
+    """Return what a home has stored of the cells of a study by a metric."""
+    store = ArtifactStore(home())
     values: dict[str, dict[str, float]] = {}
-    for cell in study.cells():
+    for cell in cells:
         artifact = store.current("scores", cell.key)
-        assert artifact is not None  # noqa: S101 -- it has just been run
+        assert artifact is not None, cell.key  # noqa: S101 -- it was run
         rows = read_parquet(store.folder("scores", artifact.identity) / "scores.parquet")
-        wanted = rows.filter(pl.col("metric") == METRIC).drop_nulls("value")
+        wanted = rows.filter(pl.col("metric") == metric).drop_nulls("value")
         values[cell.short] = dict(wanted.select("question_id", "value").iter_rows())
-    found = store.current("questions", Grid([study]).set_keys(study.study)[0])
-    assert found is not None  # noqa: S101 -- it has just been run
-    questions = read_parquet(store.folder("questions", found.identity) / "questions.parquet")
-    asked = sorted(values[study.cells()[0].short])
-    return Scored(name, study.cells(), values, dict.fromkeys(asked, "one"), clustering(questions, "auto"))
+    found = [store.current("questions", key) for key in Grid([study]).set_keys(study.study)]
+    questions = read_questions([one for one in found if one is not None], Work(home()))
+    kinds = dict(zip(questions["question_id"], strata_of(questions.to_dicts()), strict=True))
+    asked = {name: str(kinds[name]) for name in sorted(values[cells[0].short])}
+    return Scored(f"{study.study}, {metric}", cells, values, asked, clustering(questions, clusters))
 
 
 def simulated(name: str, spread: float, seed: int, questions: int = 200) -> Scored:
@@ -303,12 +315,12 @@ def tie_group(grid: Scored) -> set[str]:
     return set(look(names, grid.values, Rules(ALPHA, SEED), grid.clusters).left)
 
 
-def main(data: Path, runs: int, names: Sequence[str]) -> None:
-    """Print a table for each collection and kind of simulated grid."""
-    for grid in collections(data, names):
+def main(grids: Iterator[Scored], runs: int) -> None:
+    """Print a table for each grid, and for each kind of simulated ones."""
+    for grid in grids:
         group = tie_group(grid)
         print(
-            f"\n{grid.name}: {len(grid.cells)} cells, {len(grid.questions)} questions, {METRIC} "
+            f"\n{grid.name}: {len(grid.cells)} cells, {len(grid.questions)} questions, means "
             f"{min(map(grid.mean, grid.values)):.3f} to {max(map(grid.mean, grid.values)):.3f}, "
             f"{len(group)} cells tie\n\n{HEAD}"
         )
@@ -316,19 +328,24 @@ def main(data: Path, runs: int, names: Sequence[str]) -> None:
             rows = [measured(grid, group, method(grid, seed), seed) for seed in range(runs)]
             print(line(name, rows), flush=True)
     for kind, spread in (("simulated, far apart", 0.1), ("simulated, near", 0.03), ("simulated, equal", 0.0)):
-        grids = [simulated(kind, spread, seed) for seed in range(runs)]
-        groups = [tie_group(grid) for grid in grids]
+        made = [simulated(kind, spread, seed) for seed in range(runs)]
+        groups = [tie_group(grid) for grid in made]
         print(f"\n{kind}: 24 cells, 200 questions, {runs} grids\n\n{HEAD}")
         for name, method in METHODS.items():
-            found = [method(grid, seed) for seed, grid in enumerate(grids)]
-            both = zip(grids, groups, found, strict=True)
+            found = [method(grid, seed) for seed, grid in enumerate(made)]
+            both = zip(made, groups, found, strict=True)
             print(line(name, [measured(*one, seed) for seed, one in enumerate(both)]), flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--collections", nargs="*", choices=[*PLACES], default=["cranfield", "cisi"])
+    parser.add_argument("--study", help="a study that was run in the home, in place of collections")
+    parser.add_argument("--metric", default=METRIC)
     given = parser.parse_args()
-    main(given.folder, given.runs, given.collections)
+    if given.study:
+        main(iter([known(given.study, given.metric)]), given.runs)
+    else:
+        main(collections(given.folder, given.collections) if given.folder else iter(()), given.runs)
