@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestration.commands import (
+    alerts,
     annotating,
     asking,
     changes,
@@ -192,6 +193,7 @@ def _study_with(source: str) -> Study:
     )
 
 
+app.add_typer(alerts.app)
 app.add_typer(annotating.app)
 app.add_typer(asking.app)
 app.add_typer(exporting.app)

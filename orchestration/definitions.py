@@ -12,6 +12,7 @@ from evals.study.grid import Grid
 from evals.study.run_studies import noted
 from evals.study.study import Study
 from evals.study.study_file import read_book
+from orchestration.alerting.sensor import alerts_sensor
 from orchestration.automation import (
     automated,
     automation_sensor,
@@ -46,6 +47,7 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
         jobs=[refresh, *jobs.values()],
         sensors=[
             scores_sensor(stages, refresh),
+            alerts_sensor(grid.studies, stages),
             recipes_sensor(list(stages.values())),
             automation_sensor(),
         ],

@@ -11,6 +11,7 @@ import dagster as dg
 
 from assets.engine.stage import Progress
 from evals.study.study import Study
+from orchestration.alerting.telling import tell
 from orchestration.event_log import opened_instance
 from orchestration.interrupts import INTERRUPTIONS
 from orchestration.names import identifiers
@@ -77,7 +78,10 @@ class Driver:
             walk.begin()
             if walk.next_stale():
                 self._in_one_run(walk, instance)
-            return walk.end()
+            report = walk.end()
+        if only is None:
+            tell(self.study, walk.stages, self.home, report)
+        return report
 
     def _in_one_run(self, walk: Walk, instance: dg.DagsterInstance) -> None:
         """Build what is stale in one Dagster run of this process.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -16,12 +17,23 @@ class Settings(BaseSettings):
 
     home: the one folder that everything is written to
     annotate_password: what the page of `assay annotate` asks for; unless set, it asks for nothing
+    alerts_webhook, alerts_secret, alerts_email: who is told of all studies; the secret signs what is posted
+    smtp_…: the server that alerts are mailed through
     """
 
     model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, extra="ignore")
 
     home: Path = Path("var")
     annotate_password: SecretStr | None = None
+    alerts_webhook: SecretStr | None = None
+    alerts_secret: SecretStr | None = None
+    alerts_email: str = ""
+    smtp_host: str = ""
+    smtp_port: int = 0
+    smtp_security: Literal["starttls", "tls", "none"] = "starttls"
+    smtp_user: str = ""
+    smtp_password: SecretStr | None = None
+    smtp_from: str = ""
 
     def place(self) -> Path:
         """Return the home as an absolute path, which need not be there.

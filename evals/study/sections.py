@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from assets.recipes.build_half import Name
 from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
@@ -164,6 +164,27 @@ class Schedule(Strict):
     @classmethod
     def _is_cron(cls, cron: str) -> str:
         return checked_cron(cron)
+
+
+EmailAddress = Annotated[str, Field(pattern=r"^[^@\s,]+@[^@\s,]+$")]
+AlertKind = Literal["run", "check", "best", "leader", "budget"]
+
+
+class Alerts(Strict):
+    """Who is told what happens to a study.
+
+    about: `run`: some of its keys failed; `check`: a check failed that makes results wrong; `best`: another
+        cell leads, and the one before can be told apart from it; `leader`: another of the cells that tie
+        leads; `budget`: something was left unasked for want of budget
+    log: into the log of the process
+    webhook: URL that JSON is posted to; write it as `${NAME}`, for whoever knows it can post there
+    email: addresses; the server and its password stand in the environment
+    """
+
+    about: tuple[AlertKind, ...] = ("run", "check", "best", "budget")
+    log: bool = True
+    webhook: SecretStr | None = None
+    email: tuple[EmailAddress, ...] = ()
 
 
 class StudyBudget(Strict):

@@ -27,6 +27,7 @@ from evals.study.powersets import expanded
 from evals.study.registry import RETRIEVER_OR_POWERSET
 from evals.study.search import Search
 from evals.study.sections import (
+    Alerts,
     Annotation,
     ClustersBy,
     JudgeCard,
@@ -70,6 +71,7 @@ class Study(BuildHalf):
     clusters: which questions are not independent of each other, when cells are compared
     schedule: when its sources are crawled again and it is run, in Dagster; never unless said
     search: which part of the grid is run; all of it unless said
+    alerts: who is told when something happens to it; None: whom the environment names
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
     """
@@ -92,6 +94,7 @@ class Study(BuildHalf):
     replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
     budget: StudyBudget | None = None
     schedule: Schedule | None = None
+    alerts: Alerts | None = None
     clusters: ClustersBy = "auto"
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
     search: Search | None = None

@@ -8,6 +8,7 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 
 from evals.study.run_studies import note
 from evals.study.study import Study
+from orchestration.alerting import telling
 from orchestration.names import job_name
 from orchestration.run_report import RunReport
 from orchestration.walking.home_lock import PID_TAG
@@ -105,7 +106,10 @@ def _walked(study: Study, part: Part, context: dg.OpExecutionContext) -> RunRepo
             walk.begin()
             while walk.next_stale():
                 walk.build(context)
-            return walk.end()
+            report = walk.end()
+        if part.only is None:
+            telling.tell(study, walk.stages, where, report)
+        return report  # noqa: TRY300 -- what is told belongs to the walk
     except AssayError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     except KeyboardInterrupt:

@@ -1,0 +1,46 @@
+"""`assay alerts`: who is told what happens to a study, and whether that arrives."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestration.commands.finding import home_to_look_at, study_of
+from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly
+from warehouse.errors import InputError
+
+app = typer.Typer()
+
+
+@app.command()
+@plainly
+def alerts(
+    study: StudyArgument,
+    test: Annotated[
+        bool, typer.Option("--test", help="Send a test message through each of them now.")
+    ] = False,
+) -> int:
+    """Say who is told what happens to a study; with --test, try whether that arrives."""
+    from orchestration.alerting.journal import Journal
+    from orchestration.alerting.telling import channels_of, try_out
+
+    found, where = study_of(study), home_to_look_at()
+    channels = channels_of(found)
+    if not channels:
+        how = (
+            "give it `alerts: {email: [you@example.org]}`, or set ASSAY_ALERTS_EMAIL or ASSAY_ALERTS_WEBHOOK"
+        )
+        raise InputError(f"{study} tells nobody: {how}")
+    if test:
+        results = try_out(found, where)
+        for name, reason in results:
+            print(f"{name}: {reason or 'sent'}")
+        return FAILED if any(reason for _, reason in results) else DONE
+    waiting = [name for _, name in Journal(where, found.study).waiting([one.name for one in channels])]
+    for channel in channels:
+        n = waiting.count(channel.name)
+        print(
+            f"{channel.name}: " + (f"{n} not sent; the next run tries again" if n else "nothing is waiting")
+        )
+    return DONE

@@ -1,0 +1,133 @@
+"""Who is told on loopback: a server that webhooks are posted to, and one that speaks SMTP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socketserver
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.message import Message
+from email.policy import default
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Hook:
+    """A webhook: what was posted, and what is answered next (the last one from then on)."""
+
+    url: str = ""
+    posted: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    replies: list[tuple[int, dict[str, str]]] = field(default_factory=lambda: [(200, {})])
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.posted]
+
+
+@contextmanager
+def hook() -> Iterator[Hook]:
+    """Serve a webhook until the block ends."""
+    found = Hook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            found.posted.append((dict(self.headers.items()), body))
+            status, headers = found.replies.pop(0) if len(found.replies) > 1 else found.replies[0]
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": "0"}.items():
+                self.send_header(name, value)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (named by the base class)
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.url = f"http://127.0.0.1:{server.server_port}/hooks/s3cret-path"
+    with _running(server):
+        yield found
+
+
+@dataclass
+class Mailbox:
+    """A mail server: what it took, from whom, and how it was spoken to."""
+
+    port: int = 0
+    user: str = "robot"
+    password: str = "pass-w0rd"  # noqa: S105 -- of this server alone
+    secured: ssl.SSLContext | None = None
+    refuses: bytes = b""
+    said: list[str] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+
+@contextmanager
+def mailbox(secured: ssl.SSLContext | None = None) -> Iterator[Mailbox]:  # noqa: C901 -- a command a branch
+    """Serve a mailbox until the block ends; with a context, `STARTTLS` is offered."""
+    found = Mailbox(secured=secured)
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.say(b"220 localhost")
+            while line := self.rfile.readline():
+                words = line.decode().strip()
+                found.said.append(words.split()[0].upper() if words else "")
+                if not self.answer(words):
+                    return
+
+        def say(self, line: bytes) -> None:
+            self.wfile.write(line + b"\r\n")
+
+        def answer(self, words: str) -> bool:
+            command = words.upper()
+            if command.startswith("EHLO"):
+                lines = [b"localhost", *([b"STARTTLS"] if found.secured else []), b"AUTH PLAIN"]
+                for line in lines[:-1]:
+                    self.say(b"250-" + line)
+                self.say(b"250 " + lines[-1])
+            elif command == "STARTTLS" and found.secured:
+                self.say(b"220 go")
+                self.connection = found.secured.wrap_socket(self.connection, server_side=True)
+                self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
+            elif command.startswith("AUTH PLAIN"):
+                good = base64.b64encode(f"\0{found.user}\0{found.password}".encode()).decode()
+                self.say(b"235 yes" if words.rsplit(maxsplit=1)[-1] == good else b"535 no")
+            elif command == "DATA":
+                self.say(b"354 go on")
+                lines = []
+                while (line := self.rfile.readline()) not in {b".\r\n", b""}:
+                    lines.append(line)
+                if found.refuses:
+                    self.say(found.refuses)
+                else:
+                    found.messages.append(message_from_bytes(b"".join(lines), policy=default))
+                    self.say(b"250 kept")
+            elif command == "QUIT":
+                self.say(b"221 bye")
+                return False
+            else:
+                self.say(b"250 ok")
+            return True
+
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    found.port = int(server.server_address[1])
+    with _running(server):
+        yield found
+
+
+@contextmanager
+def _running(server: socketserver.BaseServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
