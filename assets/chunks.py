@@ -17,7 +17,7 @@ from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe
 from assets.engine.checking import at_most
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Table, distribution
 from assets.recipes.build_half import Chunking
 from assets.recipes.merging import Build
@@ -78,6 +78,11 @@ class Chunks(Stage):
             f"chunking.{chunking}": self.build_plan.chunkings[chunking].identity(),
             **self.build_plan.corpora[corpus].recipes(),
         }
+
+    def pool(self) -> str | None:
+        """Return the pool of local models, where a chunker asks one where to cut."""
+        chunkers = (one.chunker for one in self.build_plan.chunkings.values())
+        return LOCAL_MODEL if any(one.embedding_model for one in chunkers) else None
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Cut all documents of the corpus."""

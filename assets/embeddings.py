@@ -16,7 +16,7 @@ from assets.embedding.blocks import ROWS, Survey, blocks, survey, texts_of
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from assets.embedding.windows import first_windows
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Table
 from assets.enriching.similarity import similarities, tags_text
 from assets.indexing.index_rows import QUESTIONS
@@ -78,6 +78,10 @@ class Embeddings(Stage):
         """Return whether the questions that a model wrote for chunks are indexed too."""
         recipe = self.build_plan.chunkings.get(self.build_plan.indexes[key][1])
         return recipe is not None and recipe.enrich is not None and recipe.enrich.index
+
+    def pool(self) -> str:
+        """Return the pool of local models."""
+        return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
         """Return whether a server embeds."""

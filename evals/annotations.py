@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
 from assets.engine.table import Table, distribution
 from evals.annotating.joining import Joined, Places, Rejected, Row, joined
 from evals.annotating.preview import preview
@@ -124,6 +124,10 @@ class Annotations(Stage):
     def is_still(self, key: str, identity: str, store: ArtifactStore) -> bool:
         """Return whether the answers are what they were; people go on meanwhile, and the next run sees it."""
         return self._identity(key, store) == identity
+
+    def pool(self) -> str:
+        """Return the pool of DuckDB."""
+        return DUCKDB
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Join the scores of one study to its cells."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Table, distribution
 from assets.recipes.spending import may_cost
 from evals.generating.contract import Answer, Passage, Request
@@ -122,6 +122,10 @@ class Answers(Stage):
             f"embedder.{cell.study}.{cell.embedder}": study.embedders[cell.embedder].passage_revision(),
             f"retriever.{cell.study}.{cell.retriever}": study.retrievers[cell.retriever].identity(),
         }
+
+    def pool(self) -> str:
+        """Return the pool of local models."""
+        return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
         """Return whether the generator asks a model that may cost money, or a retriever that does, again."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.stage import DUCKDB, Built, Need, Stage, Work
 from assets.engine.table import Table
 from evals.calibrating.human_estimates import estimate_rows, judging_metrics, wanted_width
 from evals.pipeline.stage_inputs import read_questions
@@ -80,6 +80,10 @@ class HumanEstimates(Stage):
         sooner = _sooner(store.home, key)
         identity = super().identity(key, store)
         return digest([identity, sorted(sooner.items())]) if sooner else identity
+
+    def pool(self) -> str:
+        """Return the pool of DuckDB."""
+        return DUCKDB
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Estimate the means of one study."""

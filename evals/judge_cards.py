@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Table
 from assets.recipes.spending import may_cost
 from evals.calibrating.card import Measured, card_rows, stored_rows
@@ -130,6 +130,10 @@ class JudgeCards(Stage):
         """Return also what was measured: what judging costs is on the card."""
         found = super().regarded(artifact)
         return [*found, artifact.measured] if artifact.stage in {"judgements", "answers"} else found
+
+    def pool(self) -> str:
+        """Return the pool of local models."""
+        return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
         """Return whether the judge asks a model that may cost money."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Table, distribution
 from assets.recipes.spending import may_cost
 from evals.judging.running import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
@@ -108,6 +108,10 @@ class Judgements(Stage):
         failed = set(artifact.meta.get("by_status", {})) - {Status.OK, Status.REFUSED}
         cut = artifact.meta.get(CUT)
         return [*found, *([artifact.measured] if failed else []), *([str(cut)] if cut else [])]
+
+    def pool(self) -> str:
+        """Return the pool of local models."""
+        return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
         """Return whether the judge asks a model that may cost money."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assets.engine.pictures import Interval, intervals
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
 from evals.annotating.human_metrics import PeopleScores
 from evals.judging.scoring import JudgedScores
@@ -124,6 +124,10 @@ class Leaderboard(Stage):
     def links(self, key: str, home: Home) -> dict[str, Path]:
         """Return the report that shows it, which is written after it."""
         return {"report": home.report(key)}
+
+    def pool(self) -> str:
+        """Return the pool of DuckDB."""
+        return DUCKDB
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Compare the cells of one study."""

@@ -12,7 +12,7 @@ import polars as pl
 from assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from assets.engine.checking import FIRST
 from assets.engine.pictures import bars
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
 from evals.gold.evidence import in_first_copies
 from evals.gold.places import places_of
@@ -90,6 +90,10 @@ class Questions(Stage):
             *only,
         ]
         return {f"questions.{key}": digest(facts), **corpus}
+
+    def pool(self) -> str:
+        """Return the pool of DuckDB."""
+        return DUCKDB
 
     def build(self, key: str, folder: Path, work: Work) -> Built:
         """Read the set and resolve its evidence."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from assets.engine.checking import at_most
 from assets.engine.pictures import histogram
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
 from assets.recipes.spending import may_cost
 from evals.pipeline.ranking_rows import RankingRows
@@ -91,6 +91,10 @@ class Rankings(Stage):
             f"trace.{cell.study}": digest(study.trace),
             **search_recipes(study, cell),
         }
+
+    def pool(self) -> str:
+        """Return the pool of local models."""
+        return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
         """Return whether a step of the retriever asks a model that may cost money, or a server embeds."""

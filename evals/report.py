@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
-from assets.engine.stage import Built, Need, Stage, Work
+from assets.engine.stage import DUCKDB, Built, Need, Stage, Work
 from evals.racing.records import STAGE as SEARCHES
 from evals.reporting.study_facts import study_facts
 from evals.study.grid import Grid
@@ -73,6 +73,10 @@ class Report(Stage):
     def links(self, key: str, home: Home) -> dict[str, Path]:
         """Return the page, and its rows."""
         return {"report": home.report(key), "rows": home.report_rows(key)}
+
+    def pool(self) -> str:
+        """Return the pool of DuckDB."""
+        return DUCKDB
 
     def settle(self, keys: Sequence[str], work: Work) -> None:
         """Add the results that studies have come to have to their histories."""

@@ -13,7 +13,7 @@ import polars as pl
 
 from assets.engine.checking import FIRST, WITHIN_BUDGET, at_most, within_budget
 from assets.engine.pictures import bars
-from assets.engine.stage import Built, Check, Need, Stage, Work
+from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
 from assets.recipes.spending import may_cost
 from evals.annotating.human_metrics import PeopleScores
@@ -140,6 +140,10 @@ class Scores(Stage):
         if artifact.stage != "annotations":
             return artifact
         return replace(artifact, data_version=artifact.meta["by_cell"].get(key, ""), measured="")
+
+    def pool(self) -> str:
+        """Return the pool of local models."""
+        return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
         """Return whether a metric of its own asks a model that may cost money."""

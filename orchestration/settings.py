@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -53,24 +54,34 @@ QUIET = {
 }
 """Set before anything heavy is imported: no telemetry, no look-ups at start."""
 
-_BEFORE = """\
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-"""
-INSTANCE = f"""\
-{_BEFORE}\
-retention:
+INSTANCE = {
+    "telemetry": "telemetry:\n  enabled: false\n",
+    "nux": "nux:\n  enabled: false\n",
+    "retention": """\
+retention:  # sensors that look each minute fill no disk
   schedule:
-    purge_after_days: {{skipped: 7, success: 90, failure: 90, started: 90}}
+    purge_after_days: {skipped: 7, success: 90, failure: 90, started: 90}
   sensor:
-    purge_after_days: {{skipped: 1, success: 30, failure: 30, started: 30}}
+    purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}
   auto_materialize:
-    purge_after_days: {{skipped: 1, success: 30, failure: 30, started: 30}}
-"""
-"""What `dagster.yaml` says: nothing is sent anywhere; sensors that look each minute fill no disk."""
-OUTDATED = frozenset({_BEFORE})  # what earlier versions wrote; what a person wrote is left alone
+    purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}
+""",
+    "concurrency": """\
+concurrency:
+  pools:
+    granularity: run  # a run that needs a full pool waits in the queue
+    default_limit: 1  # pools local_model and duckdb; another number: in the UI, Deployment > Concurrency
+""",
+    "run_retries": """\
+run_retries:  # of runs whose process crashed or was killed, and of no others
+  enabled: true
+  max_retries: 2
+  retry_on_asset_or_op_failure: false
+""",
+}
+"""The sections of Dagster's `dagster.yaml`, by their names; one that a person has written stays as it is."""
+_CLASHING = {"concurrency": {"run_queue", "run_coordinator"}}
+"""Sections that Dagster may refuse beside one of ours: where a person has them, ours is left out."""
 
 
 def prepare(settings: Settings | None = None) -> Path:
@@ -87,8 +98,7 @@ def prepare(settings: Settings | None = None) -> Path:
     instance = dagster_home / "dagster.yaml"
     try:
         dagster_home.mkdir(parents=True, exist_ok=True)
-        if not instance.exists() or instance.read_text() in OUTDATED:
-            instance.write_text(INSTANCE)
+        _complete(instance)
     except OSError as error:
         raise InputError(
             f"{root} cannot be written to ({error.strerror}); everything is stored there: "
@@ -96,6 +106,24 @@ def prepare(settings: Settings | None = None) -> Path:
         ) from error
     os.environ["DAGSTER_HOME"] = str(dagster_home)
     return root
+
+
+def _complete(path: Path) -> None:
+    """Write what an instance's file lacks to its end, so that the homes of earlier versions have it too."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = text.splitlines()
+    there = {found[1] for line in lines if (found := re.match(r"""["']?(\w+)["']?\s*:""", line))}
+    if text.strip() and not there:
+        return  # not written as a block: whoever wrote it knows what is in it
+    lacking = [
+        section
+        for name, section in INSTANCE.items()
+        if name not in there and not _CLASHING.get(name, set()) & there
+    ]
+    if lacking:
+        new = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        new.write_text("".join([*(f"{line}\n" for line in lines), *lacking]), encoding="utf-8")
+        new.replace(path)
 
 
 def _absolute(path: Path) -> Path:

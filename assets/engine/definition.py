@@ -99,6 +99,7 @@ def as_asset(
         name=stage.name,
         specs=[spec],
         backfill_policy=_backfill_policy(stage, bounds),
+        pool=stage.pool(),
         required_resource_keys={"options"},
         check_specs=[
             dg.AssetCheckSpec(

@@ -23,6 +23,12 @@ from warehouse.paths import Home
 Progress = Callable[[str, int, int], None]
 
 
+LOCAL_MODEL = "local_model"
+"""The pool of stages that may load a model on this machine."""
+DUCKDB = "duckdb"
+"""The pool of stages that load no model and write into DuckDB."""
+
+
 class Need(NamedTuple):
     """One partition of another stage that a partition is built from."""
 
@@ -217,6 +223,10 @@ class Stage(ABC):
     def links(self, key: str, home: Home) -> dict[str, Path]:
         """Return files for people that belong to a key, by what they are called."""
         return {}
+
+    def pool(self) -> str | None:
+        """Return what its runs use that one run at a time may use; None: they disturb nobody."""
+        return None
 
     def waits_for_servers(self, key: str) -> bool:
         """Return whether building a key is mostly waiting for model servers: others are built meanwhile."""

@@ -1,0 +1,72 @@
+"""The settings of Dagster's instance: what ours are for, and that a person's own stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._core.instance.ref import InstanceRef
+
+from orchestration.settings import INSTANCE, Settings, prepare
+
+EARLIER = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("ASSAY_HOME", "DAGSTER_HOME"):
+        monkeypatch.setenv(name, "")
+    (tmp_path / "dagster").mkdir()
+    return tmp_path
+
+
+def prepared(home: Path, before: str | None = None) -> str:
+    path = home / "dagster" / "dagster.yaml"
+    if before is not None:
+        path.write_text(before)
+    prepare(Settings(home=home))
+    once = path.read_text()
+    prepare(Settings(home=home))
+    assert path.read_text() == once, "a second start changes nothing"
+    assert [one.name for one in path.parent.iterdir()] == ["dagster.yaml"]
+    return once
+
+
+@pytest.mark.parametrize("before", [None, "", EARLIER, EARLIER.rstrip("\n"), EARLIER.replace("\n", "\r\n")])
+def test_new_homes_and_those_of_earlier_versions_have_the_same_settings(
+    home: Path, before: str | None
+) -> None:
+    assert yaml.safe_load(prepared(home, before)) == yaml.safe_load("".join(INSTANCE.values()))
+    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home / "dagster"))) as instance:
+        assert instance.run_retries_enabled
+        assert instance.run_retries_max_retries == 2
+        assert not instance.run_retries_retry_on_asset_or_op_failure, "an asset that fails would fail again"
+        pools = instance.get_concurrency_config().pool_config
+        assert (str(pools.pool_granularity.value), pools.default_pool_limit) == ("run", 1)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "mine",
+    [
+        "concurrency:\n  pools: {default_limit: 7}\n",
+        "run_retries: {enabled: false}\n",
+        "run_retries:\n  enabled: true\n  max_retries: 9  # mine\n\nconcurrency: {}\n",
+        "run_queue:\n  max_concurrent_runs: 3\n",
+        '"concurrency":\n  pools: {default_limit: 4}\n',
+    ],
+)
+def test_what_a_person_has_written_stays(home: Path, mine: str) -> None:
+    found = prepared(home, f"# my own\n{mine}")
+    assert found.startswith(f"# my own\n{mine}")
+    read = yaml.safe_load(found)
+    assert {name: read[name] for name in yaml.safe_load(mine)} == yaml.safe_load(mine)
+    assert {"telemetry", "nux"} <= set(read)
+    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home / "dagster"))) as instance:
+        assert instance.get_concurrency_config() is not None, "Dagster takes both together"
+
+
+@pytest.mark.parametrize("mine", ["{telemetry: {enabled: false}}\n", "# a comment alone\n- what is this\n"])
+def test_a_file_in_another_form_is_left_alone(home: Path, mine: str) -> None:
+    assert prepared(home, mine) == mine
