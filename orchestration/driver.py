@@ -23,6 +23,8 @@ from orchestration.walking.walk import Part, Walk, Watch
 from warehouse.inference.budget import Budgets
 from warehouse.paths import Home
 
+_ONCE = {"dagster/max_retries": "0"}  # whoever ran a command that was killed runs it again
+
 
 class Driver:
     """Brings the assets of one study up to date.
@@ -107,7 +109,7 @@ class Driver:
                 instance=instance,
                 raise_on_error=False,
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-                tags={PID_TAG: str(os.getpid())},
+                tags={PID_TAG: str(os.getpid()), **_ONCE},
             )
         is_canceled = result.dagster_run.status is dg.DagsterRunStatus.CANCELED
         if is_canceled or any(isinstance(error, INTERRUPTIONS) for error in raised):

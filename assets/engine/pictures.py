@@ -17,7 +17,7 @@ import polars as pl
 WIDTH, HEIGHT, FOOT = 240, 60, 12  # pixels of a histogram, and of the line below it
 BINS = 16
 ROW = 13  # pixels of a bar or an interval with its name
-NAME, MOST, FEW = 26, 7, 5  # characters of a name, names in a picture, and in one of intervals
+NAME, MOST, FEW = 20, 7, 5  # characters of a name, names in a picture, and in one of intervals
 INK, FAINT, GREY = "#4f7cac", "#9ab", "#789"  # legible on white and on the UI's dark ground
 
 

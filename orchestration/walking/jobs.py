@@ -6,6 +6,7 @@ from collections.abc import Callable
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 
+from assets.engine.stage import LOCAL_MODEL
 from evals.study.run_studies import note
 from evals.study.study import Study
 from orchestration.alerting import telling
@@ -65,6 +66,7 @@ def walk_job(
     @dg.op(
         name=_op_name(identifier),
         config_schema=_CONFIG,
+        pool=LOCAL_MODEL,
         description="Take one stage after the other, and build of each the keys that are not up to date. "
         "Each is committed by itself; one that fails leaves the others to go on.",
     )

@@ -8,8 +8,10 @@ import dagster as dg
 import pytest
 from dagster._utils.schedules import is_valid_cron_schedule
 
+from assets.engine.definition import as_asset
+from evals.study.grid import Grid
 from evals.study.study_file import read_book, read_study
-from orchestration.definitions import definitions_of, defs
+from orchestration.definitions import definitions_of, defs, stages_of
 from tests.fakes.tiny import write_study
 from warehouse.cron import is_cron
 from warehouse.tables import FILES
@@ -90,6 +92,16 @@ def test_kinds_are_what_stages_work_with(definitions: dg.Definitions) -> None:
     assert {name for name, node in nodes.items() if "duckdb" in node.kinds} == {*FILES, "report"}
     assert all("python" in node.kinds and len(node.kinds) <= 4 for node in nodes.values())
     assert {owner for node in nodes.values() for owner in node.owners} == {"team:assets", "team:evals"}
+
+
+def test_stages_that_disturb_each_other_share_a_pool() -> None:
+    stages = stages_of(Grid([read_book().studies["demo"]]))
+    pools = {name: as_asset(stage, None).op.pool for name, stage in stages.items()}
+    loading = {"embeddings", "rankings", "answers", "judgements", "judge_cards", "scores"}
+    assert {name for name, pool in pools.items() if pool == "local_model"} == loading
+    assert {name for name, pool in pools.items() if pool} == {*FILES, "report", "embeddings"}, (
+        "all that write"
+    )
 
 
 MODEL = "model: openai/gpt-4o-mini"

@@ -7,7 +7,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.instance.ref import InstanceRef
+from dagster._core.scheduler.instigation import TickStatus
 
 from orchestration.settings import INSTANCE, Settings, prepare
 
@@ -45,6 +47,9 @@ def test_new_homes_and_those_of_earlier_versions_have_the_same_settings(
         assert not instance.run_retries_retry_on_asset_or_op_failure, "an asset that fails would fail again"
         pools = instance.get_concurrency_config().pool_config
         assert (str(pools.pool_granularity.value), pools.default_pool_limit) == ("run", 1)  # type: ignore[union-attr]
+        for kind in (InstigatorType.SENSOR, InstigatorType.SCHEDULE, InstigatorType.AUTO_MATERIALIZE):
+            days = instance.get_tick_retention_settings(kind)
+            assert 0 < days[TickStatus.SKIPPED] <= days[TickStatus.SUCCESS] <= 90
 
 
 @pytest.mark.parametrize(
