@@ -11,7 +11,7 @@
   const said = box.querySelector(".pair-said");
   const order = box.querySelector("[data-order]");
   const more = box.querySelector("[data-more]");
-  const FEW = 50;
+  const FEW = 10;
   let all = false;
   let rising = true;
   let turn = 0;
