@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from absl import logging as absl_logging
 
 from tests.fakes.shipped import Shipped, shipped_study
 from warehouse.inference import models
@@ -14,6 +16,11 @@ from warehouse.paths import Home
 
 REPOSITORY = Path(__file__).parents[1]
 LONGEST = ("tests/orchestration/", "tests/docs/", "tests/drill/")
+
+
+# rouge_score logs through absl, whose handler closes its stream whenever Dagster configures logging, at each
+# run, unless that is the process's own: else it would be the stream that pytest had put in place of stderr.
+absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
