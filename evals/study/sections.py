@@ -166,7 +166,7 @@ class Schedule(Strict):
         return checked_cron(cron)
 
 
-EmailAddress = Annotated[str, Field(pattern=r"^[^@\s,]+@[^@\s,]+$")]
+EmailAddress = Annotated[str, Field(pattern=r"^[^@\s,/:]+@[^@\s,/:]+$")]
 AlertKind = Literal["run", "check", "best", "leader", "budget"]
 
 

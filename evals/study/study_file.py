@@ -30,6 +30,7 @@ from warehouse.errors import InputError, Mistake, NotSetError
 from warehouse.files import check_regular
 from warehouse.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
 from warehouse.identity import canonical
+from warehouse.inference.redaction import without_key
 from warehouse.marked_yaml import Place, load
 from warehouse.near_names import instead
 
@@ -78,8 +79,16 @@ def read_study(path: Path) -> Study:
         told = [found for found in in_words(error, kind) if found.place or not findings]
         findings += [found for found in told if kind is Study or found.place[:1] not in OF_SHEETS]
     if findings or in_prompts or study is None:
-        raise InputError(*lines_of(marked, findings), *in_prompts)
+        raise InputError(*lines_of(marked, map(_without_secrets, findings)), *in_prompts)
     return study
+
+
+def _without_secrets(found: Finding) -> Finding:
+    """Take secrets that a person has typed out of a sentence; a URL under `alerts` keeps its host alone."""
+    text = without_key(found.text)
+    if found.place[:1] == ("alerts",):
+        text = re.sub(r"://(?:[^\s/@]*@)?([^\s/?#@'`]*)[^\s'`]*", r"://\1/***", text)
+    return found._replace(text=text)
 
 
 def _as_it_is(data: dict[str, Any], base: Path) -> tuple[type[Study], dict[str, Any], list[Finding]]:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from orchestration.alerting.event import Event
 from orchestration.alerting.mail_settings import MailSettings
 from warehouse.errors import AssayError, InputError
+from warehouse.inference.redaction import one_line
 
 log = logging.getLogger("assay.alerts")
 TRIES, TIMEOUT = 3, 5.0  # seconds of one try
@@ -28,6 +29,9 @@ LONGEST_WAIT = 4.0  # seconds between two tries; what is to wait longer is left 
 
 class DeliveryError(AssayError):
     """Somebody could not be told; the message says why, and holds nothing secret."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(one_line(reason))
 
 
 class Channel(Protocol):
@@ -202,6 +206,8 @@ def mail_to(addresses: str) -> tuple[str, ...]:
     """
     found = tuple(part.strip() for part in addresses.split(",") if part.strip())
     for one in found:
+        if "://" in one:
+            raise InputError("a URL is no e-mail address; a webhook stands under ASSAY_ALERTS_WEBHOOK")
         if one.count("@") != 1 or one.split() != [one]:
             raise InputError(f"{one!r} is no e-mail address")
     return found

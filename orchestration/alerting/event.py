@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evals.reporting.display import plain
+from warehouse.inference.redaction import without_key
 
 TITLE = 200  # characters
 
@@ -33,12 +34,14 @@ class Event:
     @property
     def subject(self) -> str:
         """The title in one line."""
-        return plain(" ".join(self.title.split()))[:TITLE]
+        return plain(without_key(" ".join(self.title.split())))[:TITLE]
 
     @property
     def body(self) -> str:
         """The text with where to look, as it is mailed."""
-        return plain(f"{self.text}\n\nStudy:  {self.study}\nReport: {self.report}\nSince:  {self.at}\n")
+        return plain(
+            f"{without_key(self.text)}\n\nStudy:  {self.study}\nReport: {self.report}\nSince:  {self.at}\n"
+        )
 
     def payload(self) -> dict[str, Any]:
         """Return the event as it is posted."""
@@ -47,7 +50,7 @@ class Event:
             "kind": self.kind,
             "study": self.study,
             "title": self.subject,
-            "text": plain(self.text),
+            "text": plain(without_key(self.text)),
             "at": self.at,
             "report": self.report,
             "figures": dict(self.figures),

@@ -33,9 +33,6 @@ def assay(*arguments: str, folder: Path = ROOT, **environment: str) -> Done:
         patch.dict(os.environ, environment),
         patch.object(sys, "argv", ["assay", *arguments]),
         patch.object(logging.getLogger(), "handlers", []),  # warnings go to stderr, not to pytest
-        patch.object(
-            logging, "_handlerList", []
-        ),  # Dagster closes all handlers, and absl's what it writes to
     ):
         with _leading_to(1, out), _leading_to(2, err):
             os.chdir(folder)

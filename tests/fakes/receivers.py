@@ -16,6 +16,9 @@ from email.policy import default
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+IN_URL = ("robot", "pa55-word", "s3cret-path", "t0ken-one")
+"""The secrets in the URL of a webhook: user, password, path, query."""
+
 
 @dataclass
 class Hook:
@@ -49,7 +52,8 @@ def hook() -> Iterator[Hook]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}/hooks/s3cret-path"
+    place = f"127.0.0.1:{server.server_port}"
+    found.url = f"http://robot:pa55-word@{place}/hooks/s3cret-path?token=t0ken-one"
     with _running(server):
         yield found
 

@@ -18,16 +18,33 @@ _KEY_SHAPES = re.compile(
       | (?<=key=)[^&\s]+""",
     re.VERBOSE,
 )
+_IN_URLS = re.compile(  # its repeats are bounded, for a text may be anything
+    r"""(?P<kept>://(?:[^\s/]{0,200}hook[^\s/]{0,200}/  # whoever knows it can post there
+                  | [^\s/]{1,200}/(?:[^\s?\#'"]{0,500}/)?(?:web)?hooks?/))[^\s'"`<>]+
+      | (?P<name>(?i:[?&;][\w.-]{0,60}(?:token|secret|passw(?:or)?d|pwd|auth|credential|sig|signature)=))
+        [^&\s\#'"`<>]+
+      | (?P<before>://[^\s?\#'"]{0,500}/)(?=\w*[A-Z])(?=\w*[a-z])(?=\w*\d)\w{24,}(?![\w.-])""",
+    re.VERBOSE | re.ASCII,
+)
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_?\d+)?$", re.IGNORECASE)
 
 
 def without_key(text: str) -> str:
     """Return ``text`` with stars for whatever has the shape of a key, or stands where one stands in a URL.
 
-    >>> without_key("https://user:password@host/v1")
-    'https://***@host/v1'
+    In a URL those are user and password, the values of a query whose names say so, what follows `hooks/`, and
+    a part of a path that looks random.
+
+    >>> without_key("https://user:password@host/v1?page=2&access_token=abc")
+    'https://***@host/v1?page=2&access_token=***'
+    >>> without_key("https://hooks.example.org/services/T0/B0 and https://host/api/webhooks/1/x?wait=1")
+    'https://hooks.example.org/*** and https://host/api/webhooks/***'
     """
-    return _KEY_SHAPES.sub("***", text)
+    return _IN_URLS.sub(_starred, _KEY_SHAPES.sub("***", text))
+
+
+def _starred(match: re.Match[str]) -> str:
+    return f"{match['kept'] or match['name'] or match['before']}***"
 
 
 def one_line(text: str) -> str:

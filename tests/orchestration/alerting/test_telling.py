@@ -17,7 +17,7 @@ from orchestration.alerting.telling import tell
 from orchestration.driver import Driver
 from orchestration.stages import stages_of
 from tests.fakes.commands import assay
-from tests.fakes.receivers import Hook, hook
+from tests.fakes.receivers import IN_URL, Hook, hook
 from tests.orchestration.conftest import Finished
 from warehouse.history import add_record, history_records
 
@@ -25,13 +25,11 @@ GONE = "  gone: {llm: {model: openai/x, api_base: 'http://127.0.0.1:9/v1'}}\n"
 
 
 @pytest.fixture
-def told(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
-    """A webhook that the study names by a variable of the environment."""
+def told(finished: Finished) -> Iterator[Hook]:
+    """A webhook whose URL somebody has typed into the study file."""
     with hook() as found:
-        monkeypatch.setenv("TOWN_HOOK", found.url)
-        finished.path.write_text(
-            finished.path.read_text() + "alerts: {webhook: '${TOWN_HOOK}', log: false}\n"
-        )
+        text = finished.path.read_text()
+        finished.path.write_text(f"{text}alerts: {{webhook: '{found.url}', log: false}}\n")
         yield found
 
 
@@ -60,7 +58,7 @@ def test_a_run_is_told_of_once_until_it_has_ended_well(finished: Finished, told:
     done = assay("run", str(finished.path))
     assert done.returncode == 1
     assert "alert of town was not sent: the webhook at 127.0.0.1 answered 404" in done.stderr
-    assert "s3cret-path" not in done.stderr + done.stdout
+    said = done.stderr + done.stdout
     assert len(told.posted) == 1, "the first event failed; no other was tried"
     told.posted.clear()
     told.replies = [(200, {})]
@@ -70,13 +68,18 @@ def test_a_run_is_told_of_once_until_it_has_ended_well(finished: Finished, told:
     sent = len(told.posted)
     assert assay("run", str(finished.path)).returncode == 1
     assert len(told.posted) == sent, "the same failure is told once"
-    assert "s3cret-path" not in "".join(
-        path.read_text() for path in (finished.home.root / "alerts").iterdir()
-    )
-    assert assay("alerts", str(finished.path)).stdout.endswith(": nothing is waiting\n")
-    done = assay("alerts", str(finished.path), "--test")
-    assert done.stdout.endswith(": sent\n")
+    done = assay("alerts", str(finished.path))
+    assert done.stdout.endswith(": nothing is waiting\n")
+    tried = assay("alerts", str(finished.path), "--test")
+    assert tried.stdout.endswith(": sent\n")
     assert told.events[-1]["kind"] == "test"
+    others = [assay(name, str(finished.path)) for name in ("plan", "report", "history")]
+    said += "".join(one.stderr + one.stdout for one in (done, tried, *others))
+    kept = [path.read_bytes() for path in finished.home.root.rglob("*") if path.is_file()]
+    assert len(kept) > 20
+    for secret in IN_URL:
+        assert secret not in said
+        assert not any(secret.encode() in data for data in kept), "nothing of the home holds it"
 
 
 def test_another_best_cell_is_told_with_figures_and_what_changed(finished: Finished, told: Hook) -> None:

@@ -6,6 +6,12 @@ import csv
 import io
 import json
 
+import dagster as dg
+
+from evals.study.study import Study
+from orchestration.definitions import definitions_of
+from orchestration.driver import Driver
+from orchestration.people_refresh import REFRESH
 from tests.fakes.commands import assay
 from tests.orchestration.conftest import Finished
 from warehouse.connection import connect
@@ -64,6 +70,58 @@ def test_a_line_a_change_and_none_for_an_unchanged_run(finished: Finished) -> No
     page = assay("history", "town", "--format", "html").stdout.strip()
     assert page == str(home.reports / "town-history.html")
     assert '<line class="mark"' in (home.reports / "town-history.html").read_text()
+
+
+def backfilled(study: Study, stage: str, instance: dg.DagsterInstance) -> str:
+    """Materialize a stage's partitions as a backfill of the UI does; return the last run."""
+    job = definitions_of([study]).resolve_implicit_global_asset_job_def()
+    keys = {"rankings": study.rankings(), "answers": study.runs(), "scores": study.runs()}.get(stage)
+    run = ""
+    for key in sorted(one if isinstance(one, str) else one.key for one in keys or [study.study]):
+        done = job.execute_in_process(
+            instance=instance, asset_selection=[dg.AssetKey(stage)], partition_key=key
+        )
+        run = done.run_id
+    return run
+
+
+def test_whatever_run_wrote_the_report_wrote_the_line_once(finished: Finished) -> None:
+    """The job of a study, a backfill and the refresh of the Dagster UI each write what `assay run` does."""
+
+    def runs() -> list[str]:
+        return [one["run"] for one in history_records(finished.home, "town")]
+
+    expected = runs()
+    assert len(expected) == 1
+    with dg.DagsterInstance.get() as instance:
+        study = finished.edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")
+        job = definitions_of([study]).resolve_job_def("study_town")
+        expected.append(job.execute_in_process(instance=instance).run_id)
+        assert runs() == expected
+        assert job.execute_in_process(instance=instance).success
+        assert runs() == expected, "a run without a change"
+
+        study = finished.edit("words: {bm25: {k: 4}}", "words: {bm25: {k: 3}}")
+        for stage in ("rankings", "answers", "scores", "leaderboard"):
+            backfilled(study, stage, instance)
+        assert runs() == expected, "the report shows the result before"
+        expected.append(backfilled(study, "report", instance))
+        assert runs() == expected
+
+        study = finished.edit("words: {bm25: {k: 3}}", "words: {bm25: {k: 2}}")
+        for stage in ("rankings", "answers"):
+            backfilled(study, stage, instance)
+        refresh = definitions_of([study]).resolve_job_def(REFRESH)
+        done = refresh.execute_in_process(
+            run_config={"ops": {"refresh": {"config": {"study": "town"}}}}, instance=instance
+        )
+        expected.append(done.run_id)
+        assert runs() == expected
+        backfilled(study, "report", instance)
+    assert Driver(study, finished.home).run().unchanged
+    assert runs() == expected
+    stored = [number for _, number, _ in rows(finished.home)]
+    assert stored == [1, 2, 3, 4]
 
 
 def test_a_study_without_a_history_is_told_so(finished: Finished) -> None:

@@ -271,6 +271,10 @@ def test_an_answer_that_is_no_json_is_an_error(gateway: Gateway, server: FakeOpe
         "header Authorization: Bearer abc.def",
         "GET https://user:password@host/v1",
         "GET https://host/v1?key=AbCd123&x=1",
+        "POST https://host/v1?page=1&X-Amz-Signature=AbCd123",
+        "POST https://hooks.example.org/services/T0/AbCd123?wait=1",
+        "POST https://host/api/webhooks/1/AbCd123",
+        "GET https://host/share/AbCd123AbCd123AbCd123AbCd123/page",
     ],
 )
 def test_a_reason_holds_no_secret(reason: str) -> None:
@@ -278,6 +282,20 @@ def test_a_reason_holds_no_secret(reason: str) -> None:
     assert "***" in shown
     for secret in (KEY, "abcd", "abc.def", "user:password", "AbCd123"):
         assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://host/2020/07/02/five-people-one-phone/?page=2&q=hook#top",
+        "https://host/services/parking/permit-2024?author=Ann&design=3",
+        "https://host/eli/reg/2016/679/oj?uri=CELEX:32016R0679",
+        "https://host/commit/9f0d6e6b788a2cdc5b5eadbf58cbd94b0ae25926",
+        "https://host/wiki/Harbour_Office_Opening_Hours_Of_2024.html",
+    ],
+)
+def test_a_reason_names_a_page_as_it_is(url: str) -> None:
+    assert one_line(f"GET {url}: 404") == f"GET {url}: 404"
 
 
 def test_a_reason_holds_no_secret_in_another_writing(monkeypatch: pytest.MonkeyPatch) -> None:
