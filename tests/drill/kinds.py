@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.drill.stages import killed
 from tests.drill.town import reply
-from tests.drill.trial import Ended, Trial, forked, killed_at, limited, patient_models, rebuild, walk
+from tests.drill.trial import Trial, forked, killed_at, limited, patient_models, rebuild, walk
 from tests.fakes.openai_server import (
     FakeOpenAI,
     Received,
@@ -46,8 +47,16 @@ FILES = {
     "index columns": "indexes/*/*/lancedb/**/_indices/**/*.*",
     "questions": "questions/*/*/questions.parquet",
     "ranking": "rankings/*/*/*.parquet",
+    "enrichments": "enrichments/*/*/enrichments.parquet",
     "answers": "answers/*/*/answers.parquet",
+    "annotations": "annotations/*/*/annotations.parquet",
+    "judgements": "judgements/*/*/judgements.parquet",
+    "judge card": "judge_cards/*/*/*.parquet",
     "scores": "scores/*/*/scores.parquet",
+    "estimates": "human_estimates/*/*/*.parquet",
+    "queue": "people/*/queues/*.json",
+    "report": "reports/*.html",
+    "report rows": "reports/*.json",
     "leaderboard": "leaderboard/*/*/leaderboard.parquet",
     "vectors": "cache/vectors/*/*.parquet",
     "model call": "cache/calls/*/*.json",
@@ -66,25 +75,15 @@ def kills(study: Path, number: int, seed: int, total: int) -> Iterator[Trial]:
     """
     points = sorted(random.Random(seed).sample(range(total), min(number, total)))
     for point in points:
-        yield Trial("kill", f"at rename {point} of {total}", "empty", _run(study, killed_at(point)), study)
+        yield Trial(
+            "kill", f"at rename {point} of {total}", "empty", killed(walk(study), killed_at(point)), study
+        )
     for place in COMMITS:
-        for step in (0, 1):
-            name = f"{step + 1}. rename in {place}"
-            yield Trial("kill", name, "empty", _run(study, killed_at(step, f"/{place}/")), study)
+        trap = killed_at(1, f"/{place}/")
+        yield Trial("kill", f"2. rename in {place}", "empty", killed(walk(study), trap), study)
     yield Trial("kill", "the parent of a crawler alone", "empty", lambda home: orphan(home, study), study)
-    rebuilding = _run(study, killed_at(0, "/assay.duckdb"), rebuild)
+    rebuilding = killed(rebuild, killed_at(0, "/assay.duckdb"))
     yield Trial("kill", "a rebuild", "done", rebuilding, study)
-
-
-def _run(
-    study: Path, trap: Callable[[], object], act: Callable[[], int] | None = None
-) -> Callable[[Path], Ended]:
-    def disturb(home: Path) -> Ended:
-        ended = forked(home, act or walk(study), trap)()
-        assert ended.code == -signal.SIGKILL, f"it was not killed: {ended.told[-300:]}"
-        return ended
-
-    return disturb
 
 
 def orphan(home: Path, study: Path) -> None:
@@ -205,16 +204,13 @@ def servers(study: Path, server: FakeOpenAI) -> Iterator[Trial]:
         "silence": hang(3.0),
     }
     for name, body in bodies.items():
-
-        def disturb(home: Path, body: Scripted = body) -> None:
-            server.respond = lambda _received: body
-            try:
-                ended = forked(home, walk(study))()
-                assert ended.code == 1, f"the failure was not told: {ended.told[-300:]}"
-            finally:
-                server.respond = reply
-
-        yield Trial("server", name, "empty", disturb, study)
+        yield Trial("server", name, "empty", partial(_ill, study, server, body, ""), study)
+    for name in ("garbage", "an error", "silence"):
+        disturb = partial(_ill, study, server, bodies[name], "judge")
+        yield Trial("server", f"{name} of the judge alone", "empty", disturb, study)
+    for model in ("scripted", "writer"):
+        disturb = partial(_ill, study, server, bodies["an error"], model)
+        yield Trial("server", f"an error of the model {model} alone", "empty", disturb, study)
 
     def now_and_then(home: Path) -> None:
         chance = random.Random(3)
@@ -229,6 +225,16 @@ def servers(study: Path, server: FakeOpenAI) -> Iterator[Trial]:
             server.respond = reply
 
     yield Trial("server", "an error now and then", "empty", now_and_then, study)
+
+
+def _ill(study: Path, server: FakeOpenAI, body: Scripted, model: str, home: Path) -> None:
+    """Let a model (empty: all) be answered by ``body`` for a run."""
+    server.respond = lambda received: body if model in received.body["model"] else reply(received)
+    try:
+        ended = forked(home, walk(study))()
+        assert ended.code == 1, f"the failure was not told: {ended.told[-300:]}"
+    finally:
+        server.respond = reply
 
 
 def together(study: Path) -> Iterator[Trial]:
@@ -289,7 +295,7 @@ def slice_of_all(study: Path, seed: int) -> Trial:
     """Return one trial with two disturbances, for the test suite: a kill, and damage to what it left."""
 
     def both(home: Path) -> None:
-        _run(study, killed_at(1, "/indexes/"))(home)
+        killed(walk(study), killed_at(1, "/indexes/"))(home)
         _spoiler(FILES["chunks"], flip, f"{seed}")(home)
         (home / "assay.duckdb").write_bytes(b"")
 

@@ -43,7 +43,3 @@ WANTED = ['["q1", 1, 0.5]', '["q2", null, null]', '["q2", null, null]']
 def test_differing_rows_are_said(found: list[str], said: str | list[str]) -> None:
     told = differences({"v": found}, {"v": WANTED})
     assert told == [] if said == [] else told[0].startswith(f"v: {said}, first ")
-
-
-def test_rows_that_cannot_be_read_are_said() -> None:
-    assert differences({"error": ["torn"]}, {"v": WANTED}) == ["the rows cannot be read: torn"]

@@ -1,13 +1,15 @@
-"""A small real study for the drill: text files, two chunkings, retrievers, quotes and a scripted model."""
+"""A small real study for the drill with rows in every stage: a judge, people, a scripted model."""
 
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.fakes.openai_server import Received, Scripted, answer
 
-PLACES = ("harbour", "ferry", "library", "bakery", "museum", "station", "market", "school")
+PLACES = ("harbour", "ferry", "library", "bakery", "museum", "station")
 TEXT = """The {0} opens at {1} in the morning and closes at {2} in the evening.
 A visit to the {0} costs {3} pounds for adults, and children pay half of that.
 The keeper of the {0} has been in office for {4} years and writes a report each spring.
@@ -15,13 +17,15 @@ In a storm the {0} stays closed, and tickets of the {0} are paid back within {5}
 """
 
 STUDY = """\
-study: town
+study: {name}
 sources:
   texts: {{reader: folder, path: texts}}
 corpus: {{name: town, sources: [texts]}}
 chunkings:
   t16: {{tokens: {{size: 16, overlap: 4}}}}
-  t40: {{tokens: {{size: 40, overlap: 0}}}}
+  t40:
+    tokens: {{size: 40, overlap: 0}}
+    enrich: {{model: openai/writer, api_base: "{server}", summary: true}}
 embedders:
   minilm: {{model: all-MiniLM-L6-v2, max_tokens: 256}}
 retrievers:
@@ -30,14 +34,33 @@ retrievers:
 {more}generators:
   quote: {{extractive: {{passages: 2, max_tokens: 40}}}}
   model: {{llm: {{model: openai/scripted, api_base: "{server}", passages: 2}}}}
+judges:
+  sure: {{yes_no: {{model: openai/judge, api_base: "{server}", metrics: [correct]}}}}
+judge_cards: {{sure: {{mutations: 2}}}}
+rubrics:
+  right: {{binary: {{}}}}
 questions: [{{file: town.questions.yaml}}]
-metrics: [ndcg@10, evidence_coverage@5, rouge_l]
-"""
+metrics: [ndcg@10, evidence_coverage@5, rouge_l, sure.correct, people.right]
+{search}"""
 MORE = "  more: {hybrid: {k: 6}}\n"
+SEARCH = "search: {method: successive_halving, first: 3}\n"
 
 
-def write(folder: Path, server: str) -> tuple[Path, Path]:
-    """Write texts, questions, a study, and the same one with a further retriever; return both studies."""
+class Studies(NamedTuple):
+    """The study files of a drill.
+
+    one: the study that most trials run
+    two: the same with a further retriever
+    race: the same by another name, with a search
+    """
+
+    one: Path
+    two: Path
+    race: Path
+
+
+def write(folder: Path, server: str) -> Studies:
+    """Write texts, questions and the studies over them."""
     (folder / "texts").mkdir(parents=True)
     questions = []
     for n, place in enumerate(PLACES):
@@ -55,13 +78,52 @@ def write(folder: Path, server: str) -> tuple[Path, Path]:
     questions.append({"id": "none", "question": "Who is the mayor of the town?", "answerable": False})
     named = {"question_set": "town", "questions": questions}
     (folder / "town.questions.yaml").write_text(json.dumps(named))
-    one, two = folder / "one.yaml", folder / "two.yaml"
-    one.write_text(STUDY.format(server=server, more=""))
-    two.write_text(STUDY.format(server=server, more=MORE))
-    return one, two
+    found = Studies(*(folder / f"{name}.yaml" for name in Studies._fields))
+    found.one.write_text(STUDY.format(name="town", server=server, more="", search=""))
+    found.two.write_text(STUDY.format(name="town", server=server, more=MORE, search=""))
+    found.race.write_text(STUDY.format(name="race", server=server, more="", search=SEARCH))
+    return found
 
 
 def reply(received: Received) -> Scripted:
-    """Answer as a model that repeats the last words of what it was asked."""
+    """Answer as a judge that is sure by the text alone, or a model that repeats the last words of it."""
     text = str(received.body["messages"][-1]["content"])
+    if received.body["model"] == "judge":
+        yes = sha256(text.encode()).digest()[0] / 300 + 0.05
+        return answer(
+            "Yes", tops={"Yes": yes, "No": 0.95 - yes} if yes > 0.5 else {"No": 0.95 - yes, "Yes": yes}
+        )
     return answer(" ".join(text.split()[-12:]))
+
+
+def score(study: Path) -> None:
+    """Let two people score some answers of a study that was run, in the home of this process."""
+    from assets.engine.stage import Work
+    from evals.annotating.binary import Binary
+    from evals.pipeline.cell_items import current_items
+    from evals.study.grid import Grid
+    from evals.study.study_file import read_study
+    from tests.fakes.human_scores import score as score_of
+    from warehouse.human_scores import HumanScores
+    from warehouse.paths import home
+
+    found, work = read_study(study), Work(home())
+    items = {
+        item.item_id for _, of in current_items(Grid([found]), found, work) for item in of.items.values()
+    }
+    work.close()
+    scores = [
+        score_of(
+            number,
+            study=found.study,
+            annotator=annotator,
+            item_id=item,
+            rubric="right",
+            rubric_version=Binary().version,
+            value=float(int(item[:1], 36) % 2),
+        )
+        for number, (item, annotator) in enumerate(
+            (item, name) for item in sorted(items)[:24] for name in ("Anna", "Ben")
+        )
+    ]
+    HumanScores(home()).append(scores)

@@ -18,14 +18,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VIEWS = {
-    "current_hits": 'ranking, question_id, rank, chunk_id, doc_id, "start", "end", score',
-    "current_answers": "cell, question_id, status, reason, answer, raw, chunk_ids",
-    "current_scores": "cell, question_id, metric, status, value, reason",
-    "current_leaderboard": "subset, cell, metric, value, n, coverage, low, rank",
-    "current_losses": "ranking, question_id, url, lost_at, step",
+QUERIES = {
+    "current_hits": "SELECT * FROM current_hits",
+    "current_answers": "SELECT * EXCLUDE (seconds, cached) FROM current_answers",
+    "current_scores": "SELECT * FROM current_scores",
+    "current_leaderboard": "SELECT * EXCLUDE (cell_id) FROM current_leaderboard",
+    "current_losses": "SELECT * FROM current_losses",
+    "current_notes": "SELECT * FROM current_notes",
+    "current_judgements": "SELECT * EXCLUDE (seconds, cached, calls) FROM current_judgements",
+    "current_judge_cards": "SELECT * FROM current_judge_cards WHERE measure NOT LIKE '%seconds%'",
+    "current_human_scores": "SELECT * EXCLUDE (ordinal, place) FROM current_human_scores",
+    "current_annotations": "SELECT * FROM current_annotations",
+    "current_human_estimates": "SELECT * FROM current_human_estimates",
+    "current_agreement": "SELECT * FROM current_agreement",
+    "current_searches": "SELECT * FROM current_searches",
+    "current_search_values": "SELECT * FROM current_search_values",
+    "cells": "SELECT * EXCLUDE (cell_id) FROM cells",
+    "pointers": "SELECT stage, key FROM pointers",
+    "questions": "SELECT p.key, q.* EXCLUDE (artifact_id) FROM questions q "
+    "JOIN pointers p ON p.stage = 'questions' AND p.artifact_id = q.artifact_id",
+    "ranked": "SELECT p.key, r.* EXCLUDE (artifact_id, seconds) FROM ranked r "
+    "JOIN pointers p ON p.stage = 'rankings' AND p.artifact_id = r.artifact_id",
+    "good calls": "SELECT model, request FROM llm_calls WHERE status = 'ok'",
+    "newest result": "SELECT study, metric, leader, value, low, high, tied, cells, documents, questions "
+    "FROM history QUALIFY row_number() OVER (PARTITION BY study ORDER BY number DESC) = 1",
 }
-"""What must be equal: all of a row but how long things took, and identities that regard that."""
+"""What must be equal: all that a person reads but how long things took, and identities that regard that."""
 TOLERANCE = (
     1e-5  # of numbers: a text that is embedded beside others after a kill has a vector that differs by 1e-7
 )
@@ -51,6 +69,7 @@ class Trial:
     begins: `empty`, or `done`: with all of the first study
     disturb: does it; may run the study itself
     study: which is run afterwards
+    questions: it is this slice of the study
     rebuilds: whether the database is made again at the end, too
     """
 
@@ -59,6 +78,7 @@ class Trial:
     begins: str
     disturb: Callable[[Path], object]
     study: Path
+    questions: str | None = None
     rebuilds: bool = False
     wrong: list[str] = field(default_factory=list)
 
@@ -108,25 +128,58 @@ def _child(home: Path, said: Path, act: Callable[[], int | None], prepare: Step)
         os._exit(code)
 
 
-def walk(study: Path) -> Callable[[], int]:
-    """Return what brings a study up to date as `assay run` does; its code is 0 when all is there."""
+def walk(study: Path, questions: str | None = None) -> Callable[[], int]:
+    """Return what brings a study up to date as `assay run` does; its code is 0 when all is there.
+
+    Then it has written the rows that must be equal beside the home.
+
+    questions: makes it a slice, as `--questions` does
+    """
 
     def act() -> int:
+        from evals.study.slicing import sliced
         from evals.study.study_file import read_study
         from orchestration.driver import Driver
+        from orchestration.reach import up_to
+        from orchestration.searching import searched
         from warehouse.errors import AssayError
         from warehouse.paths import home
 
         patient_models()
         try:
-            report = Driver(read_study(study), home(), _told).run()
+            found = sliced(read_study(study), questions=questions)
+            found = searched(
+                found, home(), lambda part, last: Driver(part, home(), _told).run(up_to(part, [last]))
+            )
+            report = Driver(found, home(), _told).run()
         except (AssayError, OSError) as error:  # as the command says it, and ends with 1
             print(f"error: {error}")
             return 1
         for stage in report.stages:
             for key, reason in stage.failed.items():
                 print(f"failed: {stage.stage} of {key}: {reason}")
-        return 0 if report.ok else 1
+        if not report.ok:
+            return 1
+        write_rows(home().root)
+        return 0
+
+    return act
+
+
+def job(study: Path) -> Callable[[], int]:
+    """Return what runs the job of a study as Dagster does when a person launches it."""
+
+    def act() -> int:
+        import dagster as dg
+
+        from evals.study.study_file import read_study
+        from orchestration.definitions import definitions_of
+
+        patient_models()
+        found = read_study(study)
+        launched = definitions_of([found]).resolve_job_def(f"study_{found.study}")
+        with dg.DagsterInstance.get() as instance:
+            return 0 if launched.execute_in_process(instance=instance, raise_on_error=False).success else 1
 
     return act
 
@@ -147,45 +200,60 @@ def _told(label: str, _done: int, of: int) -> None:
 
 
 def rebuild() -> int:
-    """Make the database again, as `assay rebuild` does."""
+    """Make the database again, as `assay rebuild` does, and write its rows."""
     from warehouse.leftovers import marked
     from warehouse.paths import home
     from warehouse.tables import rebuild as make_again
 
     with marked(home()):
         make_again(home(), say=print)
+    write_rows(home().root)
     return 0
 
 
+def write_rows(home: Path) -> None:
+    """Write the rows that must be equal beside a home, by what they are."""
+    import dagster as dg
+
+    from warehouse.connection import connect
+    from warehouse.history import history_rows
+    from warehouse.paths import Home
+
+    found: dict[str, list[object]] = {}
+    with connect(home / "assay.duckdb") as connection:
+        for name, query in QUERIES.items():
+            found[name] = list(connection.execute(query).fetchall())
+        kept = connection.execute("SELECT study, entry FROM history ORDER BY ALL").fetchall()
+    lines = sorted(map(tuple, history_rows(Home(home)).select("study", "entry").rows()))
+    found["results that stand in file or table alone"] = sorted(set(lines) ^ set(kept))
+    for path in sorted((home / "reports").glob("*.json")):
+        found[f"report {path.name}"] = [
+            {name: value for name, value in row.items() if name not in {"cell_id", "seconds"}}
+            for row in json.loads(path.read_text())
+            if "seconds" not in str(row.get("measure"))
+        ]
+    with dg.DagsterInstance.get() as instance:
+        found["runs without an end"] = [run.run_id for run in instance.get_runs() if not run.is_finished]
+    rows = {name: sorted(json.dumps(row, default=str) for row in rows) for name, rows in found.items()}
+    rows_file(home).write_text(json.dumps(rows))
+
+
+def rows_file(home: Path) -> Path:
+    """Return where the rows of a home are written."""
+    return home.with_name(f"{home.name}.rows.json")
+
+
 def rows_of(home: Path) -> dict[str, list[str]]:
-    """Return the rows that must be equal, by view."""
-    target = home.with_name(f"{home.name}.rows.json")
-
-    def act() -> int:
-        from warehouse.connection import connect
-
-        found = {}
-        with connect(home / "assay.duckdb") as connection:
-            for view, columns in VIEWS.items():
-                rows = connection.execute(f"SELECT {columns} FROM {view}")  # noqa: S608 -- our own names
-                found[view] = sorted(json.dumps(row, default=str) for row in rows.fetchall())
-        target.write_text(json.dumps(found))
-        return 0
-
-    ended = forked(home, act)()
-    if ended.code:
-        return {"error": [ended.told[-500:]]}
-    rows: dict[str, list[str]] = json.loads(target.read_text())
+    """Return the rows of a home whose last run ended well."""
+    rows: dict[str, list[str]] = json.loads(rows_file(home).read_text())
     return rows
 
 
 def differences(found: dict[str, list[str]], wanted: dict[str, list[str]]) -> list[str]:
     """Say how two homes' rows differ, a sentence a view."""
-    if "error" in found:
-        return [f"the rows cannot be read: {found['error'][0]}"]
     said = []
     for view, rows in wanted.items():
-        known, there = _numbers_of(rows), _numbers_of(found[view])
+        known, there = _numbers_of(rows), _numbers_of(found.get(view, []))
         lacking = [row for row in known if not _alike(known[row], there.get(row, []))]
         excess = [row for row in there if row not in known]
         if lacking or excess:
@@ -199,9 +267,22 @@ def _numbers_of(rows: list[str]) -> dict[str, list[list[float]]]:
     """Return the fractional numbers of each row, by all else that it holds."""
     found: dict[str, list[list[float]]] = {}
     for row in map(json.loads, rows):
-        rest = [None if isinstance(value, float) else value for value in row]
-        found.setdefault(json.dumps(rest), []).append([value for value in row if isinstance(value, float)])
+        numbers: list[float] = []
+        rest = _without_numbers(row, numbers)
+        found.setdefault(json.dumps(rest), []).append(numbers)
     return {rest: sorted(numbers) for rest, numbers in found.items()}
+
+
+def _without_numbers(value: object, numbers: list[float]) -> object:
+    """Return a value without its fractional numbers, which are added to ``numbers`` in their order."""
+    if isinstance(value, float):
+        numbers.append(value)
+        return None
+    if isinstance(value, list):
+        return [_without_numbers(one, numbers) for one in value]
+    if isinstance(value, dict):
+        return {name: _without_numbers(one, numbers) for name, one in value.items()}
+    return value
 
 
 def _alike(some: list[list[float]], others: list[list[float]]) -> bool:

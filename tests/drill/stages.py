@@ -1,0 +1,167 @@
+"""Kills between the stages of a walk, in each, in the job that Dagster launches; keys that fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.drill.trial import Ended, Step, Trial, forked, job, killed_at, walk
+
+if TYPE_CHECKING:  # what they import starts threads, which a fork would lose
+    import dagster as dg
+
+    from assets.engine.definition import RunOptions
+    from assets.engine.stage import Built, Outcome, Stage, Work
+    from orchestration.walking.walk import Walk, _Stale
+
+STAGES = (
+    *("pages", "documents", "chunks", "enrichments", "embeddings", "indexes", "questions", "rankings"),
+    *("answers", "annotations", "judgements", "judge_cards", "scores", "human_estimates", "leaderboard"),
+    "report",
+)
+FAILING = ("chunks", "indexes", "rankings", "answers", "judgements", "scores")  # those of several keys
+
+
+def die() -> None:
+    """Kill this process as nothing can be prepared for."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_after(stage: str, number: int = 0) -> Step:
+    """Return what lets a process kill itself between a stage and the next one, at the n-th time (from 0)."""
+
+    def trap() -> None:
+        from orchestration.walking import walk
+
+        finish, seen = walk.Walk._finish, 0
+
+        def finished(self: Walk, stale: _Stale) -> None:
+            nonlocal seen
+            finish(self, stale)
+            if stale.report.stage == stage:
+                if seen == number:
+                    die()
+                seen += 1
+
+        walk.Walk._finish = finished  # type: ignore[method-assign]
+
+    return trap
+
+
+def killed_within(stage: str) -> Step:
+    """Return what lets a process kill itself in a stage: after half its keys, at its first file if there is one."""
+
+    def trap() -> None:
+        from orchestration.walking import walk
+
+        begin = walk.bring_up
+
+        def begun(
+            of: Stage, keys: Sequence[str], context: dg.OpExecutionContext, options: RunOptions
+        ) -> list[Outcome]:
+            if of.name == stage and len(keys) == 1:
+                killed_at(0)()
+            elif of.name == stage:
+                _kill_after(len(keys) // 2, options)
+            return begin(of, keys, context, options)
+
+        walk.bring_up = begun  # type: ignore[assignment]
+
+    return trap
+
+
+def _kill_after(number: int, options: RunOptions) -> None:
+    """Let a process kill itself as the n-th key (from 1) of a stage is reported."""
+    report, seen = options.report, 0
+
+    def reported(outcome: Outcome) -> None:
+        nonlocal seen
+        report(outcome)
+        seen += 1
+        if seen == number:
+            die()
+
+    options.report = reported
+
+
+def killed(act: Callable[[], int], trap: Step) -> Callable[[Path], Ended]:
+    """Return what runs something on a home in a process that kills itself."""
+
+    def disturb(home: Path) -> Ended:
+        ended = forked(home, act, trap)()
+        assert ended.code == -signal.SIGKILL, f"it was not killed: {ended.told[-300:]}"
+        return ended
+
+    return disturb
+
+
+def stage_kills(study: Path) -> Iterator[Trial]:
+    """Kill a first run after each stage, and in each stage."""
+    for stage in STAGES:
+        for where, trap in (("after", killed_after(stage)), ("in", killed_within(stage))):
+            yield Trial("stage kill", f"{where} {stage}", "empty", killed(walk(study), trap), study)
+
+
+def job_kills(study: Path) -> Iterator[Trial]:
+    """Kill the study's job as Dagster launches it; `assay run` goes on."""
+    traps = {
+        "after rankings": killed_after("rankings"),
+        "in judgements": killed_within("judgements"),
+        "in report": killed_within("report"),
+        "as its first crawl is committed": killed_at(0, "/pages/"),
+    }
+    for name, trap in traps.items():
+        yield Trial("job kill", name, "empty", killed(job(study), trap), study)
+
+
+def part_kills(study: Path, race: Path) -> Iterator[Trial]:
+    """Kill a slice, and a race in a rung, after it, and as it decides, on a home with the study."""
+    slices = {"in rankings": killed_within("rankings"), "after scores": killed_after("scores")}
+    for name, trap in slices.items():
+        disturb = killed(walk(study, "3"), trap)
+        yield Trial("part kill", f"a slice, {name}", "done", disturb, study, questions="3")
+    races = {
+        "in its first rung": killed_within("rankings"),
+        "after its second rung": killed_after("scores", 1),
+        "as it stores what it decided": killed_at(0, "/searches/"),
+        "as what is left begins": killed_after("pages", 3),
+    }
+    for name, trap in races.items():
+        yield Trial("part kill", f"a race, {name}", "done", killed(walk(race), trap), race)
+
+
+def failing_keys(study: Path) -> Iterator[Trial]:
+    """Let a key of a stage fail in a first run, beside others that are good."""
+    for stage in FAILING:
+
+        def disturb(home: Path, stage: str = stage) -> None:
+            ended = forked(home, walk(study), _fails(stage))()
+            assert ended.code == 1, f"the failure was not told: {ended.told[-300:]}"
+            assert f"failed: {stage} of " in ended.told, ended.told[-300:]
+            assert list(home.glob("pointers/leaderboard/*")), "the good ones were not compared"
+
+        yield Trial("failing key", f"one of {stage}", "empty", disturb, study)
+
+
+def _fails(stage: str) -> Step:
+    """Return what lets the first key of a stage fail."""
+
+    def trap() -> None:
+        from orchestration import stages
+        from warehouse.errors import AssayError
+
+        (kind,) = [one for one in vars(stages).values() if getattr(one, "name", "") == stage]
+        build = kind.build
+
+        def built(self: Stage, key: str, folder: Path, work: Work) -> Built:
+            if key == self.keys()[0]:
+                raise AssayError("out of luck")
+            found: Built = build(self, key, folder, work)
+            return found
+
+        kind.build = built
+
+    return trap
