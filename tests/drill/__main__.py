@@ -26,22 +26,23 @@ AGAIN = 3  # runs that may be needed after a disturbance: one finds what is dama
 class Drill:
     """The homes and wanted rows of a drill, in one scratch folder."""
 
-    def __init__(self, scratch: Path, server: FakeOpenAI) -> None:
+    def __init__(self, scratch: Path, server: FakeOpenAI, *, small: bool = False) -> None:
         self.scratch, self.server = scratch, server
         self.studies = town.write(scratch / "town", server.api_base)
+        self.begun = self.studies.small if small else self.studies.one
         self.done = scratch / "done"
         self.total = self._first_run()
-        self._wanted = {(self.studies.one, None): rows_of(self.done)}
+        self._wanted = {(self.begun, None): rows_of(self.done)}
 
     def _first_run(self) -> int:
         """Run the study, let people score, run it again; return how many files the first run named."""
         counts = self.scratch / "count"
 
         def act() -> int:
-            code = walk(self.studies.one)()
+            code = walk(self.begun)()
             shutil.copy(counts, counts.with_suffix(".first"))
-            town.score(self.studies.one)
-            return code or walk(self.studies.one)()
+            town.score(self.begun)
+            return code or walk(self.begun)()
 
         self._undisturbed(self.done, act, counted(counts))
         return int(counts.with_suffix(".first").read_text())
@@ -63,7 +64,10 @@ class Drill:
 
     def trials(self, seed: int, points: int, each: int) -> Iterator[Trial]:
         """Yield all trials of a seed."""
-        one, two, race = self.studies
+        one, two, race, small = self.studies
+        if self.begun == small:
+            yield kinds.slice_of_all(small, seed)
+            return
         yield from kinds.kills(one, points, seed, self.total)
         yield from stages.stage_kills(one)
         yield from stages.job_kills(one)
@@ -74,7 +78,6 @@ class Drill:
         yield from kinds.disks(one, self.scratch)
         yield from kinds.servers(one, self.server)
         yield from kinds.together(one)
-        yield kinds.slice_of_all(one, seed)
 
     def run(self, trial: Trial) -> list[str]:
         """Do a trial; return what differs from an undisturbed run."""
@@ -114,13 +117,13 @@ def _left_over(home: Path) -> list[str]:
 
 
 @contextmanager
-def drill() -> Iterator[Drill]:
+def drill(*, small: bool = False) -> Iterator[Drill]:
     """Yield a drill that is ready: two undisturbed runs are done."""
     models = Path(os.environ.get("ASSAY_MODELS") or Path(os.environ.get("ASSAY_HOME") or "var") / "models")
     os.environ["ASSAY_MODELS"] = str(models.resolve())
     os.environ["OPENAI_API_KEY"] = "scripted"
     with tempfile.TemporaryDirectory(prefix="assay-drill-") as name, FakeOpenAI(respond=town.reply) as server:
-        yield Drill(Path(name), server)
+        yield Drill(Path(name), server, small=small)
 
 
 def _import_what_may_be_shared() -> None:
@@ -143,6 +146,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=1, help="files of each kind in which a bit is flipped")
     parser.add_argument("--only", default="", help="parts of names of trials, with commas between")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="trials at the same time")
+    parser.add_argument("--small", action="store_true", help="one trial of two cells, for the test suite")
     parser.add_argument("--share", help=argparse.SUPPRESS)  # K/N: every N-th trial from the K-th on
     options = parser.parse_args()
     if options.share:
@@ -162,7 +166,7 @@ def _work(options: argparse.Namespace) -> None:
     """Do a share of the trials; print what came of each."""
     _import_what_may_be_shared()
     first, step = (int(part) for part in options.share.split("/"))
-    with drill() as ready:
+    with drill(small=options.small) as ready:
         wanted = [
             trial
             for trial in ready.trials(options.seed, options.points, options.each)

@@ -15,8 +15,8 @@ def journals(study: Path, more: Path) -> Iterator[Trial]:
     more: the study with a further retriever, which comes to have another result
     """
     damage = {
-        "a torn line after people's scores": lambda home: _begin_line(home, "people/*/scores/*.jsonl"),
-        "a torn line after the results": lambda home: _begin_line(home, "history/*.jsonl"),
+        "a torn line after people's scores": lambda home: begin_line(home, "people/*/scores/*.jsonl"),
+        "a torn line after the results": lambda home: begin_line(home, "history/*.jsonl"),
         "the last result is torn": lambda home: _cut(home, half=True),
         "the last result is missing": lambda home: _cut(home, half=False),
         "no results": _no_results,
@@ -40,7 +40,7 @@ def _files(home: Path, pattern: str) -> list[Path]:
     return found
 
 
-def _begin_line(home: Path, pattern: str) -> None:
+def begin_line(home: Path, pattern: str) -> None:
     """Begin a line as a writer does that is killed within it."""
     for path in _files(home, pattern):
         with path.open("ab") as file:

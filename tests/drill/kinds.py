@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.drill.stages import killed
+from tests.drill.journals import begin_line
+from tests.drill.stages import killed, killed_within
 from tests.drill.town import reply
 from tests.drill.trial import Trial, forked, killed_at, limited, patient_models, rebuild, walk
 from tests.fakes.openai_server import (
@@ -292,11 +293,12 @@ def _ranges(stage: Stage) -> list[dict[str, str]]:
 
 
 def slice_of_all(study: Path, seed: int) -> Trial:
-    """Return one trial with two disturbances, for the test suite: a kill, and damage to what it left."""
+    """Return one trial with several disturbances, for the test suite: a kill, and damage to what it left."""
 
     def both(home: Path) -> None:
-        killed(walk(study), killed_at(1, "/indexes/"))(home)
+        killed(walk(study), killed_within("judgements"))(home)
         _spoiler(FILES["chunks"], flip, f"{seed}")(home)
+        begin_line(home, "people/*/scores/*.jsonl")
         (home / "assay.duckdb").write_bytes(b"")
 
-    return Trial("all", "a kill while an index is committed, then damage", "empty", both, study)
+    return Trial("all", "a kill among judgements, then damage", "empty", both, study)

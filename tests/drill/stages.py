@@ -52,7 +52,7 @@ def killed_after(stage: str, number: int = 0) -> Step:
 
 
 def killed_within(stage: str) -> Step:
-    """Return what lets a process kill itself in a stage: after half its keys, at its first file if there is one."""
+    """Return what lets a process kill itself in a stage, after half its keys or at its first file."""
 
     def trap() -> None:
         from orchestration.walking import walk

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.fakes.openai_server import Received, Scripted, answer
 
-PLACES = ("harbour", "ferry", "library", "bakery", "museum", "station")
+PLACES = ("harbour", "ferry", "library", "bakery", "museum", "station", "market", "school")
 TEXT = """The {0} opens at {1} in the morning and closes at {2} in the evening.
 A visit to the {0} costs {3} pounds for adults, and children pay half of that.
 The keeper of the {0} has been in office for {4} years and writes a report each spring.
@@ -23,15 +23,11 @@ sources:
 corpus: {{name: town, sources: [texts]}}
 chunkings:
   t16: {{tokens: {{size: 16, overlap: 4}}}}
-  t40:
-    tokens: {{size: 40, overlap: 0}}
-    enrich: {{model: openai/writer, api_base: "{server}", summary: true}}
-embedders:
+{chunking}embedders:
   minilm: {{model: all-MiniLM-L6-v2, max_tokens: 256}}
 retrievers:
   words: {{bm25: {{k: 5}}}}
-  meaning: {{dense: {{k: 5}}}}
-{more}generators:
+{retrievers}generators:
   quote: {{extractive: {{passages: 2, max_tokens: 40}}}}
   model: {{llm: {{model: openai/scripted, api_base: "{server}", passages: 2}}}}
 judges:
@@ -42,8 +38,14 @@ rubrics:
 questions: [{{file: town.questions.yaml}}]
 metrics: [ndcg@10, evidence_coverage@5, rouge_l, sure.correct, people.right]
 {search}"""
+CHUNKING = """\
+  t40:
+    tokens: {{size: 40, overlap: 0}}
+    enrich: {{model: openai/writer, api_base: "{server}", summary: true}}
+"""
+MEANING = "  meaning: {dense: {k: 5}}\n"
 MORE = "  more: {hybrid: {k: 6}}\n"
-SEARCH = "search: {method: successive_halving, first: 3}\n"
+SEARCH = "search: {method: successive_halving, first: 4}\n"
 
 
 class Studies(NamedTuple):
@@ -52,11 +54,13 @@ class Studies(NamedTuple):
     one: the study that most trials run
     two: the same with a further retriever
     race: the same by another name, with a search
+    small: the same with two cells
     """
 
     one: Path
     two: Path
     race: Path
+    small: Path
 
 
 def write(folder: Path, server: str) -> Studies:
@@ -79,9 +83,16 @@ def write(folder: Path, server: str) -> Studies:
     named = {"question_set": "town", "questions": questions}
     (folder / "town.questions.yaml").write_text(json.dumps(named))
     found = Studies(*(folder / f"{name}.yaml" for name in Studies._fields))
-    found.one.write_text(STUDY.format(name="town", server=server, more="", search=""))
-    found.two.write_text(STUDY.format(name="town", server=server, more=MORE, search=""))
-    found.race.write_text(STUDY.format(name="race", server=server, more="", search=SEARCH))
+    chunking = CHUNKING.format(server=server)
+    for path, name, retrievers, search in (
+        (found.one, "town", MEANING, ""),
+        (found.two, "town", MEANING + MORE, ""),
+        (found.race, "race", MEANING, SEARCH),
+    ):
+        path.write_text(
+            STUDY.format(name=name, server=server, chunking=chunking, retrievers=retrievers, search=search)
+        )
+    found.small.write_text(STUDY.format(name="town", server=server, chunking="", retrievers="", search=""))
     return found
 
 
