@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.drill.trial import differences
+from evals.study.grid import Grid
+from evals.study.study_file import read_study
+from orchestration.stages import stages_of
+from tests.drill.stages import STAGES
+from tests.drill.town import write
+from tests.drill.trial import QUERIES, differences
+from warehouse.connection import connect
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,3 +49,17 @@ WANTED = ['["q1", 1, 0.5]', '["q2", null, null]', '["q2", null, null]']
 def test_differing_rows_are_said(found: list[str], said: str | list[str]) -> None:
     told = differences({"v": found}, {"v": WANTED})
     assert told == [] if said == [] else told[0].startswith(f"v: {said}, first ")
+
+
+def test_rows_that_are_not_there_at_all_are_said() -> None:
+    assert differences({}, {"v": WANTED})[0].startswith("v: 2 of 3 rows lack or have other numbers")
+
+
+def test_every_view_is_compared_and_every_stage_is_killed(tmp_path: Path) -> None:
+    with connect(tmp_path / "assay.duckdb") as connection:
+        found = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    assert {name for (name,) in found} <= QUERIES.keys()
+    one = write(tmp_path / "town", "http://127.0.0.1:1/v1").one
+    stages = stages_of(Grid([read_study(one)]))
+    assert tuple(stages) == STAGES
+    assert all(stage.keys() for stage in stages.values())
