@@ -171,8 +171,11 @@ def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int
 
 
 def write_history(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the results of studies that the table lacks, from `<home>/history`; return how many there are."""
-    return _add(connection, "history", history_rows(home))
+    """Let the table hold the results of studies that `<home>/history` has; return how many there are."""
+    rows = history_rows(home)
+    there = rows["entry"].to_list()
+    connection.execute("DELETE FROM history WHERE NOT list_contains(?::VARCHAR[], entry)", [there])
+    return _add(connection, "history", rows)
 
 
 def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import selectors
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from tests.drill import journals, kinds, stages, town
 from tests.drill.trial import Step, Trial, counted, differences, forked, rebuild, rows_of, walk
@@ -193,21 +193,22 @@ def _table(jobs: int) -> tuple[dict[str, list[bool]], bool]:
         for n in range(jobs)
     ]
     table: dict[str, list[bool]] = {}
-    with selectors.DefaultSelector() as ready:
-        for share in shares:
-            ready.register(share.stdout or 0, selectors.EVENT_READ)
-        while ready.get_map():
-            for key, _ in ready.select():
-                line = key.fileobj.readline()  # type: ignore[union-attr]
-                if not line:
-                    ready.unregister(key.fileobj)
-                    continue
-                print(line, end="", flush=True)
-                if line.startswith((EQUAL, DIFFERS)):
-                    kind = line.partition(" s  ")[2].partition(":")[0]
-                    table.setdefault(kind, []).append(line.startswith(EQUAL))
+    readers = [Thread(target=_pass_on, args=(share.stdout or (), table)) for share in shares]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
     codes = [share.wait() for share in shares]
     return table, not any(codes)
+
+
+def _pass_on(lines: Iterable[str], table: dict[str, list[bool]]) -> None:
+    """Print what a process prints, and note what came of each of its trials."""
+    for line in lines:
+        print(line, end="", flush=True)
+        if line.startswith((EQUAL, DIFFERS)):
+            kind = line.partition(" s  ")[2].partition(":")[0]
+            table.setdefault(kind, []).append(line.startswith(EQUAL))
 
 
 if __name__ == "__main__":

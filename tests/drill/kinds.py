@@ -55,7 +55,6 @@ FILES = {
     "judge card": "judge_cards/*/*/*.parquet",
     "scores": "scores/*/*/scores.parquet",
     "estimates": "human_estimates/*/*/*.parquet",
-    "queue": "people/*/queues/*.json",
     "report": "reports/*.html",
     "report rows": "reports/*.json",
     "leaderboard": "leaderboard/*/*/leaderboard.parquet",

@@ -125,9 +125,9 @@ def part_kills(study: Path, race: Path) -> Iterator[Trial]:
         yield Trial("part kill", f"a slice, {name}", "done", disturb, study, questions="3")
     races = {
         "in its first rung": killed_within("rankings"),
-        "after its second rung": killed_after("scores", 1),
+        "after its rung": killed_after("scores"),
         "as it stores what it decided": killed_at(0, "/searches/"),
-        "as what is left begins": killed_after("pages", 3),
+        "as what is left begins": killed_after("pages", 1),
     }
     for name, trap in races.items():
         yield Trial("part kill", f"a race, {name}", "done", killed(walk(race), trap), race)

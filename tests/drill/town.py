@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.fakes.openai_server import Received, Scripted, answer
 
-PLACES = ("harbour", "ferry", "library", "bakery", "museum", "station", "market", "school")
+PLACES = ("harbour", "ferry", "library", "bakery", "museum", "station", "market", "school", "tower", "mill")
 TEXT = """The {0} opens at {1} in the morning and closes at {2} in the evening.
 A visit to the {0} costs {3} pounds for adults, and children pay half of that.
 The keeper of the {0} has been in office for {4} years and writes a report each spring.

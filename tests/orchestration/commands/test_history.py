@@ -122,6 +122,10 @@ def test_whatever_run_wrote_the_report_wrote_the_line_once(finished: Finished) -
     assert runs() == expected
     stored = [number for _, number, _ in rows(finished.home)]
     assert stored == [1, 2, 3, 4]
+    finished.home.history("town").unlink()
+    Driver(study, finished.home).run()
+    (line,) = history_records(finished.home, "town")
+    assert rows(finished.home) == [("town", 1, line["leaderboard"])], "results that no file holds are no rows"
 
 
 def test_a_study_without_a_history_is_told_so(finished: Finished) -> None:
