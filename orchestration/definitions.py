@@ -36,7 +36,7 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
     bounds = backfill_bounds(stages)
     refresh = refresh_job(stages)
     names = identifiers(grid.studies)
-    jobs = {name: study_job(study, names[name]) for name, study in sorted(grid.studies.items())}
+    jobs = {name: study_job(one.unsearched(), names[name]) for name, one in sorted(grid.studies.items())}
     assets = [as_asset(stage, stages, bounds=bounds) for stage in stages.values()]
     return dg.Definitions(
         assets=[

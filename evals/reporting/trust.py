@@ -7,6 +7,7 @@ from typing import Literal
 
 import polars as pl
 
+from evals.racing.records import left_out
 from evals.reporting.data import ReportData
 from evals.reporting.display import count, counted, listed, percent, several
 from evals.reporting.entries import entries
@@ -132,8 +133,13 @@ def _cells(data: ReportData) -> TrustLine:
         text += f", {count(failed)} failed"
     if left:
         text += f", {count(left)} not tried"
-    state: State = "wrong" if not run else "look" if run < planned else "ok"
-    return TrustLine("Cells", state, text, "leaderboard" if state == "ok" else "failures")
+    pruned = len(left_out(data.search.rows)) if data.search else 0
+    if pruned:
+        text += f"; of the grid, the search left out {count(pruned)} more"
+    state: State = "wrong" if not run else "look" if run < planned or pruned else "ok"
+    if run < planned:
+        return TrustLine("Cells", state, text, "failures")
+    return TrustLine("Cells", state, text, "left-out" if pruned else "leaderboard")
 
 
 def _truncation(data: ReportData) -> TrustLine:

@@ -153,6 +153,12 @@ class Study(BuildHalf):
         found._kept = frozenset(kept)
         return found
 
+    def unsearched(self) -> Self:
+        """Return the study with all cells that may race, as its file has it."""
+        found = self.model_copy()
+        found._kept = None
+        return found
+
     def every_cell(self) -> list[Cell]:
         """Return every cell of the grid, in the order of the file; last those that read no ranking."""
         grid = [

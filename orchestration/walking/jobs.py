@@ -17,7 +17,8 @@ from orchestration.walking.run_events import failure_text, stage_table
 from orchestration.walking.session import held
 from orchestration.walking.walk import Part, Walk
 from warehouse.errors import AssayError
-from warehouse.paths import home
+from warehouse.inference.budget import Budgets
+from warehouse.paths import Home, home
 
 STUDY_TAG = "assay/study"
 Body = Callable[[dg.OpExecutionContext], RunReport]
@@ -104,15 +105,48 @@ def _walked(study: Study, part: Part, context: dg.OpExecutionContext) -> RunRepo
     note(study, where)
     try:
         with held(where, lambda: instance, tell, context.run_id) as (_, interrupted):
-            walk = Walk(study, where, instance, part, interrupted=interrupted)
-            walk.begin()
-            while walk.next_stale():
-                walk.build(context)
-            report = walk.end()
+            budgets = Budgets()
+
+            def bring_up(one: Study, wanted: Part) -> Walk:
+                walk = Walk(one, where, instance, wanted, interrupted=interrupted)
+                walk.options.budgets = budgets
+                walk.begin()
+                while walk.next_stale():
+                    walk.build(context)
+                walk.end()
+                return walk
+
+            left, part = _searched(study, part, where, bring_up, lambda text: tell(text, 0, 0))
+            walk = bring_up(left, part)
         if part.only is None:
-            telling.tell(study, walk.stages, where, report)
-        return report  # noqa: TRY300 -- what is told belongs to the walk
+            telling.tell(left, walk.stages, where, walk.report)
+        return walk.report  # noqa: TRY300 -- what is told belongs to the walk
     except AssayError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     except KeyboardInterrupt:
         raise DagsterExecutionInterruptedError from None
+
+
+def _searched(
+    study: Study,
+    part: Part,
+    where: Home,
+    bring_up: Callable[[Study, Part], object],
+    say: Callable[[str], None],
+) -> tuple[Study, Part]:
+    """Return the cells that a study's search leaves, once that was run, and what is to be walked then."""
+    from evals.racing.records import narrowed
+    from orchestration.reach import up_to
+    from orchestration.searching import searched
+
+    if study.search is None:
+        return study, part
+    if part.only is not None:
+        return narrowed(study, where), part
+    if part.again:  # before the search, whose questions and documents are those of now
+        bring_up(study, Part(("pages",), again=True))
+
+    def walk(one: Study, last: str) -> object:
+        return bring_up(one, Part(tuple(up_to(one, [last]))))
+
+    return searched(study, where, walk, say), Part()

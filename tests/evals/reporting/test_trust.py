@@ -7,6 +7,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from evals.racing.records import Record
 from evals.reporting.data import ChunkingFacts, Duplicates, ReportData
 from evals.reporting.page import render_html
 from evals.reporting.recommendation import recommendation_sentences
@@ -70,6 +71,10 @@ def test_cells_planned_run_failed_and_not_tried(data: ReportData) -> None:
     found = line(replace(data, leaderboard=gone, planned=30), "Cells")
     cells = board["cell"].n_unique()
     assert found.text == f"{cells - 1} of 30 planned cells run, 1 failed, {30 - cells} not tried"
+    rows = [{"rule": "kept"}, {"rule": "budget"}, {"rule": "significance"}]
+    searched = line(replace(data, search=Record("recipe", (), rows)), "Cells")
+    assert (searched.state, searched.section) == ("look", "left-out")
+    assert searched.text.endswith("; of the grid, the search left out 2 more")
     assert found.state == "look"
 
 

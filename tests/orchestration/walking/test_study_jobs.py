@@ -16,6 +16,7 @@ from dagster._core.storage.partition_status_cache import get_partition_subsets
 
 from assets.engine.definition import RunOptions
 from assets.engine.stage import Outcome, Stage
+from evals.racing.records import KEPT, narrowed
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from orchestration.definitions import definitions_of
@@ -123,6 +124,19 @@ def test_a_failed_cell_is_red_the_good_ones_are_there_and_a_second_run_does_what
     assert launch(mended).success
     assert grid_of(mended, "embeddings")["failed"] == set()
     assert grid_of(mended, "answers") == {"good": {cell.key for cell in mended.runs()}, "failed": set()}
+
+
+def test_the_job_of_a_study_with_a_search_runs_that_first(finished: Finished) -> None:
+    study = finished.edit("metrics:", "search: {method: random, budget: {cells: 1}}\nmetrics:")
+    assert launch(narrowed(study, finished.home)).success
+    with connect(finished.home.database) as connection:
+        found = connection.execute("SELECT cell, rule FROM current_searches ORDER BY cell").fetchall()
+        compared = connection.execute("SELECT DISTINCT cell FROM current_leaderboard").fetchall()
+    assert [rule for _, rule in found].count(KEPT) == len(compared) == 1
+    assert len(found) == 2, "a cell that was not drawn is said"
+    (left,) = narrowed(study, finished.home).cells()
+    assert compared == [(left.name,)]
+    assert len(narrowed(study, finished.home).unsearched().cells()) == 2
 
 
 def test_a_home_that_is_in_use_is_waited_for_and_then_a_sentence(
