@@ -40,6 +40,9 @@ class Compared:
             self.wrong.append(f"{where}: {stored}, not {wanted}")
 
 
+COSTS = 3  # columns of price and time between coverage and the other metrics
+
+
 def _close(text: str, wanted: float, step: float) -> bool:
     try:
         return abs(float(text) - wanted) <= step * 0.5 + 1e-4 * step + 1e-9
@@ -103,6 +106,11 @@ def _text(element: Any) -> str:
     return " ".join(element.text_content().replace("\u200b", "").replace("\u00ad", "").split())
 
 
+def _name(element: Any) -> str:
+    """Return a name in a row of the leaderboard, without the mark of the cell that is recommended."""
+    return _text(element).removesuffix(" recommended")
+
+
 def _table(table: Any) -> tuple[list[str], list[list[Any]]]:
     head = [_text(cell) for cell in table.cssselect("thead tr")[-1]]
     return head, [list(row) for row in table.cssselect("tbody tr")]
@@ -124,11 +132,12 @@ def _board(recount: Recount, table: Any, subset: str, found: Compared) -> None:
     cells = {recount.label(cell): cell for cell in recount.subsets()[subset]}
     assert len(rows) == len(cells)
     first = head.index("Difference") - 2
-    places = [first, *range(head.index("Coverage") + 1, head.index("Coverage") + len(recount.metrics))]
-    leaders = [cells[_text(row[1])].key for row in rows if _text(row[first + 2]) == "leader"]
+    after = head.index("Coverage") + 1 + COSTS
+    places = [first, *range(after, after + len(recount.metrics) - 1)]
+    leaders = [cells[_name(row[1])].key for row in rows if _text(row[first + 2]) == "leader"]
     for row in rows:
-        cell = cells.pop(_text(row[1]))
-        shown = {_text(part) for part in row[2:first]}
+        cell = cells.pop(_name(row[1]))
+        shown = {_name(part) for part in row[2:first]}
         assert shown <= {*cell.names.values(), "–"}
         where = f"leaderboard: {subset} {cell.key}"
         found.number(f"{where} rank", _text(row[0]), ranks[cell.key], 1)

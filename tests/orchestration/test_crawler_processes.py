@@ -18,6 +18,7 @@ from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 NUMBER = 12
+TEXT = "The ferry to the island runs every forty minutes, and carries nineteen cars. " * 4
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def site() -> Iterator[Site]:
     with serving() as site:
         site["/"] = Reply(index(*(f"/{number}" for number in range(NUMBER))))
         for number in range(NUMBER):
-            site[f"/{number}"] = Reply(article(f"Article {number}"), etag=f'"{number}"')
+            site[f"/{number}"] = Reply(article(f"Article {number}", text=TEXT), etag=f'"{number}"')
         yield site
 
 
