@@ -192,7 +192,11 @@ def test_a_study_of_foreign_parts_runs_and_a_new_version_makes_anew_what_hung_on
     assert done.returncode == 0, done.stderr
     before = installed.artifacts()
     report = json.loads(installed.assay("report", str(installed.study), "--format", "json").stdout)
-    assert {row["metric"] for row in report if ":" not in row["metric"]} == {"ndcg@10", "acme_found@5"}
+    assert {row["metric"] for row in report if ":" not in row["metric"]} == {
+        "ndcg@10",
+        "acme_found@5",
+        "recommendation",
+    }
 
     installed.install("1.1")
     done = installed.assay("run", str(installed.study))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from html import unescape
 
@@ -94,7 +95,8 @@ def test_calls_of_a_slice_are_not_paid_again(
         assert len(server.requests) == 2
         whole = Driver(study, assay_home).run()
         assert whole.ok
-        assert len(server.requests) == 6, "three questions in two cells, each once"
+        asked = [json.dumps(one.body, sort_keys=True) for one in server.requests]
+        assert len(asked) == len(set(asked)) > 2, "nothing that was asked is asked again"
         later = Driver(sliced(study, (), "2"), assay_home).run()
         assert later.ok
         assert len(server.requests) == 6

@@ -115,7 +115,7 @@ def torn(folder: Path) -> None:
     [
         (empty, "holds no file that can be read"),
         (unknown_type, "1 x .xyz: no reader reads these kinds of files"),
-        (one_short_file, "no question could be made of the 0 documents"),
+        (one_short_file, "`has_documents` fails: 0 documents of 1 page"),
         (equal_titles, "12 titles: the same words in more than 3 documents"),
         (torn, "error: "),
     ],
