@@ -246,7 +246,7 @@ def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) 
         Check(
             "has_documents",
             len(seen) > 0,
-            f"{len(seen)} documents of {pages} {'page' if pages == 1 else 'pages'}{'' if len(seen) else none}",
+            f"{len(seen)} documents of {pages} page{'' if pages == 1 else 's'}{'' if len(seen) else none}",
             {"documents": len(seen), "pages": pages, "reasons": reasons},
         ),
         few,

@@ -162,7 +162,7 @@ def test_failed_source_leaves_the_rest_out_with_the_root_cause(assay_home: Home,
     stages = {stage.stage: stage for stage in report.stages}
     assert not report.ok
     why = stages["documents"].failed["texts"]
-    assert why.startswith("the check `has_documents` fails: 0 documents of 1 pages; 1 x "), why
+    assert why.startswith("the check `has_documents` fails: 0 documents of 1 page; 1 x "), why
     assert stages["answers"].left_out["town.t16.minilm.words.quote"] == f"documents of texts: {why}"
     assert stages["leaderboard"].built == stages["report"].built == 0
     assert not report.is_there("report")
