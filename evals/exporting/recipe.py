@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from assets.embedding.other import AnyEmbedder
 from assets.recipes.build_half import Name
@@ -63,7 +63,7 @@ class ExportedRecipe(Strict):
     description: Annotated[str, Field(max_length=10_000)] = ""
     cell: CellName
     seed: Annotated[int, Field(ge=0)]
-    built: dict[str, Any] = Field(default_factory=dict)
+    built: dict[str, JsonValue] = Field(default_factory=dict)
     tokenizer: Annotated[str, Field(min_length=1, max_length=500)]
     embedder: AnyEmbedder
     retriever: AnyRetriever
