@@ -72,6 +72,11 @@ class Home:
         """What people did for studies, a folder a study: scores, queues. Nothing can make it again."""
         return self.root / "people"
 
+    @property
+    def chats(self) -> Path:
+        """Conversations with corpora, a folder a study, a file each. Nothing can make them again."""
+        return self.root / "chats"
+
     def history(self, study: str) -> Path:
         """The lines that say which result a study had when (`warehouse.history`)."""
         return self.root / "history" / f"{study}.jsonl"

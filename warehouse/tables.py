@@ -17,6 +17,7 @@ from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.attempts import turn
 from warehouse.call_cache import CallCache
 from warehouse.connection import DamagedDatabaseError, connect
+from warehouse.conversation_tables import write_conversations
 from warehouse.errors import CorruptFileError
 from warehouse.history import history_rows
 from warehouse.human_scores import HumanScores
@@ -244,6 +245,7 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
                 counts["crawls"] = write_crawls(connection, home)
                 counts["human_scores"] = write_human_scores(connection, home)
                 counts["history"] = write_history(connection, home)
+                counts["conversations"] = write_conversations(connection, home)
             _put(fresh, target, say)
         finally:
             _log_of(fresh).unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from assets.engine.metadata import asset_metadata, key_metadata
 from assets.engine.partitions import mapping, partitions
 from assets.engine.stage import Check, Outcome, Progress, Stage, Work
 from warehouse.artifacts import Artifact
+from warehouse.conversation_tables import write_conversations
 from warehouse.errors import AssayError
 from warehouse.identity import digest
 from warehouse.inference.budget import Budgets
@@ -287,13 +288,14 @@ def sync_all(keys: Mapping[str, Sequence[str]], work: Work) -> None:
 
 
 def sync_records(work: Work) -> None:
-    """Bring into DuckDB the crawls, model calls and scores of people that it lacks: rows of no artifact."""
+    """Bring into DuckDB the records that it lacks: crawls, model calls, scores of people, conversations."""
 
     def bring(connection: Any) -> None:
         write_crawls(connection, work.home)
         write_llm_calls(connection, work.home)
         write_human_scores(connection, work.home)
         write_history(connection, work.home)
+        write_conversations(connection, work.home)
 
     using(work.home, bring, work.say)
 

@@ -1,0 +1,153 @@
+"""What is kept of a conversation with a corpus: lines of its file, each of one kind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from warehouse.schemas import Status
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Side = Literal["a", "b"]
+
+
+def now() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(UTC)
+
+
+class Record(BaseModel):
+    """A line; what it does not know of a later version is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    record_id: Name
+    at: AwareDatetime = Field(default_factory=now)
+
+
+class Begun(Record):
+    """A conversation begins.
+
+    person: who asks, as they called themselves; empty: nobody said
+    place: chat | terminal | demo; demo: made to show the pages, never asked by anybody
+    title: of the list of conversations; a later line of this kind renames it
+    """
+
+    kind: Literal["begun"] = "begun"
+    person: Annotated[str, Field(max_length=200)] = ""
+    place: Literal["chat", "terminal", "demo"] = "chat"
+    title: Annotated[str, Field(max_length=500)] = ""
+
+
+class Understood(BaseModel):
+    """What was understood of a question beside its words.
+
+    kind: follow_up | time_frame | entities | …: the query transform that understood it
+    text: as the question says it
+    value: what it was taken for: a question that stands alone, `2021-01-01/2021-12-31` (either end may be
+        open), a keyword of the corpus
+    removed: the person took it away, and the question was asked without it
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    kind: Name
+    text: str = ""
+    value: str = ""
+    removed: bool = False
+
+
+class ShownPassage(BaseModel):
+    """A passage that an answer was given from.
+
+    number: by which the answer's markers name it
+    start, end: characters of the document's text
+    evidence: (start, end) in the passage's own text of what the answer rests on, in order and apart
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    number: int
+    chunk_id: str
+    doc_id: str
+    text: str
+    title: str | None = None
+    url: str | None = None
+    date: str | None = None
+    section: tuple[str, ...] = ()
+    page: int | None = None
+    start: int = 0
+    end: int = 0
+    score: float = 0.0
+    cited: bool = False
+    evidence: tuple[tuple[int, int], ...] = ()
+
+
+class Turn(Record):
+    """A question and what a cell answered.
+
+    number: of the question in its conversation, from 1; two cells side by side answer the same number
+    cell: key of the cell
+    side: which of two cells side by side; None: it was asked alone
+    language: two-letter code of the question's language; None: not known
+    asked_at: ISO 8601 day or time that words such as "yesterday" are read by
+    status, reason, answer, model, confidence, …: as `evals.generating.contract.Answer` has them
+    turns_left_out: of what was said before, which the model was not given for want of room
+    search_seconds, answer_seconds: of understanding and searching, and of generating; NULL where it failed
+    seconds: from the question to the answer, as the person waited
+    """
+
+    kind: Literal["turn"] = "turn"
+    number: int
+    cell: str
+    question: str
+    side: Side | None = None
+    language: str | None = None
+    asked_at: str | None = None
+    understood: tuple[Understood, ...] = ()
+    status: Status
+    reason: str | None = None
+    answer: str | None = None
+    model: str | None = None
+    confidence: float | None = None
+    passages: tuple[ShownPassage, ...] = ()
+    turns_left_out: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    usd: float | None = None
+    cached: bool | None = None
+    search_seconds: float | None = None
+    answer_seconds: float | None = None
+    seconds: float | None = None
+
+
+class Feedback(Record):
+    """What a person thinks of an answer; a later one of the same turn takes its place.
+
+    turn: `record_id` of the turn
+    thumbs: 1 up, -1 down, 0: taken back
+    """
+
+    kind: Literal["feedback"] = "feedback"
+    turn: Name
+    thumbs: Literal[-1, 0, 1]
+    comment: Annotated[str, Field(max_length=10_000)] = ""
+
+
+Line = Annotated[Begun | Turn | Feedback, Field(discriminator="kind")]
+_LINE: TypeAdapter[Begun | Turn | Feedback] = TypeAdapter(Line)
+
+
+def line_of(record: object) -> Begun | Turn | Feedback | None:
+    """Return what a line of JSON says; None where it is none of these.
+
+    >>> line_of({"kind": "feedback", "record_id": "f", "turn": "t", "thumbs": 1}).thumbs
+    1
+    >>> line_of({"kind": "feedback", "record_id": "f", "turn": "t", "thumbs": 7})
+    """
+    try:
+        return _LINE.validate_python(record)
+    except ValidationError:
+        return None

@@ -1,0 +1,141 @@
+"""Conversations with a corpus: `<home>/chats/<study>/<conversation>.jsonl`, which DuckDB is filled from.
+
+A line is never changed; a person may delete a conversation as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import NamedTuple
+
+from warehouse.conversation_records import Begun, Feedback, Turn, line_of
+from warehouse.errors import AssayError, InputError
+from warehouse.journal import append, read_lines
+from warehouse.paths import Home
+
+_STUDY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+
+
+class Stamp(NamedTuple):
+    """What tells whether a file was written to since: its size and time of change."""
+
+    size: int
+    changed_ns: int
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A conversation as its file has it.
+
+    turns: in the order in which they were asked
+    feedback: id of a turn -> the last that was said of it
+    """
+
+    study: str
+    conversation_id: str
+    begun: Begun
+    turns: tuple[Turn, ...]
+    feedback: dict[str, Feedback]
+
+    @property
+    def last_at(self) -> datetime:
+        """When it last grew."""
+        return max([self.begun.at, *(turn.at for turn in self.turns)])
+
+    @property
+    def title(self) -> str:
+        """What it is called in lists: its title, else its first question."""
+        return self.begun.title or (self.turns[0].question if self.turns else "")
+
+
+class Conversations:
+    """The conversations of a home; safe for several threads and processes at once."""
+
+    def __init__(self, home: Home) -> None:
+        self.root = home.chats
+
+    def path(self, study: str, conversation: str) -> Path:
+        """Return the file of a conversation.
+
+        Raises:
+            InputError: no study, or no conversation, can be called so.
+        """
+        if not _STUDY.fullmatch(study):
+            raise InputError(f"no study can be called {study[:80]!r}")
+        if not _ID.fullmatch(conversation):
+            raise InputError(f"no conversation can be called {conversation[:80]!r}")
+        return self.root / study / f"{conversation}.jsonl"
+
+    def begin(self, study: str, begun: Begun) -> str:
+        """Begin a conversation; return its id, which nobody can guess."""
+        conversation = token_urlsafe(12)
+        self.append(study, conversation, [begun])
+        return conversation
+
+    def append(self, study: str, conversation: str, records: Iterable[Begun | Turn | Feedback]) -> int:
+        """Add lines whose ids are not there yet; they are on disk when it returns.
+
+        Raises:
+            AssayError: the file cannot be written; nothing was added.
+        """
+        rows = [record.model_dump(mode="json") for record in records]
+        return append(self.path(study, conversation), rows, "record_id", lambda one: line_of(one) is not None)
+
+    def read(self, study: str, conversation: str) -> Conversation | None:
+        """Return a conversation; None where there is none of that id, or it was deleted."""
+        try:
+            data = self.path(study, conversation).read_bytes()
+        except FileNotFoundError:
+            return None
+        begun, turns, feedback = None, dict[str, Turn](), dict[str, Feedback]()
+        for line in read_lines(data):
+            match line_of(line.record):
+                case Begun() as found:
+                    begun = found if begun is None else found.model_copy(update={"at": begun.at})
+                case Turn() as turn:
+                    turns.setdefault(turn.record_id, turn)
+                case Feedback() as said:
+                    feedback[said.turn] = said
+        if begun is None and not turns:
+            return None
+        begun = begun or Begun(record_id=conversation, at=min(turn.at for turn in turns.values()))
+        return Conversation(study, conversation, begun, tuple(turns.values()), feedback)
+
+    def delete(self, study: str, conversation: str) -> bool:
+        """Remove a conversation for good, feedback and all; return whether it was there.
+
+        Its rows leave DuckDB when that is filled the next time.
+        """
+        try:
+            self.path(study, conversation).unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise AssayError(
+                f"the conversation {conversation} cannot be deleted ({error.strerror})"
+            ) from error
+        return True
+
+    def stamps(self) -> dict[tuple[str, str], Stamp]:
+        """Return (study, conversation) -> stamp of every file."""
+        found = {}
+        for path in sorted(self.root.glob("*/*.jsonl")):
+            if _STUDY.fullmatch(path.parent.name) and _ID.fullmatch(path.stem):
+                at = path.stat()
+                found[path.parent.name, path.stem] = Stamp(at.st_size, at.st_mtime_ns)
+        return found
+
+    def of(self, study: str, persons: Sequence[str] | None = None) -> Iterator[Conversation]:
+        """Yield the conversations of a study, the last one first.
+
+        persons: whose; None: everybody's
+        """
+        found = [self.read(study, name) for of, name in self.stamps() if of == study]
+        kept = [one for one in found if one and (persons is None or one.begun.person in persons)]
+        yield from sorted(kept, key=lambda one: one.last_at, reverse=True)
