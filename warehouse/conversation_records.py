@@ -41,6 +41,31 @@ class Begun(Record):
     title: Annotated[str, Field(max_length=500)] = ""
 
 
+class Place(BaseModel):
+    """Who is to answer a question: a cell, by a turn that has this id once it is there."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    turn: Name
+    cell: str
+    side: Side | None = None
+
+
+class Asked(Record):
+    """A question was put, and is being answered; what ends before it is answered has lost no question.
+
+    places: the cell that it was put to, or two side by side
+    process: names who answers it (`warehouse.processes`)
+    """
+
+    kind: Literal["asked"] = "asked"
+    question: str
+    language: str | None = None
+    asked_at: str | None = None
+    places: tuple[Place, ...]
+    process: str = ""
+
+
 class Understood(BaseModel):
     """What was understood of a question beside its words.
 
@@ -93,6 +118,7 @@ class Turn(Record):
     side: which of two cells side by side; None: it was asked alone
     language: two-letter code of the question's language; None: not known
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by
+    question_id: of the study's question that it is, word for word; None: it is none of them
     status, reason, answer, model, confidence, …: as `evals.generating.contract.Answer` has them
     turns_left_out: of what was said before, which the model was not given for want of room
     search_seconds, answer_seconds: of understanding and searching, and of generating; NULL where it failed
@@ -106,6 +132,7 @@ class Turn(Record):
     side: Side | None = None
     language: str | None = None
     asked_at: str | None = None
+    question_id: str | None = None
     understood: tuple[Understood, ...] = ()
     status: Status
     reason: str | None = None
@@ -136,11 +163,11 @@ class Feedback(Record):
     comment: Annotated[str, Field(max_length=10_000)] = ""
 
 
-Line = Annotated[Begun | Turn | Feedback, Field(discriminator="kind")]
-_LINE: TypeAdapter[Begun | Turn | Feedback] = TypeAdapter(Line)
+AnyRecord = Begun | Asked | Turn | Feedback
+_LINE: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 
 
-def line_of(record: object) -> Begun | Turn | Feedback | None:
+def line_of(record: object) -> AnyRecord | None:
     """Return what a line of JSON says; None where it is none of these.
 
     >>> line_of({"kind": "feedback", "record_id": "f", "turn": "t", "thumbs": 1}).thumbs

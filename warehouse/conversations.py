@@ -13,13 +13,17 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import NamedTuple
 
-from warehouse.conversation_records import Begun, Feedback, Turn, line_of
+from warehouse.conversation_records import AnyRecord, Asked, Begun, Feedback, Place, Turn, line_of
 from warehouse.errors import AssayError, InputError
 from warehouse.journal import append, read_lines
 from warehouse.paths import Home
 
 _STUDY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+
+
+class GoneError(InputError):
+    """There is no such conversation any more."""
 
 
 class Stamp(NamedTuple):
@@ -29,12 +33,24 @@ class Stamp(NamedTuple):
     changed_ns: int
 
 
+class Unanswered(NamedTuple):
+    """A question that a cell has not answered yet.
+
+    number: of the question in its conversation, as its turn will have it
+    """
+
+    number: int
+    asked: Asked
+    place: Place
+
+
 @dataclass(frozen=True)
 class Conversation:
     """A conversation as its file has it.
 
-    turns: in the order in which they were asked
+    turns: in the order in which they were answered
     feedback: id of a turn -> the last that was said of it
+    unanswered: questions without an answer, being answered now or left by a process that has ended
     """
 
     study: str
@@ -42,22 +58,26 @@ class Conversation:
     begun: Begun
     turns: tuple[Turn, ...]
     feedback: dict[str, Feedback]
+    unanswered: tuple[Unanswered, ...] = ()
 
     @property
     def last_at(self) -> datetime:
         """When it last grew."""
-        return max([self.begun.at, *(turn.at for turn in self.turns)])
+        asked = (one.asked.at for one in self.unanswered)
+        return max([self.begun.at, *(turn.at for turn in self.turns), *asked])
 
     @property
     def title(self) -> str:
         """What it is called in lists: its title, else its first question."""
-        return self.begun.title or (self.turns[0].question if self.turns else "")
+        questions = [turn.question for turn in self.turns] + [one.asked.question for one in self.unanswered]
+        return self.begun.title or next(iter(questions), "")
 
 
 class Conversations:
     """The conversations of a home; safe for several threads and processes at once."""
 
     def __init__(self, home: Home) -> None:
+        self.home = home
         self.root = home.chats
 
     def path(self, study: str, conversation: str) -> Path:
@@ -78,14 +98,20 @@ class Conversations:
         self.append(study, conversation, [begun])
         return conversation
 
-    def append(self, study: str, conversation: str, records: Iterable[Begun | Turn | Feedback]) -> int:
+    def append(self, study: str, conversation: str, records: Iterable[AnyRecord]) -> int:
         """Add lines whose ids are not there yet; they are on disk when it returns.
 
+        A conversation that was deleted stays so: only `Begun` makes a file.
+
         Raises:
+            GoneError: there is no such conversation (any more).
             AssayError: the file cannot be written; nothing was added.
         """
-        rows = [record.model_dump(mode="json") for record in records]
-        return append(self.path(study, conversation), rows, "record_id", lambda one: line_of(one) is not None)
+        path, kept = self.path(study, conversation), list(records)
+        if not any(isinstance(one, Begun) for one in kept) and not path.exists():
+            raise GoneError("this conversation is not there any more: it was deleted")
+        rows = [record.model_dump(mode="json") for record in kept]
+        return append(path, rows, "record_id", lambda one: line_of(one) is not None)
 
     def read(self, study: str, conversation: str) -> Conversation | None:
         """Return a conversation; None where there is none of that id, or it was deleted."""
@@ -94,18 +120,25 @@ class Conversations:
         except FileNotFoundError:
             return None
         begun, turns, feedback = None, dict[str, Turn](), dict[str, Feedback]()
+        asked, number = dict[str, Unanswered](), 0
         for line in read_lines(data):
             match line_of(line.record):
                 case Begun() as found:
                     begun = found if begun is None else found.model_copy(update={"at": begun.at})
+                case Asked() as question:
+                    number += 1
+                    asked |= {place.turn: Unanswered(number, question, place) for place in question.places}
                 case Turn() as turn:
                     turns.setdefault(turn.record_id, turn)
+                    number = max(number, turn.number)
                 case Feedback() as said:
                     feedback[said.turn] = said
-        if begun is None and not turns:
+        times = [*(turn.at for turn in turns.values()), *(one.asked.at for one in asked.values())]
+        if begun is None and not times:
             return None
-        begun = begun or Begun(record_id=conversation, at=min(turn.at for turn in turns.values()))
-        return Conversation(study, conversation, begun, tuple(turns.values()), feedback)
+        begun = begun or Begun(record_id=conversation, at=min(times))
+        open_ones = tuple(one for name, one in asked.items() if name not in turns)
+        return Conversation(study, conversation, begun, tuple(turns.values()), feedback, open_ones)
 
     def delete(self, study: str, conversation: str) -> bool:
         """Remove a conversation for good, feedback and all; return whether it was there.

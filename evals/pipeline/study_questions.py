@@ -16,15 +16,26 @@ def known_question(study: Study, text: str, work: Work) -> dict[str, Any] | None
 
     Its evidence is that of the last run. None: the study does not ask it, or was not run.
     """
-    grid = Grid([study])
-    found = [work.store.current("questions", key) for key in grid.set_keys(study.study)]
-    artifacts = [artifact for artifact in found if artifact is not None]
-    if not artifacts:
-        return None
-    wanted = _plain(text)
-    rows = list(read_questions(artifacts, work).iter_rows(named=True))
-    by_id = next((row for row in rows if row["question_id"] == text), None)
-    return by_id or next((row for row in rows if _plain(row["question"]) == wanted), None)
+    return StudyQuestions(study, work).named(text)
+
+
+class StudyQuestions:
+    """The questions of a study as the last run stored them; none, where it was not run."""
+
+    def __init__(self, study: Study, work: Work) -> None:
+        found = [work.store.current("questions", key) for key in Grid([study]).set_keys(study.study)]
+        artifacts = [artifact for artifact in found if artifact is not None]
+        rows = list(read_questions(artifacts, work).iter_rows(named=True)) if artifacts else []
+        self._by_id = {row["question_id"]: row for row in reversed(rows)}
+        self._by_words = {_plain(row["question"]): row for row in reversed(rows)}
+
+    def known(self, words: str) -> dict[str, Any] | None:
+        """Return the first question with these words, whatever their case and white space."""
+        return self._by_words.get(_plain(words))
+
+    def named(self, text: str) -> dict[str, Any] | None:
+        """Return the question that has this id, else the first with these words."""
+        return self._by_id.get(text) or self.known(text)
 
 
 def _plain(text: str) -> str:

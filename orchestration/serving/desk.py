@@ -7,9 +7,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from evals.pipeline.pipeline import Pipeline
@@ -40,15 +41,14 @@ class Limits:
     timeout: float = 120.0
 
 
-class Desk:
-    """Gives work to threads, of which one computes at a time while others wait for models.
+class Workers:
+    """Threads of which one computes at a time while others wait for models.
 
-    The pipeline's indexes, models and tokenizers are not made for many threads at once; a model's server is.
+    Pipelines' indexes, models and tokenizers are not made for many threads at once; a model's server is.
     So answers are those of questions asked one after another, and a slow model holds nobody up.
     """
 
-    def __init__(self, pipeline: Pipeline, limits: Limits) -> None:
-        self.pipeline = pipeline
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._turns = OneAtATime()
         self._pool = ThreadPoolExecutor(limits.at_once, thread_name_prefix="answer")
@@ -67,39 +67,30 @@ class Desk:
         """Whether requests are taken."""
         return not self._is_closed
 
-    async def do(self, work: Callable[[Pipeline], Result]) -> Result:
-        """Do what asks the pipeline, in a thread.
+    def begin(self, work: Callable[[], Result]) -> Future[Result]:
+        """Begin work in a thread, which computes where it says so by `turn`.
 
         Raises:
-            RequestError: there are too many requests, it took too long, or it failed.
+            RequestError: there are too many requests, or the threads are stopping.
         """
-        unwanted = threading.Event()
         with self._place():
-            future = self._pool.submit(self._work, work, unwanted)
+            future = self._pool.submit(work)
             # The place is free when the thread is, and not when nobody waits for it any more.
             future.add_done_callback(lambda _: self._left())
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self.limits.timeout)
-        except TimeoutError:
-            raise timed_out(self.limits.timeout) from None
-        finally:
-            unwanted.set()
+        return future
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Compute in the block, as soon as no other thread does.
+
+        Raises:
+            UnwantedError: nobody wants what the calling thread works for.
+        """
+        return self._turns.turn()
 
     def close(self) -> None:
         """Take no more requests, and wait for none."""
         self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _work(self, work: Callable[[Pipeline], Result], unwanted: threading.Event) -> Result:
-        try:
-            with wanted_until(unwanted.is_set), self._turns.turn():
-                return work(self.pipeline)
-        except RequestError:
-            raise
-        except UnwantedError:
-            raise timed_out(self.limits.timeout) from None
-        except AssayError as error:
-            raise RequestError(500, one_line(str(error)), kind="server_error", code="failed") from error
 
     @contextmanager
     def _place(self) -> Iterator[None]:
@@ -127,3 +118,37 @@ class Desk:
     def _left(self) -> None:
         with self._lock:
             self._under_way -= 1
+
+
+class Desk(Workers):
+    """Answers the requests of a server by one pipeline."""
+
+    def __init__(self, pipeline: Pipeline, limits: Limits) -> None:
+        super().__init__(limits)
+        self.pipeline = pipeline
+
+    async def do(self, work: Callable[[Pipeline], Result]) -> Result:
+        """Do what asks the pipeline, in a thread.
+
+        Raises:
+            RequestError: there are too many requests, it took too long, or it failed.
+        """
+        unwanted = threading.Event()
+        future = self.begin(partial(self._work, work, unwanted))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self.limits.timeout)
+        except TimeoutError:
+            raise timed_out(self.limits.timeout) from None
+        finally:
+            unwanted.set()
+
+    def _work(self, work: Callable[[Pipeline], Result], unwanted: threading.Event) -> Result:
+        try:
+            with wanted_until(unwanted.is_set), self.turn():
+                return work(self.pipeline)
+        except RequestError:
+            raise
+        except UnwantedError:
+            raise timed_out(self.limits.timeout) from None
+        except AssayError as error:
+            raise RequestError(500, one_line(str(error)), kind="server_error", code="failed") from error

@@ -1,0 +1,66 @@
+"""A question as a person puts it to a cell, and what makes it none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from warehouse.encodable import encodable
+from warehouse.errors import InputError
+
+LONGEST = 8_000  # characters of a question, as `assay serve` takes them
+Draft = Callable[[str], None]
+"""Is given an answer's text so far, again and again, while a model writes it."""
+
+
+class QuestionError(InputError):
+    """A question that cannot be asked; nothing is kept of it."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A question, and how it is meant.
+
+    language: two-letter code of the question's language; None: it is told from its words
+    asked_at: ISO 8601 day or time for words such as "yesterday"; None: today, or the day on which the study
+        asks this question
+    without: what was understood of the question, and is to be left out
+    """
+
+    question: str
+    language: str | None = None
+    asked_at: str | None = None
+    without: frozenset[str] = frozenset()
+
+
+def checked(asking: Asking) -> Asking:
+    """Return a question as it is asked and kept.
+
+    >>> checked(Asking("  When does it sail? ", "EN")).language
+    'en'
+
+    Raises:
+        QuestionError: it is empty or too long, or its day or language is none.
+    """
+    question = encodable(asking.question).replace("\x00", "").strip()
+    if not question:
+        raise QuestionError("the question is empty; write what you want to know")
+    if len(question) > LONGEST:
+        raise QuestionError(
+            f"the question has {len(question):,} characters, more than {LONGEST:,}; ask for what you want to "
+            "know of the text, without the text"
+        )
+    language, day = asking.language, asking.asked_at
+    if language is not None and not (len(language) == 2 and language.isascii() and language.isalpha()):
+        raise QuestionError(f"{language[:40]!r} is no two-letter code of a language, as in `de`")
+    if day is not None:
+        try:
+            day = datetime.fromisoformat(day[:40]).isoformat() if len(day) > 10 else _day(day)
+        except ValueError:
+            raise QuestionError(f"{day[:40]!r} is no date; write it as in 2026-03-31") from None
+    return replace(asking, question=question, language=language.lower() if language else None, asked_at=day)
+
+
+def _day(text: str) -> str:
+    return datetime.fromisoformat(text).date().isoformat()

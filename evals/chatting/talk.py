@@ -1,0 +1,250 @@
+"""A study's cell, opened for conversations: it answers as it was measured, and keeps what was said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from secrets import token_urlsafe
+from types import TracebackType
+from typing import Any, Self
+
+from evals.chatting.asking import Asking, Draft, checked
+from evals.chatting.earlier import earlier
+from evals.chatting.turn_making import Places, answered_turn
+from evals.pipeline.pipeline import Pipeline
+from evals.retrieving.question_words import language as language_of
+from evals.study.cells import Cell
+from warehouse.conversation_records import Asked, Place, Side, Turn
+from warehouse.conversations import Conversation, Conversations, GoneError
+from warehouse.identity import digest
+from warehouse.inference.redaction import one_line
+from warehouse.processes import is_running, this_process
+from warehouse.schemas import Status
+from warehouse.waiting import UnwantedError, is_unwanted
+
+Row = dict[str, Any]
+ENDED = "the program ended before the answer was there; ask again"
+STOPPED = "the answer was stopped before it was there"
+
+
+class Talk:
+    """One cell of a study, open for questions of any number of conversations.
+
+    Use it as a context manager, or close it. Several talks of one work share indexes, models and servers.
+
+    pipeline: as grid and server ask it; one that does not rewrite follow-ups does so by rules here
+    chats: where conversations are kept
+    knows: words -> the study's question that has them (a row of `schemas.QUESTIONS`), or None
+    places: of the chunks in their documents, as far as they are known
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        chats: Conversations,
+        knows: Callable[[str], Row | None] = lambda _words: None,
+        places: Places | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.chats = chats
+        self._knows = knows
+        self._places: Places = places or {}
+
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+        return self.pipeline.cell
+
+    @property
+    def study(self) -> str:
+        """The name of its study."""
+        return self.cell.study
+
+    def ask(self, conversation: str, asking: Asking, draft: Draft | None = None) -> Turn:
+        """Answer a question of a conversation that was begun; its turn is kept when it returns.
+
+        Whatever fails is a turn with its status and a sentence, and is kept, too.
+
+        Raises:
+            QuestionError: it cannot be asked: empty, too long; nothing is kept.
+            GoneError: the conversation is not there (any more).
+        """
+        (question,) = put([self], conversation, asking)
+        return question.keep(question.answered(draft))
+
+    def row(self, turn: Turn, history: Sequence[str], asked_at: str | None) -> Row:
+        """Return a question as the pipeline takes it: the study's own, where it is one of them.
+
+        asked_at: as the person said; None: the day of the study's question, else today
+        """
+        known = self._knows(turn.question)
+        if known is not None and list(known["conversation"] or ()) == list(history):
+            return {**known, "asked_at": asked_at or known["asked_at"] or today()}
+        return {
+            "question_id": "asked",
+            "question": turn.question,
+            "language": turn.language,
+            "asked_at": asked_at or today(),
+            "conversation": list(history),
+            "evidence": [],
+        }
+
+    def answered(self, turn: Turn, asking: Asking, history: Sequence[str], draft: Draft | None) -> Turn:
+        """Return a turn with the cell's answer; what fails is its status and reason."""
+        row = self.row(turn, history, asking.asked_at)
+        own_id = None if row["question_id"] == "asked" else row["question_id"]
+        said = {"language": row["language"], "asked_at": row["asked_at"], "question_id": own_id}
+        turn = turn.model_copy(update=said)
+        try:
+            result = self.pipeline.ask_row(row)
+        except UnwantedError:
+            return failed(turn, Status.NOT_RUN, STOPPED)
+        except Exception as error:  # one question's failure is its turn
+            return failed(turn, Status.ERROR, one_line(f"{type(error).__name__}: {error}"))
+        if is_unwanted():
+            return failed(turn, Status.NOT_RUN, STOPPED)
+        return answered_turn(turn, result, self._places)
+
+    def close(self) -> None:
+        """Let go of what the retriever holds for itself."""
+        self.pipeline.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class OpenQuestion:
+    """A question of a conversation that a cell is to answer; it is kept already, its answer is not.
+
+    turn: what is known of its turn before it is answered
+    """
+
+    talk: Talk
+    conversation: str
+    asking: Asking
+    turn: Turn
+    began: float
+
+    def answered(self, draft: Draft | None = None) -> Turn:
+        """Return its turn, which is not kept yet; what was said before it is read now."""
+        there = self.talk.chats.read(self.talk.study, self.conversation)
+        history = earlier(there.turns if there else (), self.turn.number, self.talk.cell.key)
+        turn = self.turn
+        if turn.language is None:
+            turn = turn.model_copy(update={"language": language_of(turn.question)})
+        turn = self.talk.answered(turn, self.asking, history, draft)
+        return turn.model_copy(update={"at": _now(), "seconds": time.monotonic() - self.began})
+
+    def failed(self, status: Status, reason: str) -> Turn:
+        """Return a turn without an answer, which is not kept yet."""
+        seconds = time.monotonic() - self.began
+        return failed(self.turn, status, reason).model_copy(update={"at": _now(), "seconds": seconds})
+
+    def keep(self, turn: Turn) -> Turn:
+        """Keep its turn, and return it as it is kept; the first one that is kept stays.
+
+        Raises:
+            GoneError: the conversation was deleted meanwhile, and its answer with it.
+        """
+        chats, study = self.talk.chats, self.talk.study
+        if chats.append(study, self.conversation, [turn]):
+            return turn
+        there = chats.read(study, self.conversation)
+        kept = next((one for one in there.turns if one.record_id == turn.record_id), None) if there else None
+        return kept or turn
+
+
+def put(talks: Sequence[Talk], conversation: str, asking: Asking) -> list[OpenQuestion]:
+    """Put a question to a cell, or to two side by side; it is kept before anybody answers it.
+
+    Which of two cells is side a is drawn, by the conversation and the question's number.
+
+    Raises:
+        QuestionError: it cannot be asked: empty, too long; nothing is kept.
+        GoneError: the conversation is not there (any more).
+    """
+    asking, began = checked(asking), time.monotonic()
+    first = talks[0]
+    chats, study, home = first.chats, first.study, first.chats.home
+    settle(chats, study, conversation)
+    name = token_urlsafe(12)
+    sides: list[Side | None] = [None] if len(talks) == 1 else ["a", "b"]
+    ordered = list(talks)
+    if len(talks) > 1 and int(digest([conversation, name])[:8], 16) % 2:
+        ordered.reverse()
+    places = [
+        Place(turn=f"{name}{f'-{side}' if side else ''}", cell=talk.cell.key, side=side)
+        for talk, side in zip(ordered, sides, strict=True)
+    ]
+    asked = Asked(
+        record_id=name,
+        question=asking.question,
+        language=asking.language,
+        asked_at=asking.asked_at,
+        places=tuple(places),
+        process=this_process(home),
+    )
+    chats.append(study, conversation, [asked])
+    there = chats.read(study, conversation)
+    numbers = {one.place.turn: one.number for one in there.unanswered} if there else {}
+    if not numbers:
+        raise GoneError("this conversation is not there any more: it was deleted")
+    return [
+        OpenQuestion(talk, conversation, asking, unanswered_turn(asked, place, numbers[place.turn]), began)
+        for talk, place in zip(ordered, places, strict=True)
+    ]
+
+
+def settle(chats: Conversations, study: str, conversation: str) -> Conversation | None:
+    """Return a conversation whose questions that nobody answers any more have a turn that says so.
+
+    Whoever was to answer them has ended: it was killed, or its machine was.
+    """
+    there = chats.read(study, conversation)
+    left = [
+        failed(unanswered_turn(one.asked, one.place, one.number), Status.NOT_RUN, ENDED)
+        for one in (there.unanswered if there else ())
+        if not is_running(chats.home, one.asked.process)
+    ]
+    if not left:
+        return there
+    chats.append(study, conversation, left)
+    return chats.read(study, conversation)
+
+
+def unanswered_turn(asked: Asked, place: Place, number: int) -> Turn:
+    """Return the turn of a question before it is answered."""
+    return Turn(
+        record_id=place.turn,
+        at=asked.at,
+        number=number,
+        cell=place.cell,
+        side=place.side,
+        question=asked.question,
+        language=asked.language,
+        asked_at=asked.asked_at,
+        status=Status.NOT_RUN,
+        reason="it is being answered",
+    )
+
+
+def failed(turn: Turn, status: Status, reason: str) -> Turn:
+    """Return a turn that has a status and a sentence in place of an answer."""
+    return turn.model_copy(update={"status": status, "reason": reason})
+
+
+def today() -> str:
+    """Return the day, ISO 8601, where this machine is."""
+    return datetime.now().astimezone().date().isoformat()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

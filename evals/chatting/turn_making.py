@@ -1,0 +1,116 @@
+"""Makes the record of a turn of what a cell made of a question."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from evals.chatting.resting_on import resting_on
+from evals.generating.citations import public_url
+from evals.generating.contract import Answer, Passage
+from evals.gold.unanswered import unanswered
+from evals.pipeline.pipeline import PipelineResult
+from warehouse.conversation_records import ShownPassage, Turn, Understood
+from warehouse.inference.redaction import one_line
+from warehouse.schemas import Status
+
+DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
+"""The documents do not say: an answer, too."""
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk stands in its document.
+
+    section: the headings above it, outermost first
+    page: of a file with pages, from 1
+    """
+
+    section: tuple[str, ...] = ()
+    page: int | None = None
+
+
+Places = Mapping[str, ChunkPlace]
+"""Chunk id -> where it stands."""
+
+
+def answered_turn(
+    turn: Turn, result: PipelineResult, places: Places, understood: tuple[Understood, ...] = ()
+) -> Turn:
+    """Return a turn with what a cell made of its question; `turn` says what was asked."""
+    found, answer = result.found, result.answer
+    spent = found.spent.seconds if found.spent else None
+    said = {"understood": understood, "search_seconds": spent}
+    if found.status is not Status.OK:
+        reason = one_line(found.reason or "the search failed")
+        return turn.model_copy(update={**said, "status": Status.ERROR, "reason": reason})
+    if answer is None:
+        answer = Answer(
+            Status.OK, "this cell has no generator: it finds passages, and answers nothing", confidence=None
+        )
+    failed = answer.status not in DECLINED | {Status.OK, Status.TRUNCATED}
+    text = answer.text or (unanswered(turn.language) if answer.status in DECLINED else None)
+    return turn.model_copy(
+        update={
+            **said,
+            "status": answer.status,
+            "reason": one_line(answer.reason) if answer.reason else None,
+            "answer": text,
+            "model": answer.model,
+            "confidence": answer.confidence,
+            "passages": shown_passages(result, answer, places, turn.language),
+            "turns_left_out": answer.turns_left_out,
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.completion_tokens,
+            "usd": answer.usd,
+            "cached": answer.cached,
+            "answer_seconds": None if failed else answer.seconds,
+        }
+    )
+
+
+def shown_passages(
+    result: PipelineResult, answer: Answer, places: Places, language: str | None
+) -> tuple[ShownPassage, ...]:
+    """Return the passages that the generator read, by the numbers that its markers have.
+
+    Of a cell without a generator they are all that was found.
+    """
+    read = answer.passages
+    if read is None:
+        read = result.passages[: result.read] if result.answer is not None else result.passages
+    cited: dict[str, list[int | None]] = defaultdict(list)
+    for one in answer.citations:
+        if one.chunk is not None:
+            cited[one.chunk].append(one.sentence)
+    return tuple(
+        _shown(passage, passage.number or at, cited.get(passage.chunk), answer.text or "", places, language)
+        for at, passage in enumerate(read, 1)
+    )
+
+
+def _shown(
+    passage: Passage,
+    number: int,
+    sentences: list[int | None] | None,
+    answer: str,
+    places: Places,
+    language: str | None,
+) -> ShownPassage:
+    place = places.get(passage.chunk, ChunkPlace())
+    return ShownPassage(
+        number=number,
+        chunk_id=passage.chunk,
+        doc_id=passage.document,
+        text=passage.text,
+        title=passage.title,
+        url=public_url(passage.url, language),
+        date=passage.date,
+        section=passage.section or place.section,
+        page=place.page,
+        start=passage.start,
+        end=passage.end,
+        score=passage.score,
+        cited=sentences is not None,
+        evidence=resting_on(answer, sentences, passage.text) if sentences else (),
+    )

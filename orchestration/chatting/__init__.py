@@ -1,0 +1,1 @@
+"""Conversations with cells, of many people at once."""

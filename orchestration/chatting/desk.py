@@ -1,0 +1,180 @@
+"""Answers the questions of many conversations at once, each within its time; none is mixed up, none lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
+
+from evals.chatting.asking import Asking
+from evals.chatting.talk import STOPPED, OpenQuestion, Talk, put
+from orchestration.serving.desk import Limits, Workers
+from orchestration.serving.failures import RequestError
+from warehouse.conversation_records import Turn
+from warehouse.errors import AssayError
+from warehouse.inference.redaction import one_line
+from warehouse.schemas import Status
+from warehouse.waiting import LOOK, UnwantedError, wanted_until
+
+AT_ONCE = 64  # questions that are answered at a time
+GRACE = 1.0  # seconds after its time in which an answer may still come
+GLANCE = 0.05  # seconds between two looks at a draft
+CHAT_LIMITS = Limits(at_once=AT_ONCE)
+
+
+class BusyError(AssayError):
+    """A question that is not taken now: too many are being answered, or the program is stopping."""
+
+
+class Waiting:
+    """A question that is being answered by a cell, or by two side by side, in threads of their own.
+
+    It is answered and kept whether somebody waits for it or not.
+
+    questions: what is being answered, side a first
+    """
+
+    def __init__(self, questions: Sequence[OpenQuestion], seconds: float) -> None:
+        self.questions = tuple(questions)
+        self.deadline = time.monotonic() + seconds
+        self._seconds = seconds
+        self._drafts = {one.turn.record_id: "" for one in questions}
+        self.futures: list[Future[Turn]] = []
+
+    @property
+    def number(self) -> int:
+        """Of the question in its conversation."""
+        return self.questions[0].turn.number
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is answered, or its time is over."""
+        return all(one.done() for one in self.futures) or time.monotonic() > self.deadline + GRACE
+
+    def drafts(self) -> Iterator[dict[str, str]]:
+        """Yield id of a turn -> what is written of its answer, whenever that has grown, until it is over."""
+        last: dict[str, str] = {}
+        while not self.is_over:
+            now = dict(self._drafts)
+            if now != last and any(now.values()):
+                yield now
+                last = now
+            wait(self.futures, GLANCE)
+
+    def turns(self) -> list[Turn]:
+        """Return the turns, side a first, as they are kept; waits until they are there.
+
+        Raises:
+            AssayError: one of them cannot be kept: the conversation was deleted, the disk is full.
+        """
+        wait(self.futures, max(0.0, self.deadline + GRACE - time.monotonic()))
+        return [
+            self._turn(question, future)
+            for question, future in zip(self.questions, self.futures, strict=True)
+        ]
+
+    def _turn(self, question: OpenQuestion, future: Future[Turn]) -> Turn:
+        if future.cancelled():
+            return question.keep(question.failed(Status.NOT_RUN, STOPPED))
+        return future.result() if future.done() else question.keep(late(question, self._seconds))
+
+    def write(self, turn: str, text: str) -> None:
+        """Take what is written of an answer so far."""
+        self._drafts[turn] = text
+
+
+class ChatDesk:
+    """Takes the questions of a home's conversations from any thread.
+
+    The questions of one conversation are answered one after another, so that each knows what was said before
+    it; those of others at the same time, as `Workers` says.
+    """
+
+    def __init__(self, limits: Limits = CHAT_LIMITS) -> None:
+        self.limits = limits
+        self._workers = Workers(limits)
+        self._before: dict[tuple[str, str], list[Future[Turn]]] = {}
+        self._putting = threading.Lock()
+        self._closed = threading.Event()
+
+    def ask(self, talks: Talk | Sequence[Talk], conversation: str, asking: Asking) -> Waiting:
+        """Put a question to a cell, or to two side by side; it is kept when this returns.
+
+        Raises:
+            QuestionError: it cannot be asked: empty, too long; nothing is kept.
+            GoneError: the conversation is not there (any more).
+            BusyError: too many questions are being answered.
+        """
+        sides = [talks] if isinstance(talks, Talk) else list(talks)
+        self._refuse_too_many(len(sides))
+        with self._putting:
+            questions = put(sides, conversation, asking)
+            waiting = Waiting(questions, self.limits.timeout)
+            key = (sides[0].study, conversation)
+            before = self._before.get(key, [])
+            waiting.futures = [self._begun(question, waiting, before) for question in questions]
+            open_ones = {name: found for name, found in self._before.items() if wait(found, 0).not_done}
+            self._before = {**open_ones, key: waiting.futures}
+        return waiting
+
+    def close(self, patience: float = 5.0) -> None:
+        """Take no more questions; those under way are stopped, and their turns say so.
+
+        patience: seconds that they are waited for
+        """
+        self._closed.set()
+        self._workers.close()
+        wait([future for found in self._before.values() for future in found], patience)
+
+    def _refuse_too_many(self, more: int) -> None:
+        if self._closed.is_set():
+            raise BusyError("the program is stopping, and takes no more questions")
+        if self._workers.under_way + more > self.limits.at_once:
+            raise BusyError(f"{self._workers.under_way} questions are being answered; ask again in a moment")
+
+    def _begun(
+        self, question: OpenQuestion, waiting: Waiting, before: Sequence[Future[Turn]]
+    ) -> Future[Turn]:
+        try:
+            return self._workers.begin(partial(self._answered, question, waiting, before))
+        except RequestError as error:  # the last place was taken meanwhile
+            refused: Future[Turn] = Future()
+            refused.set_result(question.keep(question.failed(Status.NOT_RUN, str(error))))
+            return refused
+
+    def _answered(self, question: OpenQuestion, waiting: Waiting, before: Sequence[Future[Turn]]) -> Turn:
+        """Answer a question in a thread of its own, and keep its turn."""
+
+        def is_unwanted() -> bool:
+            return self._closed.is_set() or time.monotonic() > waiting.deadline
+
+        try:
+            with wanted_until(is_unwanted):
+                _wait_for(before, is_unwanted)
+                with self._workers.turn():
+                    turn = question.answered(partial(waiting.write, question.turn.record_id))
+        except UnwantedError:
+            turn = question.failed(Status.NOT_RUN, STOPPED)
+        except Exception as error:  # its turn says so; the other questions go on
+            turn = question.failed(Status.ERROR, one_line(f"{type(error).__name__}: {error}"))
+        if turn.reason == STOPPED and not self._closed.is_set():
+            turn = late(question, self.limits.timeout)
+        return question.keep(turn)
+
+
+def late(question: OpenQuestion, seconds: float) -> Turn:
+    """Return the turn of a question whose time is over."""
+    return question.failed(Status.TIMEOUT, f"there was no answer within {seconds:g} s")
+
+
+def _wait_for(before: Sequence[Future[Turn]], is_unwanted: Callable[[], bool]) -> None:
+    """Wait until the questions before are answered.
+
+    Raises:
+        UnwantedError: nobody wants the answer any more.
+    """
+    while wait(before, LOOK).not_done:
+        if is_unwanted():
+            raise UnwantedError
