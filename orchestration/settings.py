@@ -17,7 +17,8 @@ class Settings(BaseSettings):
     """What the environment says to the commands and to Dagster; an empty variable says nothing.
 
     home: the one folder that everything is written to
-    annotate_password: what the page of `assay annotate` asks for; unless set, it asks for nothing
+    annotate_password, chat_password, usage_password, leaderboard_password: what the page of that name asks
+        for; unless set, it asks for nothing
     alerts_webhook, alerts_secret, alerts_email: who is told of all studies; the secret signs what is posted
     smtp_…: the server that alerts are mailed through
     """
@@ -26,6 +27,9 @@ class Settings(BaseSettings):
 
     home: Path = Path("var")
     annotate_password: SecretStr | None = None
+    chat_password: SecretStr | None = None
+    usage_password: SecretStr | None = None
+    leaderboard_password: SecretStr | None = None
     alerts_webhook: SecretStr | None = None
     alerts_secret: SecretStr | None = None
     alerts_email: str = ""
@@ -43,6 +47,11 @@ class Settings(BaseSettings):
             InputError: it cannot be used as a path.
         """
         return _absolute(self.home)
+
+    def password_of(self, page: str) -> str | None:
+        """Return what the page of a name asks for; None: it asks for nothing."""
+        secret: SecretStr | None = getattr(self, f"{page}_password")
+        return secret.get_secret_value() if secret else None
 
 
 QUIET = {

@@ -20,14 +20,17 @@ def theme_options() -> dict[str, str]:
     }
 
 
-def dress(title: str) -> None:
-    """Begin a page: its title in the browser, the style sheet of all pages, no menu of Streamlit."""
+def dress(title: str, *sheets: str) -> None:
+    """Begin a page: its title in the browser, the style sheet of all pages, no menu of Streamlit.
+
+    sheets: style sheets beside it that the page has too, as `furniture`, that of Streamlit's own elements
+    """
     import streamlit as st
 
     st.set_page_config(page_title=title, layout="wide", menu_items={})
-    st.html(f"<style>{_style()}</style>")
+    st.html(f"<style>{''.join(map(_style, ('look', *sheets)))}</style>")
 
 
 @cache
-def _style() -> str:
-    return Path(__file__).with_name("look.css").read_text(encoding="utf-8")
+def _style(sheet: str) -> str:
+    return Path(__file__).with_name(f"{sheet}.css").read_text(encoding="utf-8")

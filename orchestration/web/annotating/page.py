@@ -57,8 +57,7 @@ def page() -> None:
 
 @cache
 def _gate() -> Gate:
-    password = Settings().annotate_password
-    return Gate(password.get_secret_value() if password else None)
+    return Gate(Settings().password_of("annotate"))
 
 
 @cache
