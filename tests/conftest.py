@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from absl import logging as absl_logging
+from hypothesis import HealthCheck, settings
 
 from tests.fakes.shipped import Shipped, shipped_study
 from warehouse.inference import models
@@ -17,6 +18,9 @@ from warehouse.paths import Home
 REPOSITORY = Path(__file__).parents[1]
 LONGEST = ("tests/orchestration/", "tests/docs/", "tests/drill/")
 
+# A slow machine is no defect of what is tested.
+settings.register_profile("assay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("assay")
 
 # rouge_score logs through absl, whose handler closes its stream whenever Dagster configures logging, at each
 # run, unless that is the process's own: else it would be the stream that pytest had put in place of stderr.
