@@ -13,6 +13,7 @@ from assets.embedding.embedder import EmbedderRecipe, Matrix
 from evals.generating.citations import public_url, read_markers
 from evals.generating.gate import DEFAULT, Gate, feature_of
 from evals.gold.unanswered import unanswered
+from evals.retrieving.understood import Removal
 from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
@@ -55,6 +56,7 @@ class Request:
     passages: most relevant first, or in the reading order that the retriever set
     question_id: names the question in its set; None: it is of none
     asked_at: ISO 8601 date or time at which it is asked; None: not known
+    without: what is not to be understood of it where the retriever is asked once more
     """
 
     question: str
@@ -63,6 +65,7 @@ class Request:
     passages: tuple[Passage, ...] = ()
     question_id: str | None = None
     asked_at: str | None = None
+    without: tuple[Removal, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -264,6 +267,11 @@ class Generator(ChatPart, Part):
     def tunes(self) -> bool:
         """Whether something of it is fitted on the train questions of the study."""
         return self.gate is not None and self.gate.needs_tuning
+
+    @property
+    def declines(self) -> bool:
+        """Whether it may say that the documents do not say, though passages were found."""
+        return self.gate is not None or self.chat is not None
 
     @abstractmethod
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:

@@ -57,6 +57,11 @@ class Extractive(Generator):
     max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
     min_score: Annotated[float, Field(ge=-1, le=2)] | None = None
 
+    @property
+    def declines(self) -> bool:
+        """With a gate, or a least score; else it quotes something for any question."""
+        return super().declines or self.min_score is not None
+
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Quote what fits each question best; the sentences of all requests are embedded together, each once.
 

@@ -5,7 +5,7 @@ Chat and server stand on this: what is asked here goes the way that the study me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -17,15 +17,18 @@ from assets.engine.of_now import is_by_recipe_of_now
 from assets.engine.stage import Stage, Work
 from assets.indexes import Indexes
 from evals.generating.contract import Answer, GenerationContext, Generator, Passage, Request
+from evals.generating.declining import Decliner, declined_by
 from evals.gold.losses import losses_of
 from evals.pipeline.answer_inputs import headings_of
 from evals.pipeline.cell_parts import CellParts, parts_of_cell
+from evals.pipeline.follow_ups import reads_follow_ups, with_follow_up
 from evals.pipeline.gating import FitInputs, with_fitted_gate
 from evals.pipeline.generation import Asking, generation_for
 from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
 from evals.pipeline.run_resources import RunResources
 from evals.retrieving.running import QueryResult
+from evals.retrieving.understood import Removal, Understood
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
@@ -47,6 +50,7 @@ class PipelineResult:
     answer: None where the cell has no generator
     read: how many of the passages the generator reads, the first ones; 0 without a generator
     losses: what became of each piece of evidence (`schemas.LOSSES`); empty for a question without evidence
+    declined: what said that the documents do not say; None: it was answered, or failed, or there is no answer
     """
 
     cell: Cell
@@ -56,6 +60,18 @@ class PipelineResult:
     answer: Answer | None
     read: int
     losses: tuple[Row, ...]
+    declined: Decliner | None = None
+
+    @property
+    def understood(self) -> tuple[Understood, ...]:
+        """What was understood of the question, each once, in the order in which it was."""
+        return tuple(self.found.trace.understood.values())
+
+    @property
+    def standalone(self) -> str:
+        """The question as it stands without its conversation; as it was asked, where nothing rewrote it."""
+        rewritten = [one.value for one in self.understood if one.step == "follow_up" and one.status == "used"]
+        return rewritten[-1] if rewritten else str(self.question["question"])
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,7 @@ class Pipeline:
     belongs to the work that it was opened with.
 
     headings: of the chunks, for a generator that is told of them
+    follows_up: follow-ups are read by rules in front of the cell, whose recipe does not read them
     """
 
     cell: Cell
@@ -73,14 +90,39 @@ class Pipeline:
     generator: Generator | None
     context: GenerationContext | None
     headings: Headings | None = None
+    follows_up: bool = False
+
+    @property
+    def declines(self) -> bool:
+        """Whether it may say that the documents do not say, though passages were found.
+
+        A cell that quotes, without a gate or a least score, answers any question with something.
+        """
+        return self.generator is not None and self.generator.declines
+
+    def with_follow_up(self) -> Pipeline:
+        """Return a pipeline that reads follow-ups, by rules where the cell's own recipe does not.
+
+        A question without a conversation goes exactly the way of the cell. It shares all with this one: close
+        one of them.
+        """
+        if reads_follow_ups(self.retrieval):
+            return self
+        return replace(self, retrieval=with_follow_up(self.retrieval), follows_up=True)
 
     def ask(
-        self, text: str, *, asked_at: str | None = None, conversation: Sequence[str] = ()
+        self,
+        text: str,
+        *,
+        asked_at: str | None = None,
+        conversation: Sequence[str] = (),
+        without: Collection[Removal] = (),
     ) -> PipelineResult:
         """Answer a question that a person asks.
 
         asked_at: ISO 8601 date or time, for questions such as "yesterday"
         conversation: what was said before, question and answer by turns, oldest first
+        without: what is not to be understood of it: a rewriting, a time frame, an entity
         """
         question: Row = {
             "question_id": "asked",
@@ -90,16 +132,22 @@ class Pipeline:
             "conversation": list(conversation),
             "evidence": [],
         }
-        return self.ask_row(question)
+        return self.ask_row(question, without=without)
 
-    def ask_row(self, question: Row) -> PipelineResult:
+    def ask_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
         """Answer a question of the study, a row of `schemas.QUESTIONS`: its evidence is looked for, too."""
-        result = self.search_row(question)
-        return replace(result, answer=self._answer(question, result.found, result.passages))
+        result = self.search_row(question, without=without)
+        if self.generator is None or self.context is None:
+            return result
+        if result.found.status is not Status.OK:
+            return replace(result, answer=Answer(Status.NOT_RUN, "its ranking failed"))
+        request = self._request(result, without)
+        answer = self.generator.answer([request], self.context)[0]
+        return replace(result, answer=answer, declined=declined_by(self.generator, request, answer))
 
-    def search_row(self, question: Row) -> PipelineResult:
+    def search_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
         """Search for a question, a row of `schemas.QUESTIONS`, and answer nothing."""
-        found = self.retrieval.ask(question)
+        found = self.retrieval.ask(question, without)
         index = self.retrieval.index
         passages = tuple(
             passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score, self.headings)
@@ -111,20 +159,19 @@ class Pipeline:
         read = min(len(passages), self.generator.passages) if self.generator else 0
         return PipelineResult(self.cell, question, found, passages, None, read, tuple(losses))
 
-    def _answer(self, question: Row, found: QueryResult, passages: tuple[Passage, ...]) -> Answer | None:
-        if self.generator is None or self.context is None:
-            return None
-        if found.status is not Status.OK:
-            return Answer(Status.NOT_RUN, "its ranking failed")
-        request = Request(
-            question["question"],
+    def _request(self, result: PipelineResult, without: Collection[Removal]) -> Request:
+        question = result.question
+        # What quotes knows nothing of a conversation; a model is given it with the question.
+        quotes = self.follows_up and self.generator is not None and self.generator.chat is None
+        return Request(
+            result.standalone if quotes else question["question"],
             question["language"],
             tuple(question["conversation"] or ()),
-            passages[: self.generator.passages],
+            result.passages[: result.read],
             question["question_id"],
             question["asked_at"],
+            tuple(without),
         )
-        return self.generator.answer([request], self.context)[0]
 
     def close(self) -> None:
         """Let go of what the retriever holds for itself."""

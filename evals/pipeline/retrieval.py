@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +19,7 @@ from evals.pipeline.passages import Headings, passage_of
 from evals.pipeline.run_resources import RunResources
 from evals.pipeline.stage_inputs import read_questions
 from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import Retriever
+from evals.retrieving.contract import Retriever, Searcher
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Note, Query
 from evals.retrieving.query_vectors import QueryVector, embed_query
@@ -27,6 +27,7 @@ from evals.retrieving.running import QueryResult, QueryRunner
 from evals.retrieving.shared import SharedSearcher
 from evals.retrieving.tuning import CODE_VERSION as TUNING
 from evals.retrieving.tuning import Bench, Chosen, TrainCase, apart, tuned
+from evals.retrieving.understood import Removal
 from evals.study.cells import Cell
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
@@ -66,13 +67,15 @@ class TuningRecord:
 class OpenRetrieval:
     """A cell's retriever, opened.
 
+    context: that its searcher was opened with
     retriever: as it was opened, with weights in place of `tuned`
     embedder: embeds the questions; None where the retriever needs no vector
     tuning: None where nothing is tuned
     headings: of chunks, for the passages that it retrieves; without them they say no section
     """
 
-    searcher: SharedSearcher
+    searcher: Searcher
+    context: RetrievalContext
     resources: RunResources
     index: OpenIndex
     retriever: Retriever
@@ -80,11 +83,14 @@ class OpenRetrieval:
     tuning: TuningRecord | None = None
     headings: Headings | None = None
 
-    def ask(self, question: Mapping[str, Any]) -> QueryResult:
-        """Search for one question, a row of `schemas.QUESTIONS`; it is embedded where that is needed."""
+    def ask(self, question: Mapping[str, Any], without: Iterable[Removal] = ()) -> QueryResult:
+        """Search for one question, a row of `schemas.QUESTIONS`; it is embedded where that is needed.
+
+        without: what is not to be understood of it
+        """
         text = question["question"]
         vectors = {text: embed_query(text, self.embedder, self.resources.clock)} if self.embedder else {}
-        return self.runner(vectors).ask(question)
+        return self.runner(vectors).ask(question, without=without)
 
     def retrieve(self, request: Request, query: str, most: int) -> Retrieved:
         """Search once more on the way to an answer; a search that fails is told, not raised."""
@@ -94,7 +100,7 @@ class OpenRetrieval:
             "asked_at": request.asked_at,
             "conversation": list(request.conversation),
         }
-        found = self.ask(asked)
+        found = self.ask(asked, request.without)
         if found.status is not Status.OK:
             return Retrieved(reason=found.reason)
         hits = found.hits[:most]
@@ -206,7 +212,7 @@ def opened_retrieval(parts: CellParts, index: OpenIndex, identity: str, work: Wo
     context = _search_context(parts, identity, work)
     embedder = resources.embedder(parts.embedder) if parts.retriever.needs_vector else None
     searcher = SharedSearcher(parts.retriever, index, context)
-    return OpenRetrieval(searcher, resources, index, parts.retriever, embedder)
+    return OpenRetrieval(searcher, context, resources, index, parts.retriever, embedder)
 
 
 def _search_context(parts: CellParts, index: str, work: Work) -> RetrievalContext:

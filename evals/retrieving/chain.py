@@ -196,7 +196,7 @@ class ChainSearcher(Searcher):
             return nothing()
         found = [self._part.found(one) for one in queries]
         for one in found:
-            query.trace.include(one.steps, one.notes)
+            query.trace.include(one.steps, one.notes, one.understood)
         # A part of its retriever may have allowed less than the query does.
         parts = zip(queries, found, strict=True)
         masks = [prefilter.allowed if part.allowed is None else part.allowed for prefilter, part in parts]

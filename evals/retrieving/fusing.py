@@ -150,7 +150,7 @@ class FuseSearcher(Searcher):
         """Return each arm's ranking, as deep as the arm says: what weights are chosen on."""
         found = [arm.found(query) for arm in self._arms]
         for one in found:
-            query.trace.include(one.steps, one.notes)
+            query.trace.include(one.steps, one.notes, one.understood)
         query.trace.allowed = either([one.allowed for one in found])  # what any arm was allowed to find
         return [one.ranking for one in found]
 

@@ -8,13 +8,14 @@ from typing import NamedTuple
 from evals.retrieving.clock import Spent
 from evals.retrieving.query import Note, TraceStep
 from evals.retrieving.ranking import Mask, Ranking
+from evals.retrieving.understood import Understood
 
 
 class Found(NamedTuple):
     """What a retriever found for one question.
 
     spent: what it took
-    steps, notes: what its own parts recorded
+    steps, notes, understood: what its own parts recorded
     allowed: which rows its filters let through, shape (chunks,); None: all
     """
 
@@ -23,6 +24,7 @@ class Found(NamedTuple):
     steps: tuple[TraceStep, ...]
     notes: tuple[Note, ...]
     allowed: Mask | None
+    understood: tuple[Understood, ...] = ()
 
 
 @dataclass

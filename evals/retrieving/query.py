@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evals.retrieving.ranking import Mask, Ranking, Rows, Vector
+from evals.retrieving.understood import LONGEST as LONGEST_UNDERSTOOD
+from evals.retrieving.understood import Removal, Understood, Use
 
 Kind = Literal["arm", "fuse", "rerank", "filter", "cut", "deliver", "budget"]
 """What a step does to candidates: finds, fuses, re-orders or filters them, cuts the list, changes what is
@@ -51,27 +53,34 @@ class Note(NamedTuple):
 
 @dataclass
 class Trace:
-    """What came of one question: the candidates after each step, and notes, both in their order.
+    """What came of one question: candidates after each step, notes, what was understood; each in its order.
 
     All candidates of a step are kept, so that where evidence was lost does not hang on how many of them are
     stored afterwards.
 
     notes: each once
+    understood: `Understood.fact` -> what was understood, each once
     allowed: which rows the filters of the question let through, shape (chunks,); None: all
     """
 
     steps: list[TraceStep] = field(default_factory=list)
     notes: dict[Note, None] = field(default_factory=dict)
+    understood: dict[tuple[str, str, str], Understood] = field(default_factory=dict)
     allowed: Mask | None = None
 
     def record(self, step: str, kind: Kind, ranking: Ranking) -> None:
         """Keep the rows of a step's ranking."""
         self.steps.append(TraceStep(step, kind, ranking.rows, ranking.spans))
 
-    def include(self, steps: Iterable[TraceStep], notes: Iterable[Note]) -> None:
-        """Keep the steps and notes of a part."""
+    def include(
+        self, steps: Iterable[TraceStep], notes: Iterable[Note], understood: Iterable[Understood] = ()
+    ) -> None:
+        """Keep the steps and notes of a part, and what it understood."""
         self.steps.extend(steps)
         self.notes.update(dict.fromkeys(notes))
+        for one in understood:
+            known = self.understood.get(one.fact)
+            self.understood[one.fact] = known.or_firmer(one) if known else one
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,7 @@ class Query:
     entities: what it names
     allowed: which rows of the index may be found, shape (chunks,); None: all
     where: the same as a LanceDB predicate, where it is known as one
+    without: what of the question is not to be understood, for the person took it away
     remembered: whether its ranking may come from the run's memory, and is kept there
     question_id: names the question in its set; None: it is of none
     trace: where steps record their candidates, and transforms their notes
@@ -114,6 +124,7 @@ class Query:
     entities: tuple[Entity, ...] = ()
     allowed: Mask | None = None
     where: str | None = None
+    without: frozenset[Removal] = frozenset()
     remembered: bool = True
     question_id: str | None = None
     trace: Trace = field(default_factory=Trace, repr=False)
@@ -126,7 +137,8 @@ class Query:
         """Return what can change its ranking, to look it up by."""
         vector = None if self.vector is None else self.vector.tobytes()
         allowed = None if self.allowed is None else self.allowed.tobytes()
-        return self.text, vector, self.asked_at, self.conversation, self.entities, allowed, self.where
+        key = (self.text, vector, self.asked_at, self.conversation, self.entities, allowed, self.where)
+        return (*key, self.without) if self.without else key
 
     def permitted(self, rows: Rows) -> Mask:
         """Return which of ``rows`` may be found."""
@@ -136,3 +148,11 @@ class Query:
         """Keep a note on it with its trace."""
         reply = raw[:LONGEST_RAW] if raw else None
         self.trace.include((), [Note(kind, self.text[:LONGEST], str(status), reason[:LONGEST], reply)])
+
+    def understand(self, step: str, kind: str, text: str, value: str, status: Use = "used") -> Understood:
+        """Keep what was understood of it with its trace; what was taken away has the status `removed`."""
+        one = Understood(step, kind, text[:LONGEST_UNDERSTOOD], value[:LONGEST_UNDERSTOOD], status)
+        if any(removal.covers(one) for removal in self.without):
+            one = one._replace(status="removed")
+        self.trace.include((), (), [one])
+        return one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query, Trace
 from evals.retrieving.query_vectors import QueryVector
 from evals.retrieving.ranking import Mask, Ranking
+from evals.retrieving.understood import Removal
 from warehouse.errors import InputError
 from warehouse.schemas import Status
 from warehouse.spans import Span
@@ -76,7 +77,12 @@ class QueryRunner:
     clock: Clock
 
     def ask(
-        self, question: Mapping[str, Any], *, remembered: bool = True, allowed: Mask | None = None
+        self,
+        question: Mapping[str, Any],
+        *,
+        remembered: bool = True,
+        allowed: Mask | None = None,
+        without: Iterable[Removal] = (),
     ) -> QueryResult:
         """Search for a question, a row of `schemas.QUESTIONS`.
 
@@ -85,6 +91,7 @@ class QueryRunner:
 
         remembered: whether rankings may come from the run's memory, and are kept there
         allowed: which rows of the index may be found, shape (chunks,); None: all
+        without: what is not to be understood of it
         """
         embedded = self.vectors.get(question["question"])
         query = Query(
@@ -93,6 +100,7 @@ class QueryRunner:
             question.get("asked_at"),
             tuple(question.get("conversation") or ()),
             allowed=allowed,
+            without=frozenset(without),
             remembered=remembered,
             question_id=question["question_id"],
         )

@@ -27,7 +27,7 @@ class SharedSearcher(Searcher):
     def search(self, query: Query) -> Ranking:
         """Rank, and record in the query's trace what the part found."""
         found = self.found(query)
-        query.trace.include(found.steps, found.notes)
+        query.trace.include(found.steps, found.notes, found.understood)
         query.trace.allowed = found.allowed
         return found.ranking
 
@@ -55,7 +55,8 @@ class SharedSearcher(Searcher):
         trace, begin = Trace(), self._context.clock.now()
         ranking = self._searcher.search(replace(query, trace=trace))
         spent = self._context.clock.since(begin)
-        return Found(ranking, spent, tuple(trace.steps), tuple(trace.notes), trace.allowed)
+        understood = tuple(trace.understood.values())
+        return Found(ranking, spent, tuple(trace.steps), tuple(trace.notes), trace.allowed, understood)
 
     def close(self) -> None:
         """Close what it was opened as."""

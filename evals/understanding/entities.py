@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 from functools import reduce
 from operator import or_
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -16,15 +16,23 @@ from evals.retrieving.contract import OpenTransform
 from evals.retrieving.gazetteer import SPECIFIC, Gazetteer, entity, learnt
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Entity, Query
+from evals.retrieving.understood import Understood
 from evals.understanding.by_model.entities import PROMPT, entities_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.tagging import tagged
 from evals.understanding.filtering.prefilter import IfEmpty, Prefilter, in_window, prefiltered, text_literal
-from evals.understanding.rules.named_dates import day_of, find_dates
+from evals.understanding.rules.named_dates import Dated, day_of, find_dates
 from evals.understanding.rules.publication_windows import date_spans, relation
 from warehouse.inference.prompt import Prompt
 
 _Text = Annotated[str, Field(max_length=120)]
+
+
+class _Read(NamedTuple):
+    """An entity of a question, and the record of it."""
+
+    entity: Entity
+    known: Understood
 
 
 class Entities(ByModel):
@@ -73,24 +81,37 @@ class Entities(ByModel):
         if not len(index) or not query.text.strip():
             return [query]
         gazetteer = learnt(index, self.names, self.specific)
-        found = [*self._dated(query), *self._named(query, gazetteer, context)]
-        known = dict.fromkeys((*query.entities, *found))
-        query = replace(query, entities=tuple(known))
-        days = self._by_days(query, index)
-        names = self._by_names(found, gazetteer, index)
+        dates = self._dated(query)
+        read = [one for _, one in dates if one] + self._kept(query, self._named(query, gazetteer, context))
+        query = replace(
+            query, entities=tuple(dict.fromkeys((*query.entities, *(one.entity for one in read))))
+        )
+        days = self._by_days(query, dates, index)
+        names = self._by_names(read, index)
         if days and names:
             return [prefiltered(query, self.kind, [days & names, days, names], self.if_empty)]
         return [prefiltered(query, self.kind, [one for one in (days, names) if one], self.if_empty)]
 
-    def _dated(self, query: Query) -> list[Entity]:
-        found = []
+    def _kept(self, query: Query, found: list[Entity]) -> list[_Read]:
+        """Record entities, and return those that the person did not take away."""
+        read = [
+            _Read(one, query.understand(self.kind, one.kind, one.text, one.value, "unused")) for one in found
+        ]
+        return [one for one in read if one.known.status != "removed"]
+
+    def _dated(self, query: Query) -> list[tuple[Dated, _Read | None]]:
+        """Return the dates of a question; None: it is no date, and no entity."""
+        found: list[tuple[Dated, _Read | None]] = []
         for one in find_dates(query.text, query.asked_at):
             if one.first is None:
                 query.remark(self.kind, "not_a_date", one.reason or f"{one.text} is not a date")
+                found.append((one, None))
             elif one.kind == "season":
-                found.append(Entity("season", one.text, f"{one.first.year}/{(one.first.year + 1) % 100:02}"))
+                season = Entity("season", one.text, f"{one.first.year}/{(one.first.year + 1) % 100:02}")
+                found += [(one, read) for read in self._kept(query, [season])]
             else:
-                found.append(Entity("date", one.text, one.first.isoformat()))
+                day = Entity("date", one.text, one.first.isoformat())
+                found += [(one, read) for read in self._kept(query, [day])]
         return found
 
     def _named(self, query: Query, gazetteer: Gazetteer, context: RetrievalContext) -> list[Entity]:
@@ -121,16 +142,19 @@ class Entities(ByModel):
                 query.remark(self.kind, "unknown", f"no document of the corpus carries {text!r} as a keyword")
         return list(found)
 
-    def _by_days(self, query: Query, index: OpenIndex) -> Prefilter | None:
+    def _by_days(
+        self, query: Query, dates: list[tuple[Dated, _Read | None]], index: OpenIndex
+    ) -> Prefilter | None:
         parts = []
         now = day_of(query.asked_at)
-        for one in date_spans(query.text, find_dates(query.text, query.asked_at)):
+        for one in date_spans(query.text, [dated for dated, _ in dates]):
             mode = self.seasons if one.kind == "season" else self.dates
             if one.first is None or one.last is None or mode == "none" or (now and one.first > now):
                 continue  # nothing was published after the day of asking
             if relation(query.text, one) not in {"before", "until"}:
                 last = self._last(one.last) if mode == "on_or_after" else one.last
-                parts.append(in_window(index, one.first, last, undated=False))
+                of = (read.known for dated, read in dates if read and one.start <= dated.start < one.end)
+                parts.append(replace(in_window(index, one.first, last, undated=False), of=tuple(of)))
         return reduce(or_, parts) if parts else None
 
     def _last(self, day: date) -> date | None:
@@ -138,14 +162,14 @@ class Entities(ByModel):
             return None
         return date.fromordinal(min(day.toordinal() + self.days, date.max.toordinal()))
 
-    def _by_names(self, found: list[Entity], gazetteer: Gazetteer, index: OpenIndex) -> Prefilter | None:
+    def _by_names(self, found: list[_Read], index: OpenIndex) -> Prefilter | None:
         if self.keywords == "none":
             return None
-        groups: dict[str, list[str]] = {}  # words of the question -> what they may mean: any of it will do
+        groups: dict[str, list[_Read]] = {}  # words of the question -> what they may mean: any of it will do
         for one in found:
-            if one.kind not in {"date", "season"} and one.value in index.carriers:
-                groups.setdefault(one.text.casefold(), []).append(one.value)
-        parts = [_carrying(index, values) for values in groups.values()]
+            if one.entity.kind not in {"date", "season"} and one.entity.value in index.carriers:
+                groups.setdefault(one.entity.text.casefold(), []).append(one)
+        parts = [_carrying(index, group) for group in groups.values()]
         if not parts:
             return None
         whole = parts[0]
@@ -154,10 +178,11 @@ class Entities(ByModel):
         return whole
 
 
-def _carrying(index: OpenIndex, values: list[str]) -> Prefilter:
+def _carrying(index: OpenIndex, group: list[_Read]) -> Prefilter:
+    values = [one.entity.value for one in group]
     mask = np.zeros(len(index), np.bool_)
     for value in values:
         mask[index.carriers[value]] = True
     listed = ", ".join(text_literal(value) for value in values)
     where = f"(keywords IS NOT NULL AND array_has_any(keywords, make_array({listed})))"
-    return Prefilter(mask, where, f"about {' or '.join(values)}")
+    return Prefilter(mask, where, f"about {' or '.join(values)}", tuple(one.known for one in group))

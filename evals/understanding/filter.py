@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from pydantic import model_validator
@@ -53,7 +55,9 @@ class Filter(ByModel):
         expression = self._expression(query, index, context)
         if expression is None:
             return [query]
-        part = narrowing(expression, index)
+        written = json.dumps(expression.model_dump(mode="json", by_alias=True, exclude_none=True))
+        known = query.understand(self.kind, "expression", "", written, "unused")
+        part = replace(narrowing(expression, index), of=(known,))
         return [prefiltered(query, self.kind, [part], self.if_empty)] if len(index) else [query]
 
     def _expression(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Expression | None:

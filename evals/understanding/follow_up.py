@@ -53,7 +53,11 @@ class FollowUp(ByModel):
     def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
         if not query.conversation or not query.text.strip():
             return [query]
-        return [replace(rewritten(query, self._standalone(query, context), context.embed), conversation=())]
+        text = self._standalone(query, context)
+        if text != query.text:
+            known = query.understand(self.kind, "standalone", query.text, text)
+            text = query.text if known.status == "removed" else text
+        return [replace(rewritten(query, text, context.embed), conversation=())]
 
     def _standalone(self, query: Query, context: RetrievalContext) -> str:
         if self.by == "llm":

@@ -44,6 +44,7 @@ class Hyde(ByModel):
         passage = self._passage(query, context)
         if not passage or passage == query.text:
             return [query]
+        query.understand(self.kind, "passage", "", passage)
         text = passage if self.text == "passage" else query.text
         return [replace(query, text=text, vector=vector_of(query, [query.text, passage], context.embed))]
 

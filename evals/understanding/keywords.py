@@ -51,7 +51,16 @@ class Keywords(ByModel):
         text = query.text if self.style == "append" else " ".join(found)
         known = {word.casefold() for word in text.split()}
         new = [word for word in dict.fromkeys(added) if word.casefold() not in known]
+        self._record(query, found, new)
         return [rewritten(query, " ".join([text, *new]), context.embed)]
+
+    def _record(self, query: Query, found: dict[str, list[str]], new: list[str]) -> None:
+        """Record the words of the question and those that were added, each by the word that brought it."""
+        for word, others in found.items():
+            query.understand(self.kind, "word", word, word)
+            for other in others[: self.synonyms]:
+                if other in new:
+                    query.understand(self.kind, "synonym", word, other)
 
     def _keywords(self, query: Query, index: OpenIndex, context: RetrievalContext) -> dict[str, list[str]]:
         if self.by == "llm":

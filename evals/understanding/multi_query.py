@@ -44,6 +44,8 @@ class MultiQuery(ByModel):
             query,
             *(rewritten(query, text, context.embed) for text in texts if text and text != query.text.strip()),
         ]
+        for one in queries[1 : self.n]:
+            query.understand(self.kind, "wording", "", one.text)
         return queries[: self.n]
 
     def _forms(self, query: Query, context: RetrievalContext) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from functools import reduce
 from operator import and_, or_
@@ -11,6 +12,7 @@ from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import OpenTransform
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query
+from evals.retrieving.understood import window_value
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.time_frame import PROMPT, window_by_model
 from evals.understanding.filtering.prefilter import IfEmpty, in_window, prefiltered
@@ -41,8 +43,14 @@ class TimeFrame(ByModel):
     def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         if not len(index) or not query.text.strip():
             return [query]
-        found = self._windows(query, context)
-        parts = [in_window(index, one.first, one.last, undated=self.undated == "keep") for one in found]
+        found, parts = [], []
+        for one in self._windows(query, context):
+            value = window_value(one.first, one.last)
+            known = query.understand(self.kind, "window", one.words, value, "unused")
+            if known.status != "removed":
+                part = in_window(index, one.first, one.last, undated=self.undated == "keep")
+                parts.append(replace(part, of=(known,)))
+                found.append(one)
         if not parts:
             return [query]
         both = reduce(and_, parts)

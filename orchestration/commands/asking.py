@@ -18,6 +18,7 @@ from warehouse.errors import InputError
 if TYPE_CHECKING:
     from assets.engine.stage import Work
     from evals.pipeline.pipeline import PipelineResult
+    from evals.retrieving.understood import Removal
     from evals.study.cells import Cell
     from evals.study.study import Study
 
@@ -55,12 +56,20 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     conversation: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The same as a YAML or JSON list of texts.")
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STEP[:KIND[:VALUE]]",
+            help="Ask without what was understood, as in follow_up, time_frame, entities:club; repeated.",
+        ),
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="text or json.")] = Format.text,
 ) -> None:
     """Ask a question of a study that was run: what is found, where the evidence is, answer and sources."""
     from assets.engine.stage import Work
 
-    asked = _Asked(question, _day(asked_at), conversation_of(after or [], conversation))
+    turns = conversation_of(after or [], conversation)
+    asked = _Asked(question, _day(asked_at), turns, _removals(without or []))
     found = study_of(study)
     where = home_of(found)
     chosen = named_cell(found, cell) if cell else leading_cell(found, where)
@@ -80,11 +89,15 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
 
 
 class _Asked(NamedTuple):
-    """A question in words or by its id; the day and the turns before it, where they are said."""
+    """A question in words or by its id; the day and the turns before it, where they are said.
+
+    without: what is not to be understood of it
+    """
 
     text: str
     day: str | None
     conversation: list[str]
+    without: list[Removal]
 
     def of_study(self, known: dict[str, Any]) -> dict[str, Any]:
         """Return a question of the study, asked on that day and after these turns."""
@@ -106,9 +119,11 @@ def _results(
     for one in [*(_other_retrievers(study, cell) if all_retrievers else []), cell]:
         with open_pipeline(study, one, work) as pipeline:
             if known is None:
-                found = pipeline.ask(asked.text, asked_at=asked.day, conversation=asked.conversation)
+                found = pipeline.ask(
+                    asked.text, asked_at=asked.day, conversation=asked.conversation, without=asked.without
+                )
             else:
-                found = pipeline.ask_row(asked.of_study(known))
+                found = pipeline.ask_row(asked.of_study(known), without=asked.without)
             results.append(found)
     return results
 
@@ -127,6 +142,15 @@ def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
         and one.retriever != cell.retriever
     )
     return [replace(cell, retriever=name, generator=NO_GENERATOR, sample=None) for name in names]
+
+
+def _removals(written: list[str]) -> list[Removal]:
+    from evals.retrieving.understood import Removal
+
+    try:
+        return [Removal.read(one) for one in written]
+    except ValueError as error:
+        raise InputError(f"--without: {error}") from error
 
 
 def _day(text: str | None) -> str | None:

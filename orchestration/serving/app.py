@@ -99,7 +99,7 @@ class _Server:
         return StreamingResponse(_stream(asking, chat), media_type="text/event-stream", headers=headers)
 
     def _completed(self, pipeline: Pipeline, chat: ChatRequest) -> replies.Record:
-        result = pipeline.ask_row(chat.asked.row())
+        result = pipeline.ask_row(chat.asked.row(), without=chat.asked.without)
         request_id = f"chatcmpl-{uuid.uuid4().hex}"
         reply = replies.completion(result, chat.asked, chat.model, request_id, int(time.time()))
         return replies.with_listed_sources(reply) if chat.lists_sources else reply
@@ -147,7 +147,7 @@ class _Server:
 def found_passages(pipeline: Pipeline, asked: Asked, k: int | None) -> replies.Record:
     """Return what `/retrieve` says of a question."""
     ids = pipeline.retrieval.index.chunks["chunk_id"]
-    return replies.retrieved(pipeline.search_row(asked.row()), asked, k, ids)
+    return replies.retrieved(pipeline.search_row(asked.row(), without=asked.without), asked, k, ids)
 
 
 async def _or_cancelled(asking: asyncio.Future[replies.Record], request: Request) -> replies.Record:

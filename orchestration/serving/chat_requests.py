@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from evals.retrieving.understood import REMOVABLE, Removal
 from orchestration.serving.failures import BadRequestError
 
 Body = Mapping[str, Any]
 
 MOST_TURNS = 200
 MOST_PASSAGES = 100
+MOST_REMOVALS = 50
 IGNORED = frozenset(
     {
         "temperature",
@@ -57,6 +59,7 @@ _READ = frozenset(
         "language",
         "asked_at",
         "sources",
+        "without",
     }
 )
 _NOTHING = {
@@ -81,12 +84,14 @@ class Asked:
     conversation: what was said before, question and answer by turns, oldest first
     language: two-letter code; None: not said
     asked_at: ISO 8601 day or time; None: not said
+    without: what is not to be understood of it
     """
 
     question: str
     conversation: tuple[str, ...] = ()
     language: str | None = None
     asked_at: str | None = None
+    without: tuple[Removal, ...] = ()
 
     def row(self) -> dict[str, Any]:
         """Return it as a row of `schemas.QUESTIONS`."""
@@ -184,7 +189,7 @@ def read_retrieve(body: Body, longest: int) -> RetrieveRequest:
         BadRequestError: with the field that is wrong.
     """
     for name in body:
-        if name not in {"question", "k", "conversation", "asked_at", "language"}:
+        if name not in {"question", "k", "conversation", "asked_at", "language", "without"}:
             raise BadRequestError(f"unknown field: {name}", name, "unknown_parameter")
     question = body.get("question")
     if not isinstance(question, str):
@@ -215,7 +220,29 @@ def _asked(body: Body, question: str, conversation: tuple[str, ...], longest: in
     language = body.get("language")
     if language is not None and not (isinstance(language, str) and len(language) == 2 and language.isalpha()):
         raise BadRequestError("`language` must be a two-letter code, as in `de`", "language")
-    return Asked(question, conversation, language.lower() if language else None, _day(body.get("asked_at")))
+    language = language.lower() if language else None
+    without = _removals(body.get("without"))
+    return Asked(question, conversation, language, _day(body.get("asked_at")), without)
+
+
+def _removals(written: object) -> tuple[Removal, ...]:
+    """Return what a question is asked without; an item as a response has it in `understood` will do."""
+    wrong = BadRequestError(
+        f"`without` must be a list of at most {MOST_REMOVALS} objects with a `step` "
+        f"({', '.join(REMOVABLE)}), and perhaps a `kind` and a `value`",
+        "without",
+    )
+    if written is None:
+        return ()
+    if not isinstance(written, list) or len(written) > MOST_REMOVALS:
+        raise wrong
+    found = []
+    for one in written:
+        said = [one.get(name) for name in Removal._fields] if isinstance(one, dict) else [None]
+        if said[0] not in REMOVABLE or not all(value is None or isinstance(value, str) for value in said):
+            raise wrong
+        found.append(Removal(*said))
+    return tuple(found)
 
 
 def _day(written: object) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.types import Receive, Scope, Send
 
 from evals.pipeline.pipeline import Pipeline
+from evals.retrieving.understood import REMOVABLE
 from orchestration.serving import replies
 from orchestration.serving.chat_requests import RetrieveRequest, read_retrieve
 from orchestration.serving.desk import Desk
@@ -35,6 +36,19 @@ _QUESTION: dict[str, Any] = {
         "description": "The day of asking, ISO 8601, for words such as yesterday.",
     },
     "language": {"type": "string", "description": "Two-letter code of the question's language."},
+    "without": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "step": {"type": "string", "enum": list(REMOVABLE)},
+                "kind": {"type": "string"},
+                "value": {"type": "string"},
+            },
+            "required": ["step"],
+        },
+        "description": "What of the question is not to be understood, as a reply has it in `understood`.",
+    },
 }
 _K = {
     "type": "integer",
@@ -129,7 +143,7 @@ class McpTools:
 
 def _searched(pipeline: Pipeline, wanted: RetrieveRequest) -> tuple[str, replies.Record]:
     ids = pipeline.retrieval.index.chunks["chunk_id"]
-    result = pipeline.search_row(wanted.asked.row())
+    result = pipeline.search_row(wanted.asked.row(), without=wanted.asked.without)
     record = replies.retrieved(result, wanted.asked, wanted.k or PASSAGES, ids)
     shown = [
         f"[{one['rank']}] {one['title'] or one['doc_id']} {one['url'] or ''}\n{one['passage']}"
@@ -139,7 +153,7 @@ def _searched(pipeline: Pipeline, wanted: RetrieveRequest) -> tuple[str, replies
 
 
 def _answered(pipeline: Pipeline, wanted: RetrieveRequest) -> tuple[str, replies.Record]:
-    result = pipeline.ask_row(wanted.asked.row())
+    result = pipeline.ask_row(wanted.asked.row(), without=wanted.asked.without)
     reply = replies.completion(result, wanted.asked, "", "", 0)
     text = replies.with_listed_sources(reply)["choices"][0]["message"]["content"]
     record = {

@@ -17,6 +17,7 @@ from evals.generating.citations import public_url
 from evals.generating.contract import Answer, Passage
 from evals.gold.unanswered import unanswered
 from evals.pipeline.pipeline import PipelineResult
+from evals.pipeline.records import understood_records
 from orchestration.serving.chat_requests import Asked
 from orchestration.serving.failures import RequestError, failed_answer
 from warehouse.schemas import Status
@@ -111,6 +112,8 @@ def outcome(result: PipelineResult) -> Record:
     return {
         **answer_record(row),
         "reason": answer.reason,
+        "declined": result.declined,
+        "understood": understood_records(result),
         "confidence": answer.confidence,
         "model": answer.model,
         "usd": answer.usd,
@@ -270,6 +273,7 @@ def retrieved(result: PipelineResult, asked: Asked, k: int | None, ids: pl.Serie
             for rank, passage in enumerate(shown, 1)
         ],
         "notes": [note._asdict() for note in result.found.trace.notes],
+        "understood": understood_records(result),
     }
 
 

@@ -8,11 +8,28 @@ from rich.text import Text
 
 from evals.reporting.answer_steps import AnswerSteps, verdict_words
 from evals.reporting.display import several, trimmed
+from evals.retrieving.understood import Understood
 from orchestration.terminal.speaking import text
 from warehouse.schemas import Status
 
 BINS = 12  # that are shown
 TEXT = 160  # characters of a query, a reason or the answer of a bin
+
+
+def understood_words(one: Understood) -> str:
+    """Return what was understood of a question as a line.
+
+    >>> understood_words(Understood("time_frame", "window", "before 2005", "../2004-12-31", "relaxed"))
+    'time_frame window: “before 2005” → ../2004-12-31 (dropped: nothing was left with it)'
+    """
+    said = f"“{trimmed(one.text, TEXT)}” → " if one.text and one.text != one.value else ""
+    use = {
+        "used": "",
+        "unused": " (limits nothing)",
+        "relaxed": " (dropped: nothing was left with it)",
+        "removed": " (taken away)",
+    }[one.status]
+    return f"{one.step} {one.kind}: {said}{trimmed(one.value, TEXT)}{use}"
 
 
 def step_lines(steps: AnswerSteps) -> Iterator[Text]:

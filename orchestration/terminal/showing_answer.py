@@ -13,7 +13,7 @@ from evals.pipeline.pipeline import PipelineResult
 from evals.reporting.answer_steps import steps_of_answer
 from evals.reporting.cuts import cut_words
 from evals.reporting.display import number, quantity, several, trimmed
-from orchestration.terminal.answer_steps import step_lines
+from orchestration.terminal.answer_steps import step_lines, understood_words
 from orchestration.terminal.losses import fate_words
 from orchestration.terminal.speaking import console, text, width
 
@@ -42,6 +42,8 @@ def _found(result: PipelineResult) -> Iterator[Text]:
         yield text(f"  {found.status}: {found.reason}", "red")
     if found.trace.steps:
         yield text("  " + " → ".join(f"{one.step} {len(one.rows)}" for one in found.trace.steps), "dim")
+    for one in result.understood:
+        yield text(f"  {understood_words(one)}", "yellow" if one.status == "relaxed" else "cyan")
     for note in found.trace.notes:
         yield text(f"  {note.kind}: {note.status}: {note.reason}", "dim")
     for rank, passage in enumerate(result.passages[:HITS], start=1):

@@ -12,6 +12,7 @@ import polars as pl
 
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query
+from evals.retrieving.understood import Understood
 
 Mask = npt.NDArray[np.bool_]
 IfEmpty = Literal["relax", "keep"]
@@ -24,19 +25,23 @@ class Prefilter:
     mask: the rows that keep to it, shape (chunks,)
     where: the same as a LanceDB predicate; None: it cannot be said in one
     words: the condition as a person would say it
+    of: what was understood of the question that makes it
     """
 
     mask: Mask
     where: str | None
     words: str
+    of: tuple[Understood, ...] = ()
 
     def __and__(self, other: Prefilter) -> Prefilter:
         where = f"({self.where}) AND ({other.where})" if self.where and other.where else None
-        return Prefilter(self.mask & other.mask, where, f"{self.words} and {other.words}")
+        both = (*self.of, *other.of)
+        return Prefilter(self.mask & other.mask, where, f"{self.words} and {other.words}", both)
 
     def __or__(self, other: Prefilter) -> Prefilter:
         where = f"({self.where}) OR ({other.where})" if self.where and other.where else None
-        return Prefilter(self.mask | other.mask, where, f"{self.words} or {other.words}")
+        both = (*self.of, *other.of)
+        return Prefilter(self.mask | other.mask, where, f"{self.words} or {other.words}", both)
 
 
 def in_window(index: OpenIndex, first: date | None, last: date | None, *, undated: bool) -> Prefilter:
@@ -60,7 +65,7 @@ def prefiltered(query: Query, kind: str, options: list[Prefilter], if_empty: IfE
     """Narrow the query by the first of the options that leaves something.
 
     options: strictest first; where none of them leaves a row, the query stays as it was (`relax`) or finds
-        nothing (`keep`), each with a note.
+        nothing (`keep`), each with a note. What was understood for the strictest is then used or relaxed.
     """
     if not options:
         return query
@@ -70,12 +75,21 @@ def prefiltered(query: Query, kind: str, options: list[Prefilter], if_empty: IfE
         if allowed.any():
             if option is not strict:
                 query.remark(kind, "relaxed", f"nothing is {strict.words}; kept: {option.words}")
+            _keep(query, strict, option.of)
             return replace(query, allowed=allowed, where=_both(query, option.where))
     if if_empty == "relax":
         query.remark(kind, "relaxed", f"nothing is {strict.words}; searched without that filter")
+        _keep(query, strict, ())
         return query
     query.remark(kind, "empty", f"nothing is {strict.words}")
+    _keep(query, strict, strict.of)
     return replace(query, allowed=np.zeros(len(strict.mask), np.bool_), where="false")
+
+
+def _keep(query: Query, strict: Prefilter, used: tuple[Understood, ...]) -> None:
+    """Record which of what was understood limits the search, and which was dropped."""
+    found = (one._replace(status="used" if one in used else "relaxed") for one in strict.of)
+    query.trace.include((), (), found)
 
 
 def _both(query: Query, where: str | None) -> str | None:

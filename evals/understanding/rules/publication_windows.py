@@ -9,7 +9,7 @@ it, and no word of content ("target", "Ziel", "season") stands nearer.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cache, partial
 from typing import Literal
@@ -26,10 +26,14 @@ AROUND = 40  # characters around a date that say how it bounds
 
 @dataclass(frozen=True)
 class Window:
-    """Days of publication, both ends included; None: open."""
+    """Days of publication, both ends included; None: open.
+
+    words: of the question that name it; empty where that is not known
+    """
 
     first: date | None
     last: date | None
+    words: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,8 @@ def _dated_parts(text: str, dates: list[Dated]) -> list[_DatedPart]:
         before = text[max(0, one.start - AROUND) : one.start]
         bound = relation(text, one)
         of = bool(_cues().origin.search(before)) or one.text.lower().startswith(("der ", "des "))
-        found.append(_DatedPart(one.start, one.end, _bounded(one, bound), bound, of))
+        window = replace(_bounded(one, bound), words=text[_bound(text, one)[1] : one.end])
+        found.append(_DatedPart(one.start, one.end, window, bound, of))
     return found
 
 
@@ -158,6 +163,12 @@ def relation(text: str, one: Dated) -> Relation:
     >>> relation(text, find_dates(text)[0])
     'before'
     """
+    return _bound(text, one)[0]
+
+
+def _bound(text: str, one: Dated) -> tuple[Relation, int]:
+    """Return how the words around a date bound what is meant, and where those before it begin."""
+    place = max(0, one.start - AROUND)
     before, after = text[max(0, one.start - AROUND) : one.start], text[one.end : one.end + AROUND]
     edge = _cues().edge.search(re.sub(r"\s+(?:the|des|dem)?\s*$", "", before) if before else before)
     side = edge["edge"].lower() if edge else ""
@@ -165,8 +176,11 @@ def relation(text: str, one: Dated) -> Relation:
     for bound, pattern in _cues().bounds:
         found = pattern.search(before)
         if found:
-            return _turned(bound, side, denied=_cues().negation.search(before[: found.start()]) is not None)
-    return "since" if _cues().onwards.match(after) and _cues().origin.search(before) else "during"
+            denied = _cues().negation.search(before[: found.start()])
+            begins = place + (denied or found).start()
+            return _turned(bound, side, denied=denied is not None), begins
+    is_onwards = _cues().onwards.match(after) and _cues().origin.search(before)
+    return "since" if is_onwards else "during", one.start
 
 
 def _turned(bound: Relation, side: str, *, denied: bool) -> Relation:

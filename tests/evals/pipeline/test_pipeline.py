@@ -13,6 +13,7 @@ from assets.engine.stage import Work
 from evals.pipeline.pipeline import PipelineResult, open_pipeline
 from evals.pipeline.records import record_of
 from evals.pipeline.study_questions import known_question
+from evals.retrieving.understood import Removal
 from evals.study.cells import NO_GENERATOR
 from evals.study.study_file import read_study
 from tests.evals.conftest import MakeBench
@@ -109,6 +110,41 @@ def test_a_question_that_no_study_asks(bench: Bench, work: Work) -> None:
         assert nothing.passages == ()
         assert nothing.answer is not None
         assert nothing.answer.status is Status.NO_CONTEXT
+        assert (result.declined, nothing.declined) == (None, "no_passages")
+
+
+TURNS = {
+    "And the lamp?": ("When does the ferry leave the harbour?", "The ferry leaves at noon."),
+    "Und der Preis?": ("Wo kauft man Karten für die Fähre?", "Am Hafen."),
+}
+
+
+def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work: Work) -> None:
+    bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
+    cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
+    with open_pipeline(bench.study, cell, work) as plain:
+        pipeline = plain.with_follow_up()
+        assert pipeline.follows_up
+        assert pipeline.with_follow_up() is pipeline
+        assert not pipeline.declines
+        for text, said in TURNS.items():
+            alone, followed = plain.ask(text), pipeline.ask(text, conversation=said)
+            assert hits_of(pipeline.ask(text)) == hits_of(alone)
+            assert plain.ask(text, conversation=said).understood == alone.understood == ()
+            (known,) = followed.understood
+            assert (known.step, known.text, known.value) == ("follow_up", text, followed.standalone)
+            assert text != followed.standalone
+            rewritten = plain.ask(followed.standalone)
+            assert hits_of(followed) == hits_of(rewritten)
+            assert followed.answer is not None
+            assert rewritten.answer is not None
+            assert followed.answer.text == rewritten.answer.text, (
+                "what quotes reads the question that stands alone"
+            )
+            bare = pipeline.ask(text, conversation=said, without=[Removal("follow_up")])
+            assert hits_of(bare) == hits_of(alone)
+            assert [one.status for one in bare.understood] == ["removed"]
+            assert record_of(followed)["understood"][0]["removable"]
 
 
 def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: Work) -> None:
