@@ -22,7 +22,7 @@ from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
 from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.human_scores import HumanScores, Records, current_scores
+from warehouse.human_scores import CHAT, HumanScores, Records, current_scores
 from warehouse.identity import digest
 from warehouse.parquet import frame, write_parquet
 from warehouse.schemas import QUESTIONS
@@ -145,6 +145,8 @@ class Annotations(Stage):
         result = joined(study.rubrics, of_rubrics, current, queued)
         if study.slice is not None:  # scores of what it leaves out are no mistakes
             result.rejected.clear()
+        # In a chat people ask what they like: what is said of questions that the study has not is no mistake.
+        result.rejected[:] = [one for one in result.rejected if one.place != CHAT]
         result.rejected.extend(_faults(records))
         write_parquet(frame(result.rows, ANNOTATIONS), folder / FILE)
         write_parquet(frame(result.counted, HUMAN_SCORES), folder / COUNTED)

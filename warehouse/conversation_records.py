@@ -163,7 +163,23 @@ class Feedback(Record):
     comment: Annotated[str, Field(max_length=10_000)] = ""
 
 
-AnyRecord = Begun | Asked | Turn | Feedback
+class Vote(Record):
+    """Which of two cells side by side answered better, by a person who did not know which is which.
+
+    A later one of the same question takes its place.
+
+    number: of the question in its conversation
+    a, b: `record_id` of the turns
+    """
+
+    kind: Literal["vote"] = "vote"
+    number: int
+    a: Name
+    b: Name
+    preferred: Literal["a", "b", "tie"]
+
+
+AnyRecord = Begun | Asked | Turn | Feedback | Vote
 _LINE: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 
 

@@ -34,6 +34,7 @@ CHAT_TURNS: Schema = {
     "question": pl.String,
     "language": pl.String,
     "asked_at": pl.String,
+    "question_id": pl.String,
     "status": pl.String,
     "reason": pl.String,
     "answer": pl.String,
@@ -81,12 +82,24 @@ CHAT_FEEDBACK: Schema = {
     "thumbs": pl.Int64,  # 1 up, -1 down, 0 taken back
     "comment": pl.String,
 }
+CHAT_VOTES: Schema = {
+    "vote_id": pl.String,
+    **_WHOSE,
+    "number": pl.Int64,
+    "at": UTC_TIME,
+    "a": pl.String,  # the turns, whose cells are …
+    "b": pl.String,
+    "a_cell": pl.String,
+    "b_cell": pl.String,
+    "preferred": pl.String,  # a | b | tie
+}
 TABLES: dict[str, Schema] = {
     "conversations": CONVERSATIONS,
     "chat_turns": CHAT_TURNS,
     "chat_passages": CHAT_PASSAGES,
     "chat_understood": CHAT_UNDERSTOOD,
     "chat_feedback": CHAT_FEEDBACK,
+    "chat_votes": CHAT_VOTES,
 }
 BATCH = 500  # conversations written at once: bounds the memory
 
@@ -157,4 +170,10 @@ def _add(rows: Rows, one: Conversation, size: int, changed_ns: int) -> None:
         {**whose, "feedback_id": said.record_id, "turn_id": said.turn, "at": said.at}
         | {"thumbs": said.thumbs, "comment": said.comment}
         for said in one.feedback.values()
+    ]
+    cells = {turn.record_id: turn.cell for turn in one.turns}
+    rows["chat_votes"] += [
+        {**whose, "vote_id": vote.record_id, "number": number, "at": vote.at, "a": vote.a, "b": vote.b}
+        | {"a_cell": cells.get(vote.a), "b_cell": cells.get(vote.b), "preferred": vote.preferred}
+        for number, vote in one.votes.items()
     ]

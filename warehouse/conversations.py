@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import NamedTuple
 
-from warehouse.conversation_records import AnyRecord, Asked, Begun, Feedback, Place, Turn, line_of
+from warehouse.conversation_records import AnyRecord, Asked, Begun, Feedback, Place, Turn, Vote, line_of
 from warehouse.errors import AssayError, InputError
 from warehouse.journal import append, read_lines
 from warehouse.paths import Home
 
 _STUDY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+
+
+GONE = "this conversation is not there any more: it was deleted"
 
 
 class GoneError(InputError):
@@ -51,6 +54,7 @@ class Conversation:
     turns: in the order in which they were answered
     feedback: id of a turn -> the last that was said of it
     unanswered: questions without an answer, being answered now or left by a process that has ended
+    votes: number of a question -> the last that was said of its two answers
     """
 
     study: str
@@ -59,6 +63,7 @@ class Conversation:
     turns: tuple[Turn, ...]
     feedback: dict[str, Feedback]
     unanswered: tuple[Unanswered, ...] = ()
+    votes: dict[int, Vote] = field(default_factory=dict)
 
     @property
     def last_at(self) -> datetime:
@@ -109,7 +114,7 @@ class Conversations:
         """
         path, kept = self.path(study, conversation), list(records)
         if not any(isinstance(one, Begun) for one in kept) and not path.exists():
-            raise GoneError("this conversation is not there any more: it was deleted")
+            raise GoneError(GONE)
         rows = [record.model_dump(mode="json") for record in kept]
         return append(path, rows, "record_id", lambda one: line_of(one) is not None)
 
@@ -120,7 +125,7 @@ class Conversations:
         except FileNotFoundError:
             return None
         begun, turns, feedback = None, dict[str, Turn](), dict[str, Feedback]()
-        asked, number = dict[str, Unanswered](), 0
+        asked, votes, number = dict[str, Unanswered](), dict[int, Vote](), 0
         for line in read_lines(data):
             match line_of(line.record):
                 case Begun() as found:
@@ -133,12 +138,14 @@ class Conversations:
                     number = max(number, turn.number)
                 case Feedback() as said:
                     feedback[said.turn] = said
+                case Vote() as vote:
+                    votes[vote.number] = vote
         times = [*(turn.at for turn in turns.values()), *(one.asked.at for one in asked.values())]
         if begun is None and not times:
             return None
         begun = begun or Begun(record_id=conversation, at=min(times))
         open_ones = tuple(one for name, one in asked.items() if name not in turns)
-        return Conversation(study, conversation, begun, tuple(turns.values()), feedback, open_ones)
+        return Conversation(study, conversation, begun, tuple(turns.values()), feedback, open_ones, votes)
 
     def delete(self, study: str, conversation: str) -> bool:
         """Remove a conversation for good, feedback and all; return whether it was there.
@@ -160,7 +167,10 @@ class Conversations:
         found = {}
         for path in sorted(self.root.glob("*/*.jsonl")):
             if _STUDY.fullmatch(path.parent.name) and _ID.fullmatch(path.stem):
-                at = path.stat()
+                try:
+                    at = path.stat()
+                except FileNotFoundError:  # it was deleted meanwhile
+                    continue
                 found[path.parent.name, path.stem] = Stamp(at.st_size, at.st_mtime_ns)
         return found
 

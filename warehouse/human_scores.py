@@ -22,6 +22,8 @@ from warehouse.paths import Home
 Standing = Literal["ok", "withdrawn", "skipped"]
 LONGEST_NAME = 80  # characters of an annotator's name
 LONGEST_TEXT = 100_000  # of a comment, and of all else
+CHAT = "chat"
+"""Where a row is from that was said of two cells side by side, in a conversation."""
 _SAFE = re.compile(r"[^a-z0-9]+")
 _STUDY = re.compile(r"[a-z0-9][a-z0-9_+-]{0,59}")  # as study files allow names
 
@@ -39,7 +41,7 @@ class HumanScore:
     cell, question_id: key of the one cell that the score is of; None: of all cells with this item
     seconds: how long the item was looked at before
     showing: 1: the first time that the item was shown, 2: a hidden repeat
-    place: where the row is from: `page`, `FILE:LINE`
+    place: where the row is from: `page`, `FILE:LINE`, `chat`
     """
 
     score_id: str

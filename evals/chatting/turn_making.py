@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from evals.chatting.resting_on import resting_on
@@ -83,10 +84,18 @@ def shown_passages(
     for one in answer.citations:
         if one.chunk is not None:
             cited[one.chunk].append(one.sentence)
+    kept = {one.chunk: one.kept for one in answer.cuts}
     return tuple(
         _shown(passage, passage.number or at, cited.get(passage.chunk), answer.text or "", places, language)
-        for at, passage in enumerate(read, 1)
+        for at, passage in enumerate((_as_read(one, kept) for one in read), 1)
+        if passage.text
     )
+
+
+def _as_read(passage: Passage, kept: Mapping[str, int]) -> Passage:
+    """Return a passage as the generator was given it: cut, or empty, where there was no room."""
+    text = passage.text[: kept.get(passage.chunk, len(passage.text))].rstrip()
+    return passage if len(text) == len(passage.text.rstrip()) else replace(passage, text=text)
 
 
 def _shown(

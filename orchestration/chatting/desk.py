@@ -6,19 +6,30 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import partial
+from secrets import token_urlsafe
+from typing import Literal
 
 from evals.chatting.asking import Asking
-from evals.chatting.talk import STOPPED, OpenQuestion, Talk, put
+from evals.chatting.talk import STOPPED, OpenQuestion, Talk, put, settle
+from evals.chatting.voting import Knows, Preferred, vote
+from evals.study.study import Study
 from orchestration.serving.desk import Limits, Workers
 from orchestration.serving.failures import RequestError
-from warehouse.conversation_records import Turn
+from warehouse.conversation_records import AnyRecord, Begun, Feedback, Turn, Vote
+from warehouse.conversation_sync import ConversationSync
+from warehouse.conversations import GONE, Conversation, Conversations, GoneError
+from warehouse.encodable import encodable
 from warehouse.errors import AssayError
 from warehouse.inference.redaction import one_line
+from warehouse.paths import Home
 from warehouse.schemas import Status
 from warehouse.waiting import LOOK, UnwantedError, wanted_until
 
 AT_ONCE = 64  # questions that are answered at a time
+LONGEST_COMMENT = 10_000  # characters of a comment that are kept
+LONGEST_TITLE = 200
 GRACE = 1.0  # seconds after its time in which an answer may still come
 GLANCE = 0.05  # seconds between two looks at a draft
 CHAT_LIMITS = Limits(at_once=AT_ONCE)
@@ -49,9 +60,14 @@ class Waiting:
         return self.questions[0].turn.number
 
     @property
+    def is_done(self) -> bool:
+        """Whether nothing works on it any more."""
+        return all(one.done() for one in self.futures)
+
+    @property
     def is_over(self) -> bool:
         """Whether it is answered, or its time is over."""
-        return all(one.done() for one in self.futures) or time.monotonic() > self.deadline + GRACE
+        return self.is_done or time.monotonic() > self.deadline + GRACE
 
     def drafts(self) -> Iterator[dict[str, str]]:
         """Yield id of a turn -> what is written of its answer, whenever that has grown, until it is over."""
@@ -92,10 +108,13 @@ class ChatDesk:
     it; those of others at the same time, as `Workers` says.
     """
 
-    def __init__(self, limits: Limits = CHAT_LIMITS) -> None:
+    def __init__(self, home: Home, limits: Limits = CHAT_LIMITS) -> None:
+        self.chats = Conversations(home)
         self.limits = limits
+        self._sync = ConversationSync(home)
+        self._sync.changed()
         self._workers = Workers(limits)
-        self._before: dict[tuple[str, str], list[Future[Turn]]] = {}
+        self._before: dict[tuple[str, str], Waiting] = {}
         self._putting = threading.Lock()
         self._closed = threading.Event()
 
@@ -113,11 +132,71 @@ class ChatDesk:
             questions = put(sides, conversation, asking)
             waiting = Waiting(questions, self.limits.timeout)
             key = (sides[0].study, conversation)
-            before = self._before.get(key, [])
+            before = self._before.get(key)
             waiting.futures = [self._begun(question, waiting, before) for question in questions]
-            open_ones = {name: found for name, found in self._before.items() if wait(found, 0).not_done}
-            self._before = {**open_ones, key: waiting.futures}
+            self._before = {name: one for name, one in self._before.items() if not one.is_done} | {
+                key: waiting
+            }
         return waiting
+
+    def begin(self, study: str, person: str = "", place: Literal["chat", "terminal"] = "chat") -> str:
+        """Begin a conversation; return its id."""
+        return self.chats.begin(study, Begun(record_id=token_urlsafe(12), person=person, place=place))
+
+    def rename(self, study: str, conversation: str, title: str) -> None:
+        """Give a conversation another title."""
+        there = self._there(study, conversation)
+        line = Begun(
+            record_id=token_urlsafe(12),
+            person=there.begun.person,
+            place=there.begun.place,
+            title=title.strip()[:LONGEST_TITLE],
+        )
+        self._keep(study, conversation, line)
+
+    def conversation(self, study: str, conversation: str) -> Conversation | None:
+        """Return a conversation; None: there is none (any more).
+
+        Questions that nobody answers any more, for their process has ended, have a turn that says so.
+        """
+        return settle(self.chats, study, conversation)
+
+    def feedback(
+        self, study: str, conversation: str, turn: str, thumbs: Literal[-1, 0, 1], comment: str = ""
+    ) -> None:
+        """Keep what a person thinks of an answer; it takes the place of what was said of it before.
+
+        Raises:
+            GoneError: the conversation is not there (any more), or has no such answer.
+        """
+        if turn not in {one.record_id for one in self._there(study, conversation).turns}:
+            raise GoneError("this answer is not there any more")
+        text = encodable(comment).strip()[:LONGEST_COMMENT]
+        self._keep(
+            study, conversation, Feedback(record_id=token_urlsafe(12), turn=turn, thumbs=thumbs, comment=text)
+        )
+
+    def vote(self, study: Study, conversation: str, number: int, preferred: Preferred, knows: Knows) -> Vote:
+        """Keep which of two answers is better, as `evals.chatting.voting.vote` does."""
+        said = vote(study, self.chats, conversation, number, preferred, knows)
+        self._sync.changed()
+        return said
+
+    def delete(self, study: str, conversation: str) -> bool:
+        """Remove a conversation for good, from DuckDB soon after; return whether it was there."""
+        found = self.chats.delete(study, conversation)
+        self._sync.changed()
+        return found
+
+    def _there(self, study: str, conversation: str) -> Conversation:
+        there = self.chats.read(study, conversation)
+        if there is None:
+            raise GoneError(GONE)
+        return there
+
+    def _keep(self, study: str, conversation: str, line: AnyRecord) -> None:
+        self.chats.append(study, conversation, [line])
+        self._sync.changed()
 
     def close(self, patience: float = 5.0) -> None:
         """Take no more questions; those under way are stopped, and their turns say so.
@@ -126,7 +205,8 @@ class ChatDesk:
         """
         self._closed.set()
         self._workers.close()
-        wait([future for found in self._before.values() for future in found], patience)
+        wait([future for one in self._before.values() for future in one.futures], patience)
+        self._sync.close()
 
     def _refuse_too_many(self, more: int) -> None:
         if self._closed.is_set():
@@ -134,9 +214,7 @@ class ChatDesk:
         if self._workers.under_way + more > self.limits.at_once:
             raise BusyError(f"{self._workers.under_way} questions are being answered; ask again in a moment")
 
-    def _begun(
-        self, question: OpenQuestion, waiting: Waiting, before: Sequence[Future[Turn]]
-    ) -> Future[Turn]:
+    def _begun(self, question: OpenQuestion, waiting: Waiting, before: Waiting | None) -> Future[Turn]:
         try:
             return self._workers.begin(partial(self._answered, question, waiting, before))
         except RequestError as error:  # the last place was taken meanwhile
@@ -144,7 +222,7 @@ class ChatDesk:
             refused.set_result(question.keep(question.failed(Status.NOT_RUN, str(error))))
             return refused
 
-    def _answered(self, question: OpenQuestion, waiting: Waiting, before: Sequence[Future[Turn]]) -> Turn:
+    def _answered(self, question: OpenQuestion, waiting: Waiting, before: Waiting | None) -> Turn:
         """Answer a question in a thread of its own, and keep its turn."""
 
         def is_unwanted() -> bool:
@@ -152,7 +230,8 @@ class ChatDesk:
 
         try:
             with wanted_until(is_unwanted):
-                _wait_for(before, is_unwanted)
+                if before is not None:
+                    _wait_for(before, is_unwanted)
                 with self._workers.turn():
                     turn = question.answered(partial(waiting.write, question.turn.record_id))
         except UnwantedError:
@@ -161,7 +240,9 @@ class ChatDesk:
             turn = question.failed(Status.ERROR, one_line(f"{type(error).__name__}: {error}"))
         if turn.reason == STOPPED and not self._closed.is_set():
             turn = late(question, self.limits.timeout)
-        return question.keep(turn)
+        kept = question.keep(turn)
+        self._sync.changed()
+        return kept
 
 
 def late(question: OpenQuestion, seconds: float) -> Turn:
@@ -169,12 +250,15 @@ def late(question: OpenQuestion, seconds: float) -> Turn:
     return question.failed(Status.TIMEOUT, f"there was no answer within {seconds:g} s")
 
 
-def _wait_for(before: Sequence[Future[Turn]], is_unwanted: Callable[[], bool]) -> None:
-    """Wait until the questions before are answered.
+def _wait_for(before: Waiting, is_unwanted: Callable[[], bool]) -> None:
+    """Wait until the question before is answered, or its time is over, which is then kept.
 
     Raises:
         UnwantedError: nobody wants the answer any more.
     """
-    while wait(before, LOOK).not_done:
+    while not before.is_over:
         if is_unwanted():
             raise UnwantedError
+        wait(before.futures, LOOK)
+    with suppress(AssayError):  # told to whoever put that question
+        before.turns()
