@@ -44,15 +44,17 @@ class LlmBinned(Llm):
         """Ask the bins of all requests together, then put the answers of each request together."""
         parts = [PartialAnswers(request, self._bins(request, context)) for request in requests]
         tasks = [(part, one) for part in parts for one in part.requests]
-        found = self.in_turn(lambda task: self._answer_bin(task[1], context), tasks, "asking", context)
+        is_one = len(tasks) == 1  # of several bins the text that is put together is the answer
+
+        def ask(task: tuple[PartialAnswers, Request]) -> Answer:
+            return self.ask(self.prompts, task[1], context, drafted=is_one)
+
+        found = self.in_turn(ask, tasks, "asking", context)
         for (part, _), answer in zip(tasks, found, strict=True):
             part.add(answer)
         while waiting := [part for part in parts if part.is_open]:
             self._put_together(waiting, context)
         return [part.whole() for part in parts]
-
-    def _answer_bin(self, request: Request, context: GenerationContext) -> Answer:
-        return self.ask(self.prompts, request, context)
 
     def _bins(self, request: Request, context: GenerationContext) -> list[Request]:
         """Return a request for each bin; the request itself where it fits, or where no passage ever would."""
@@ -81,6 +83,7 @@ class LlmBinned(Llm):
             _groups(part.remaining, self._answer_room(context), context.count_tokens) for part in parts
         ]
         tasks = [(part, group) for part, groups in zip(parts, grouped, strict=True) for group in groups]
+        is_one = len(tasks) == 1
 
         def unite(task: tuple[PartialAnswers, list[Answer]]) -> Answer:
             part, group = task
@@ -88,7 +91,7 @@ class LlmBinned(Llm):
                 return group[0]
             texts = [quoted_answer(answer.text or "") for answer in group]
             request = replace(part.request, passages=())
-            return self.ask(self.task("aggregate"), request, context, answers=texts)
+            return self.ask(self.task("aggregate"), request, context, drafted=is_one, answers=texts)
 
         found = iter(self.in_turn(unite, tasks, "putting answers together by", context))
         for part, groups in zip(parts, grouped, strict=True):

@@ -64,7 +64,12 @@ class Llm(ChatModel, Generator):
 
     def answers(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Answer requests that are as the model is to read them."""
-        return self.in_turn(lambda one: self.ask(self.prompts, one, context), requests, "asking", context)
+        is_one = len(requests) == 1  # drafts are of one answer
+
+        def ask(one: Request) -> Answer:
+            return self.ask(self.prompts, one, context, drafted=is_one)
+
+        return self.in_turn(ask, requests, "asking", context)
 
     def in_turn(
         self, ask: Callable[[Item], Result], items: Sequence[Item], label: str, context: GenerationContext
@@ -105,10 +110,20 @@ class Llm(ChatModel, Generator):
             purpose=context.purpose.of(request.question_id),
         )
 
-    def ask(self, prompts: Prompts, request: Request, context: GenerationContext, **more: object) -> Answer:
+    def ask(
+        self,
+        prompts: Prompts,
+        request: Request,
+        context: GenerationContext,
+        *,
+        drafted: bool = False,
+        **more: object,
+    ) -> Answer:
         """Ask the model for an answer to a request by some prompt, with values that only it has.
 
         What does not fit into the model's window is cut; where nothing does, nothing is sent.
+
+        drafted: this is the answer itself, which whoever listens may see while it is written
         """
         window = Window(self, context.gateway, self.max_tokens, self.window)
         try:
@@ -125,6 +140,7 @@ class Llm(ChatModel, Generator):
             seed=context.seed,
             replicate=context.replicate,
             purpose=context.purpose.of(request.question_id),
+            drafted=drafted,
         )
         return replace(_answer(reply), cuts=found.cuts)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +27,10 @@ class Scripted:
     delay: seconds of silence before it, which the server's end cuts short
     repeats: how many times the body is sent, one after another
     pause: seconds between two of them
-    drops: the connection is closed without a word
+    drops: the connection is closed without a word; in mid-stream where there are pieces
+    pieces: of a stream of events, sent one by one in place of the body, `pause` seconds apart
+    stays: seconds that a stream stays open after its last piece
+    is_plain: the body is sent as it is, also to whoever asks for a stream
     """
 
     body: bytes
@@ -35,6 +40,9 @@ class Scripted:
     repeats: int = 1
     pause: float = 0.0
     drops: bool = False
+    pieces: tuple[bytes, ...] = ()
+    stays: float = 0.0
+    is_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,48 @@ def answer(
         },
     }
     return Scripted(json.dumps(body).encode())
+
+
+def streamed(scripted: Scripted, *, has_usage: bool = True, pause: float = 0.0) -> Scripted:
+    """The same completion as a stream of its words, as OpenAI's server sends it."""
+    whole = json.loads(scripted.body)
+    choice, usage = whole["choices"][0], whole.pop("usage", None)
+    message = choice["message"]
+    deltas: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None if message["content"] is None else ""}
+    ]
+    deltas += [{"content": word} for word in re.findall(r"\s*\S+\s*", message["content"] or "")]
+    deltas += [{name: value} for name, value in message.items() if name not in {"role", "content"}]
+    chunks: list[dict[str, Any]] = [{"delta": delta, "finish_reason": None} for delta in deltas]
+    if "logprobs" in choice:
+        chunks[1]["logprobs"] = choice["logprobs"]
+    chunks.append({"delta": {}, "finish_reason": choice["finish_reason"]})
+    head = {**whole, "object": "chat.completion.chunk"}
+    found = [event({**head, "choices": [{"index": 0, **chunk}]}) for chunk in chunks]
+    if has_usage and usage:
+        found.append(event({**head, "choices": [], "usage": usage}))
+    return replace(scripted, pieces=(*found, DONE), pause=pause)
+
+
+def event(data: object) -> bytes:
+    """An event of a stream."""
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def words(*texts: str, finish_reason: str | None = None) -> list[bytes]:
+    """Events with these pieces of a text, and perhaps with its end."""
+    deltas: list[dict[str, Any]] = [{"delta": {"content": text}} for text in texts]
+    deltas += [{"delta": {}, "finish_reason": finish_reason}] if finish_reason else []
+    head = {"id": "chatcmpl-scripted", "object": "chat.completion.chunk", "model": "scripted"}
+    return [event({**head, "choices": [{"index": 0, **delta}]}) for delta in deltas]
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def stream_of(*pieces: bytes, **more: Any) -> Scripted:
+    """A stream of these pieces, which need not be whole events; see `Scripted`."""
+    return Scripted(b"", pieces=pieces, **more)
 
 
 def logprobs(tops: Mapping[str, float]) -> dict[str, Any]:
@@ -147,9 +197,9 @@ class FakeOpenAI:
         self.respond = respond
         self.requests: list[Received] = []
         self.n_bytes = 0
-        self._stopping = threading.Event()
+        self.stopping = threading.Event()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -162,7 +212,7 @@ class FakeOpenAI:
         self.script.extend(script)
 
     def close(self) -> None:
-        self._stopping.set()
+        self.stopping.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -174,7 +224,8 @@ class FakeOpenAI:
     ) -> None:
         self.close()
 
-    def _next(self, received: Received) -> Scripted:
+    def next_to(self, received: Received) -> Scripted:
+        """Return the response to a request."""
         with self._lock:
             self.requests.append(received)
             if self.script:
@@ -183,32 +234,68 @@ class FakeOpenAI:
             return self.respond(received)
         return failure(400, "the script of the fake server has ended")
 
-    def _handler(fake) -> type[BaseHTTPRequestHandler]:  # noqa: N805 - `self` is the handler's in here
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-                scripted = fake._next(Received(self.path, dict(self.headers), body))
-                if (scripted.delay and fake._stopping.wait(scripted.delay)) or scripted.drops:
-                    self.close_connection = True
-                    return
-                try:
-                    self.send_response(scripted.status)
-                    headers = {"Content-Type": "application/json", **scripted.headers}
-                    length = len(scripted.body) * scripted.repeats
-                    for name, value in {**headers, "Content-Length": str(length)}.items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    for _ in range(scripted.repeats):
-                        self.wfile.write(scripted.body)
-                        fake.n_bytes += len(scripted.body)
-                        if scripted.pause and fake._stopping.wait(scripted.pause):
-                            break
-                except (BrokenPipeError, ConnectionResetError):
-                    self.close_connection = True  # the client gave up, as a test wanted
+class _Handler(BaseHTTPRequestHandler):
+    """Answers requests as its server's script says."""
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
-                pass
+    protocol_version = "HTTP/1.1"
+    fake: FakeOpenAI
 
-        return Handler
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        scripted = self.fake.next_to(Received(self.path, dict(self.headers), body))
+        if body.get("stream") and _is_completion(scripted):
+            wanted = body.get("stream_options") or {}
+            has_usage = bool(wanted.get("include_usage"))
+            scripted = streamed(scripted, has_usage=has_usage, pause=scripted.pause)
+        stops = scripted.delay and self.fake.stopping.wait(scripted.delay)
+        if stops or (scripted.drops and not scripted.pieces):
+            self.close_connection = True
+            return
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client gave up, as a test wanted
+            if scripted.pieces:
+                self._stream(scripted)
+            else:
+                self._send(scripted)
+            return
+        self.close_connection = True
+
+    def _head(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send(self, scripted: Scripted) -> None:
+        length = len(scripted.body) * scripted.repeats
+        headers = {"Content-Type": "application/json", **scripted.headers, "Content-Length": str(length)}
+        self._head(scripted.status, headers)
+        for _ in range(scripted.repeats):
+            self.wfile.write(scripted.body)
+            self.fake.n_bytes += len(scripted.body)
+            if scripted.pause and self.fake.stopping.wait(scripted.pause):
+                break
+
+    def _stream(self, scripted: Scripted) -> None:
+        is_chunked = "Connection" not in scripted.headers  # else its end is that of the connection
+        more = {"Transfer-Encoding": "chunked"} if is_chunked else {}
+        self._head(scripted.status, {"Content-Type": "text/event-stream", **scripted.headers, **more})
+        for piece in scripted.pieces * scripted.repeats:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
+            self.fake.n_bytes += len(piece)
+            if scripted.pause and self.fake.stopping.wait(scripted.pause):
+                break
+        if scripted.stays:
+            self.fake.stopping.wait(scripted.stays)
+        if scripted.drops or not is_chunked:
+            self.close_connection = True
+        else:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
+        pass
+
+
+def _is_completion(scripted: Scripted) -> bool:
+    is_whole = scripted.status == 200 and scripted.repeats == 1 and not scripted.is_plain
+    return is_whole and not scripted.pieces and b'"chat.completion"' in scripted.body

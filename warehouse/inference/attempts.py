@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from warehouse.inference import call_failures
 from warehouse.inference.throttle import LONGEST_WAIT, PATIENCE, Throttle, Ticket
-from warehouse.waiting import pause
+from warehouse.waiting import UnwantedError, pause
 
 Response = TypeVar("Response")
 
@@ -58,6 +58,9 @@ def attempted(
             begin = perf_counter()
             try:
                 response = send()
+            except UnwantedError:
+                throttle.failed(ticket)
+                raise
             except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
                 ended = Attempted[Response](None, error, perf_counter() - begin, begin - asked_at, attempts)
                 fault = call_failures.fault_of(error)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from warehouse.inference import chat_completions
+from warehouse.inference import chat_completions, chat_streams
 from warehouse.inference.attempts import Attempted, attempted
+from warehouse.inference.drafts import Drafting, heard
 from warehouse.inference.model_servers import litellm, placeholder_key, without_none
 from warehouse.inference.prices import Price
 from warehouse.inference.purpose import Purpose
@@ -20,6 +21,7 @@ class Terms(NamedTuple):
 
     timeout: seconds that the server may stay silent
     asked_at: when it was asked for, by `perf_counter`
+    drafting: told what the model writes, as it comes; None: nobody listens
     """
 
     timeout: float
@@ -28,6 +30,7 @@ class Terms(NamedTuple):
     pace: Pace
     purpose: Purpose | None
     asked_at: float
+    drafting: Drafting | None = None
 
 
 class Place(NamedTuple):
@@ -46,8 +49,15 @@ def called(call: Call, place: Place, terms: Terms) -> Attempted[Completion]:
         UnwantedError: nobody wants the call any more.
     """
     letters = sum(len(one["content"]) for one in call.messages)
+    drafting = terms.drafting
+
+    def send() -> Completion:
+        if drafting is None:
+            return _completion(call, place, terms.timeout)
+        return heard(lambda: _completion(call, place, terms.timeout, drafting), drafting)
+
     return attempted(
-        lambda: _completion(call, place, terms.timeout),
+        send,
         throttle_of(place.api_base or place.model.partition("/")[0]),
         Ticket(place.model, terms.pace, letters // LETTERS_A_TOKEN + call.max_tokens),
         terms.retries,
@@ -56,9 +66,12 @@ def called(call: Call, place: Place, terms: Terms) -> Attempted[Completion]:
     )
 
 
-def _completion(call: Call, place: Place, timeout: float) -> Completion:
-    """Send a call once."""
-    request = {
+def _completion(call: Call, place: Place, timeout: float, drafting: Drafting | None = None) -> Completion:
+    """Send a call once.
+
+    drafting: told what comes, as it comes
+    """
+    request: dict[str, Any] = {
         "messages": call.messages,
         "temperature": call.temperature,
         "max_tokens": call.max_tokens,
@@ -68,13 +81,14 @@ def _completion(call: Call, place: Place, timeout: float) -> Completion:
     key = place.api_key or placeholder_key(place.model, place.api_base)
     if chat_completions.is_plain(place.model):
         request["model"] = place.model.partition("/")[2]
-        return read_json(chat_completions.complete(request, place.api_base, key, timeout))
-    response = litellm().completion(
-        model=place.model,
-        timeout=timeout,
-        num_retries=0,  # retried here, where Retry-After and the reply's seconds are in hand
-        max_retries=0,
-        **request,
+        if drafting is None:
+            return read_json(chat_completions.complete(request, place.api_base, key, timeout))
+        return read_json(chat_streams.complete(request, place.api_base, key, timeout, drafting))
+    request |= {
+        "model": place.model,
+        "timeout": timeout,
+        "num_retries": 0,  # retried here, where Retry-After and the reply's seconds are in hand
+        "max_retries": 0,
         **without_none(api_base=place.api_base, api_key=key),
-    )
-    return read_litellm(response)
+    }
+    return read_litellm(litellm().completion(**request))

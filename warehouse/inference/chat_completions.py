@@ -81,28 +81,48 @@ def complete(
         NoCompletionError: it answered with something else.
         httpx.HTTPError: it did not answer, or the connection broke.
     """
-    key = api_key or os.environ.get("OPENAI_API_KEY")
-    if not key:
-        raise MissingKeyError
-    url = f"{api_base or OPENAI}/chat/completions"
+    headers = headers_for(api_key)
     with _client() as client:
-        response = client.post(url, json=request, headers=_headers(key), timeout=timeout)
+        response = client.post(url_of(api_base), json=request, headers=headers, timeout=timeout)
     if not response.is_success:
-        raise _error_of(response)
+        raise error_of(response)
+    return completion_in(response.content, response)
+
+
+def completion_in(body: bytes, response: httpx.Response) -> dict[str, Any]:
+    """Return the completion that the body of a response is.
+
+    Raises:
+        ServerError: it is an error, whatever the response's status.
+        NoCompletionError: it is something else.
+    """
     try:
-        found = json.loads(response.content)
+        found = json.loads(body)
     except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
         raise NoCompletionError(f"the server's answer is no JSON ({error})") from None
     if not isinstance(found, dict):
         raise NoCompletionError("the server's answer is no JSON object")
     if not found.get("choices") and found.get("error"):  # some gateways say 200 to everything
-        message, code = _said(found)
+        message, code = message_and_code(found)
         raise ServerError(response.status_code, message, code, response.headers)
     return found
 
 
-def _headers(api_key: str) -> dict[str, str]:
-    headers = {"Authorization": f"Bearer {api_key}"}
+def url_of(api_base: str | None) -> str:
+    """Return where a server's completions are asked for; None: OpenAI's own."""
+    return f"{api_base or OPENAI}/chat/completions"
+
+
+def headers_for(api_key: str | None) -> dict[str, str]:
+    """Return the headers of a request; without a key, with the one in the environment.
+
+    Raises:
+        MissingKeyError: there is none.
+    """
+    key = api_key or os.environ.get("OPENAI_API_KEY")
+    if not key:
+        raise MissingKeyError
+    headers = {"Authorization": f"Bearer {key}"}
     for name, variable in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
         value = os.environ.get(variable)
         if value:
@@ -119,12 +139,7 @@ def _client() -> Iterator[httpx.Client]:
     with _idle_lock:
         client = _idle.pop() if _idle else None
     if client is None:
-        client = httpx.Client(
-            verify=_tls(),
-            follow_redirects=True,
-            headers={"Accept-Encoding": "gzip, deflate"},
-            event_hooks={"response": [limit]},
-        )
+        client = client_with("gzip, deflate")
     try:
         yield client
     finally:
@@ -132,29 +147,45 @@ def _client() -> Iterator[httpx.Client]:
             _idle.append(client)
 
 
+def client_with(encodings: str, connections: int | None = None) -> httpx.Client:
+    """Return a client whose replies are limited.
+
+    encodings: in which servers may compress
+    connections: that it has at most; None: any number
+    """
+    return httpx.Client(
+        verify=_tls(),
+        follow_redirects=True,
+        headers={"Accept-Encoding": encodings},
+        event_hooks={"response": [limit]},
+        limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+    )
+
+
 @cache
 def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _error_of(response: httpx.Response) -> ServerError:
+def error_of(response: httpx.Response) -> ServerError:
+    """Return what a response that was read whole says of its error."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):
         body = None
     if isinstance(body, dict):
-        message, code = _said(body)
+        message, code = message_and_code(body)
     else:
         message, code = response.content.decode("utf-8", "replace").strip(), None
     return ServerError(response.status_code, message or response.reason_phrase, code, response.headers)
 
 
-def _said(body: Mapping[str, Any]) -> tuple[str, str | None]:
+def message_and_code(body: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return an error's message and code; servers write it in several ways.
 
-    >>> _said({"error": {"message": "no", "code": None, "type": "server_error"}})
+    >>> message_and_code({"error": {"message": "no", "code": None, "type": "server_error"}})
     ('no', 'server_error')
-    >>> _said({"detail": "Not Found"})
+    >>> message_and_code({"detail": "Not Found"})
     ('Not Found', None)
     """
     error = body.get("error", body)

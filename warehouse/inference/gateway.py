@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from time import perf_counter
@@ -22,6 +20,7 @@ from warehouse.inference.attempts import Attempted
 from warehouse.inference.budget import Budget
 from warehouse.inference.calling import Place, Terms, called
 from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.drafts import drafting_of
 from warehouse.inference.fallback import first_answer
 from warehouse.inference.local_servers import LocalServers
 from warehouse.inference.model_servers import LOCAL, server_of
@@ -32,18 +31,20 @@ from warehouse.inference.replies import (
     Call,
     Completion,
     Reply,
+    broken_off,
     failure,
     from_record,
     record_of,
     reply_of,
 )
+from warehouse.inference.same_calls import SameCalls
 from warehouse.inference.side_by_side import side_by_side
 from warehouse.inference.structured import Bounds, Shape, Structured, ask_structured, response_format_of
 from warehouse.inference.throttle import LeftAloneError, Pace
 from warehouse.inference.token_counts import estimated_tokens, local_tokens
 from warehouse.paths import Home
 from warehouse.schemas import RETRYABLE, Status
-from warehouse.waiting import LOOK, UnwantedError, is_unwanted
+from warehouse.waiting import UnwantedError
 
 Messages = list[dict[str, str]]
 """A chat as servers take it: `[{"role": "system", "content": …}, {"role": "user", "content": …}]`."""
@@ -52,14 +53,6 @@ PACE = Pace()
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-@dataclass
-class _Turn:
-    """One thread at a time makes a call; `wanted` threads wait for it or make it."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    wanted: int = 0
 
 
 class Gateway:
@@ -101,8 +94,7 @@ class Gateway:
         self.local_context = local_context
         self.cache = CallCache(home)
         self._budget = budget or Budget(None)
-        self._asking: dict[str, _Turn] = {}
-        self._asking_lock = threading.Lock()
+        self._same_calls = SameCalls()
         self._obstacles = Obstacles(obstacles_last)
         self._local = LocalServers(lambda name: models.fetch(name, home), local_threads, local_context)
 
@@ -128,6 +120,7 @@ class Gateway:
         price: Price | None = None,
         pace: Pace = PACE,
         purpose: Purpose | None = None,
+        drafted: bool = False,
     ) -> Reply:
         """Ask ``model`` and return its reply, from the cache when the same was asked before.
 
@@ -141,6 +134,7 @@ class Gateway:
         price: of a token, in place of what LiteLLM knows
         pace: how many calls its server may be sent at once and in a minute
         purpose: what the call is made for, which its record says if it is paid now
+        drafted: its text is that of an answer, which whoever listens may see while it comes (`drafts_to`)
 
         Never raises for a call that fails. Raises `InputError` for a local model that is not registered.
         """
@@ -163,8 +157,12 @@ class Gateway:
             pace,
             purpose,
             perf_counter(),
+            drafting_of(model) if drafted else None,
         )
-        return self._answered(call, terms)
+        reply = self._answered(call, terms)
+        if terms.drafting:
+            terms.drafting.settle(reply.text)
+        return reply
 
     def _answered(self, call: Call, terms: Terms) -> Reply:
         """Return the reply of a call, from the cache or paid now; one of several that ask the same pays."""
@@ -173,10 +171,11 @@ class Gateway:
         if found:
             return found
         try:
-            with resting(lambda: 1), self._turn(call_id), self.cache.turn(call_id):
+            with resting(lambda: 1), self._same_calls.turn(call_id), self.cache.turn(call_id):
                 return from_record(self.cache.get(call_id)) or self._pay(call, call_id, terms)
         except UnwantedError:
-            return failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped")
+            reply = failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped")
+            return broken_off(reply, terms.drafting)
 
     def ask(  # noqa: PLR0913 - as `complete`
         self,
@@ -189,6 +188,7 @@ class Gateway:
         replicate: int = 0,
         top_logprobs: int | None = None,
         purpose: Purpose | None = None,
+        drafted: bool = False,
     ) -> Reply:
         """Ask a recipe's model, with the parameters and limits of the recipe; see `complete`.
 
@@ -199,6 +199,7 @@ class Gateway:
             its seed would say the same again
         top_logprobs: how many of the likeliest first tokens to ask for; None: none
         purpose: what the call is made for
+        drafted: its text is that of the answer; see `complete`
         """
 
         def ask(one: ChatModel) -> Reply:
@@ -219,6 +220,7 @@ class Gateway:
                 price=one.token_price() if one.price else None,
                 pace=one.pace,
                 purpose=purpose,
+                drafted=drafted,
             )
 
         return first_answer(ask, chat)
@@ -285,26 +287,6 @@ class Gateway:
         threads = 1 if chat.at_once == 1 else 2 * chat.at_once
         return side_by_side(ask, items, threads, first_alone=not self._obstacles.has_answered(asked))
 
-    @contextmanager
-    def _turn(self, call_id: str) -> Iterator[None]:
-        """Wait until no other thread asks the same; the cache's turn is for other processes."""
-        with self._asking_lock:
-            turn = self._asking.setdefault(call_id, _Turn())
-            turn.wanted += 1
-        try:
-            while not turn.lock.acquire(timeout=LOOK):
-                if is_unwanted():
-                    raise UnwantedError
-            try:
-                yield
-            finally:
-                turn.lock.release()
-        finally:
-            with self._asking_lock:
-                turn.wanted -= 1
-                if not turn.wanted:
-                    del self._asking[call_id]
-
     def _pay(self, call: Call, call_id: str, terms: Terms) -> Reply:
         """Make a call that is not in the cache, if the budget allows it, and keep what came of it."""
         asked = Asked(call.model, call.api_base)
@@ -322,7 +304,7 @@ class Gateway:
                 reply, response = self._ask(call, call_id, terms)
                 return self._kept(call, terms, reply, response)
             finally:
-                answered = reply is not None and reply.raw is not None
+                answered = reply is not None and reply.raw is not None and reply.status not in RETRYABLE
                 spent = (reply.usd, reply.tokens) if reply else (None, None)
                 self._budget.close(call.model, *spent, answered=answered)
 
@@ -378,7 +360,8 @@ class Gateway:
         self, call: Call, call_id: str, terms: Terms, ended: Attempted[Completion]
     ) -> tuple[Reply, str | None]:
         if ended.error is not None or ended.response is None:
-            return self._failed(call, call_id, ended.error or RuntimeError("no response")), None
+            failed = self._failed(call, call_id, ended.error or RuntimeError("no response"))
+            return broken_off(failed, terms.drafting), None
         self._obstacles.pass_by(Asked(call.model, call.api_base))
         reply = reply_of(call, call_id, ended.response, ended.seconds, terms.price)
         return reply, ended.response.response

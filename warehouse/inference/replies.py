@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from warehouse.encodable import encodable
 from warehouse.inference.chat_completions import NoCompletionError
+from warehouse.inference.drafts import Drafting
 from warehouse.inference.first_token import FirstTokens, first_tokens, kept_tokens
 from warehouse.inference.model_servers import litellm
 from warehouse.inference.prices import Price, is_priced
@@ -292,6 +293,17 @@ def failure(call: Call, call_id: str, status: Status, reason: str) -> Reply:
         cached=False,
         call_id=call_id,
         model=call.model,
+    )
+
+
+def broken_off(reply: Reply, drafting: Drafting | None) -> Reply:
+    """Return the reply of a call that failed or was given up, with what had come of its text as raw."""
+    if drafting is None or not drafting.partial:
+        return reply
+    partial = encodable(drafting.partial)
+    reason = "nobody waits for it any more" if reply.status is Status.NOT_RUN else reply.reason
+    return replace(
+        reply, raw=partial, reason=f"the answer broke off after {len(partial):,} characters: {reason}"
     )
 
 

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
 from warehouse.by_turns import resting
+from warehouse.inference.drafts import listened_by, listener
 from warehouse.waiting import LOOK, UnwantedError, is_unwanted, stop_sign, wanted_until
 
 Item = TypeVar("Item")
@@ -65,6 +66,7 @@ class _Lanes(Generic[Item, Result]):
         self._next = self._n_ended = 0
         self._is_stopped = False
         self._is_unwanted = stop_sign()  # as the work of the thread that wants the results is
+        self._listener = listener()
         self._ended: dict[int, _Ended[Result]] = {}
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -104,7 +106,8 @@ class _Lanes(Generic[Item, Result]):
                 thread.join(max(0.0, deadline - monotonic()))
 
     def _work(self) -> None:
-        with wanted_until(lambda: self._is_stopped or self._is_unwanted()):
+        stopped = wanted_until(lambda: self._is_stopped or self._is_unwanted())
+        with stopped, listened_by(self._listener):
             while (place := self._take()) is not None:
                 try:
                     ended: _Ended[Result] = _Ended(self._call(self._tasks[place]), None)

@@ -1,0 +1,337 @@
+"""Chat completions as their servers write them: read as server-sent events, put together as one completion.
+
+What comes of a stream is what the same server gives without streaming, and is read by the same code. A stream
+that ends before the answer does is an error, as a dropped connection is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain
+from time import monotonic
+from typing import Any
+
+import httpx
+
+from warehouse.inference import chat_completions
+from warehouse.inference.call_failures import status_of
+from warehouse.inference.chat_completions import (
+    NoCompletionError,
+    ServerError,
+    client_with,
+    completion_in,
+    error_of,
+    headers_for,
+    message_and_code,
+    url_of,
+)
+from warehouse.inference.drafts import Drafting, joined
+from warehouse.inference.server_events import DONE, Event, events
+from warehouse.schemas import Status
+
+AFTER_END = 5.0  # seconds that token counts may come after the answer's end
+AFTER_DONE = 0.2  # seconds that a server may take to end the response after it has said that all is there
+
+_EVENT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?::|data|event|id|retry)")
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+_REFUSES_STREAMS = {400, 405, 406, 415, 422, 501}
+_STATUS_OF = (
+    (re.compile(r"rate_?limit|insufficient_quota|too_many", re.I), 429),
+    (re.compile(r"context_(?:length|size)|content_(?:policy|filter)|invalid", re.I), 400),
+    (re.compile(r"authentication|api_key", re.I), 401),
+)
+
+
+def complete(
+    request: Mapping[str, Any], api_base: str | None, api_key: str | None, timeout: float, drafting: Drafting
+) -> dict[str, Any]:
+    """Send a request as `chat_completions.complete` does, and add to a draft what comes.
+
+    A server that refuses to stream, or whose streams count no tokens though it counts them otherwise, is
+    asked without streaming: the counts are part of the answer.
+
+    timeout: seconds that the server may stay silent, also in mid-stream
+
+    Raises:
+        MissingKeyError, ServerError, NoCompletionError, httpx.HTTPError: as `chat_completions.complete`
+    """
+    url, headers = url_of(api_base), headers_for(api_key)
+    server = _server(url)
+    for options in server.ways():
+        try:
+            found = _streamed({**request, **options}, url, headers, timeout, drafting)
+        except _RefusedError as refused:
+            if "stream_options" in str(refused):
+                continue
+            break  # for another reason, perhaps: the request without streaming will tell
+        else:
+            server.has_streamed(options, found)
+            return found
+    found = chat_completions.complete(request, api_base, api_key, timeout)
+    server.has_answered(found)
+    return found
+
+
+class _RefusedError(Exception):
+    """A server's answer to a request that it may take without streaming."""
+
+
+class _Server:
+    """What is known of how a server streams.
+
+    counts, counts_in_streams: whether its completions have token counts; None: not known
+    """
+
+    def __init__(self) -> None:
+        self.takes_options = True
+        self.counts: bool | None = None
+        self.counts_in_streams: bool | None = None
+        self._is_refused = False
+
+    def ways(self) -> list[dict[str, Any]]:
+        """Return what may be added to a request for it to be streamed, in the order to be tried."""
+        loses_counts = self.counts_in_streams is False and self.counts is not False
+        if self._is_refused or loses_counts:
+            return []
+        plain = {"stream": True}
+        with_counts = {**plain, "stream_options": {"include_usage": True}}
+        return [with_counts, plain] if self.takes_options else [plain]
+
+    def has_streamed(self, options: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        """Note that a stream was whole."""
+        self.takes_options = "stream_options" in options
+        self.counts_in_streams = bool(found.get("usage"))
+
+    def has_answered(self, found: Mapping[str, Any]) -> None:
+        """Note that it has answered without streaming."""
+        self.counts = bool(found.get("usage"))
+        self._is_refused = self.counts_in_streams is None
+
+
+_servers: dict[str, _Server] = {}
+
+
+def _server(url: str) -> _Server:
+    return _servers.setdefault(url, _Server())
+
+
+def _streamed(
+    request: Mapping[str, Any], url: str, headers: Mapping[str, str], timeout: float, drafting: Drafting
+) -> dict[str, Any]:
+    with lent_line() as line:
+        drafting.is_sent(line.lend())
+        with line.client.stream(
+            "POST", url, json=request, headers=headers, timeout=timeout, extensions={"trace": line.trace}
+        ) as response:
+            if not response.is_success:
+                response.read()
+                error = error_of(response)
+                is_odd = error.status_code in _REFUSES_STREAMS and status_of(error) is Status.ERROR
+                raise _RefusedError(str(error)) if is_odd else error
+            parts = response.iter_bytes()
+            begin = b""
+            for part in parts:
+                begin += part
+                if begin.strip():
+                    break
+            if begin.strip() and not _EVENT.match(begin):  # it ignores `stream`
+                return completion_in(begin + b"".join(parts), response)
+            return _put_together(events(chain([begin], parts)), drafting, response)
+
+
+def _put_together(found: Iterator[Event], drafting: Drafting, response: httpx.Response) -> dict[str, Any]:
+    answer = _Answer()
+    try:
+        for name, data in found:
+            if data.strip() == DONE:
+                answer.is_done = True
+                drafting.ends_by = monotonic() + AFTER_DONE
+            elif not answer.is_done:
+                drafting.add(answer.add(_chunk(name, data, response)))
+                if answer.is_whole and drafting.ends_by is None:
+                    drafting.ends_by = monotonic() + AFTER_END
+    except UnicodeDecodeError as error:
+        raise NoCompletionError(f"the server's stream is no UTF-8 ({error})") from None
+    except httpx.HTTPError:
+        if not answer.is_whole:
+            raise
+    if not answer.is_whole:
+        raise httpx.RemoteProtocolError("the stream ended before the answer did")
+    return answer.completion()
+
+
+def _chunk(name: str, data: str, response: httpx.Response) -> dict[str, Any]:
+    """Return a piece of a completion.
+
+    Raises:
+        ServerError: the event tells of an error.
+        NoCompletionError: it is something else.
+    """
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise NoCompletionError(f"an event of the server's stream is no JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise NoCompletionError("an event of the server's stream is no JSON object")
+    if name == "error" or (not found.get("choices") and found.get("error")):
+        message, code = message_and_code(found)
+        raise ServerError(_status_of(found, code), f"in mid-stream: {message}", code, response.headers)
+    return found
+
+
+def _status_of(found: Mapping[str, Any], code: str | None) -> int:
+    """Return the status that an error in mid-stream would have had before; unless it says, a server's fault.
+
+    >>> _status_of({"error": {"code": 503, "message": "overloaded"}}, None)
+    503
+    >>> _status_of({}, "rate_limit_exceeded"), _status_of({}, "server_error"), _status_of({}, None)
+    (429, 500, 500)
+    """
+    error = found.get("error", found)
+    stated = (
+        [error.get(name) for name in ("code", "status", "status_code")] if isinstance(error, dict) else []
+    )
+    for one in stated:
+        if isinstance(one, int | str) and re.fullmatch(r"[45]\d\d", str(one)):
+            return int(one)
+    return next((status for words, status in _STATUS_OF if words.search(code or "")), 500)
+
+
+class _Answer:
+    """The chunks of one completion, put together.
+
+    is_done: the server has said that all is there
+    """
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self._head: dict[str, Any] = {}
+        self._message: dict[str, Any] = {"role": "assistant", "content": None}
+        self._texts: dict[str, list[str]] = {}
+        self._logprobs: dict[str, Any] | None = None
+        self._finish_reason: Any = None
+        self._usage: Any = None
+        self._has_choice = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the answer has ended: its last piece says why, or the server that all is there."""
+        return self.is_done or self._finish_reason is not None
+
+    def add(self, chunk: Mapping[str, Any]) -> str:
+        """Add a chunk; return what it adds to the text."""
+        self._usage = chunk.get("usage") or self._usage
+        more = {name: value for name, value in chunk.items() if name not in {"choices", "usage"}}
+        self._head |= {name: value for name, value in more.items() if value not in (None, "")}
+        for choice in _dicts(chunk.get("choices")):
+            if choice.get("index") in {None, 0}:
+                return self._add_choice(choice)
+        return ""
+
+    def _add_choice(self, choice: Mapping[str, Any]) -> str:
+        self._has_choice = True
+        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict):
+            self._logprobs = self._logprobs or {}
+            for name, value in logprobs.items():
+                before = self._logprobs.get(name)
+                if isinstance(before, list) and isinstance(value, list):
+                    before.extend(value)
+                elif value is not None or name not in self._logprobs:
+                    self._logprobs[name] = value
+        delta = choice.get("delta") or choice.get("message")
+        text = ""
+        for name, value in delta.items() if isinstance(delta, dict) else ():
+            if name in _TEXTS and isinstance(value, str):
+                self._texts.setdefault(name, []).append(value)
+                text = value if name == "content" else text
+            elif value is not None:
+                self._message[name] = value
+        return text
+
+    def completion(self) -> dict[str, Any]:
+        """Return the whole, as it would have come without streaming."""
+        texts = {name: joined("".join(parts)) for name, parts in self._texts.items()}
+        choice: dict[str, Any] = {
+            "index": 0,
+            "message": {**self._message, **texts},
+            "finish_reason": self._finish_reason,
+        }
+        if self._logprobs is not None:
+            choice["logprobs"] = self._logprobs
+        found = {**self._head, "object": "chat.completion", "choices": [choice] if self._has_choice else []}
+        return found if self._usage is None else {**found, "usage": self._usage}
+
+
+def _dicts(values: object) -> list[dict[str, Any]]:
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+
+
+class Line:
+    """A client with one connection, which can be cut from another thread while it waits for bytes."""
+
+    def __init__(self) -> None:
+        # Uncompressed: what compresses holds pieces back until there are more of them.
+        self.client = client_with("identity", connections=1)
+        self.is_cut = False
+        self._stream: Any = None
+        self._lent_to: object = None
+        self._lock = threading.Lock()
+
+    def trace(self, name: str, about: Mapping[str, Any]) -> None:
+        """Note the connection that is opened; see httpcore's extension `trace`."""
+        if name in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            with self._lock:
+                self._stream = about["return_value"]
+                if self.is_cut:
+                    self._cut()
+
+    def lend(self) -> Callable[[], None]:
+        """Return what cuts the connection until it is given back: whoever reads from it gets an error."""
+        call = self._lent_to = object()
+
+        def hang_up() -> None:
+            with self._lock:
+                if self._lent_to is call:  # else it is that of another call now
+                    self._cut()
+
+        return hang_up
+
+    def give_back(self) -> None:
+        """End the loan."""
+        with self._lock:
+            self._lent_to = None
+
+    def _cut(self) -> None:
+        self.is_cut = True
+        found = self._stream and self._stream.get_extra_info("socket")
+        if found is not None:
+            with suppress(OSError):  # it is closed already
+                socket.socket.shutdown(found, socket.SHUT_RDWR)  # that of TLS forgets its state meanwhile
+
+
+_idle: list[Line] = []
+_idle_lock = threading.Lock()
+
+
+@contextmanager
+def lent_line() -> Iterator[Line]:
+    """Lend a line to one call at a time, the last one that was given back first."""
+    with _idle_lock:
+        line = _idle.pop() if _idle else None
+    line = line or Line()
+    try:
+        yield line
+    finally:
+        line.give_back()
+        if line.is_cut:
+            line.client.close()
+        else:
+            with _idle_lock:
+                _idle.append(line)
