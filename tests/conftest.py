@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
+from orchestration.event_log import read_migrations_once
 from tests.fakes.shipped import Shipped, shipped_study
 from warehouse.inference import models
 from warehouse.paths import Home
@@ -30,6 +32,13 @@ absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest: none of them is to be the last, with one process idle."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Do in each process once what tests would do again and again."""
+    gc.collect()
+    gc.freeze()  # else each full collection goes through the modules and tests that stay to the end
+    read_migrations_once()
 
 
 @pytest.fixture(scope="session")

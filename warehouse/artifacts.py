@@ -15,6 +15,7 @@ import errno
 import json
 import os
 import shutil
+import time
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -263,8 +264,33 @@ _SHAPE = {
 }
 
 
+_SETTLED = 100_000_000  # nanoseconds, many ticks of the clock that stamps files: what changes later shows
+_REMEMBERED = 4_096  # records, of some kilobytes each
+_records: dict[Path, tuple[tuple[int, int, int], Artifact]] = {}
+
+
 def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
-    """Read the record of an artifact; None where there is none, or it is damaged or that of another one."""
+    """Read the record of an artifact; None where there is none, or it is damaged or that of another one.
+
+    A walk reads each some fifty times, so that what a file held is remembered until the file is another one.
+    """
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None if _bytes(path) is None else _read_record(path, stage, identity)
+    state = (found.st_ino, found.st_mtime_ns, found.st_size)
+    known = _records.get(path)
+    if known and known[0] == state and (known[1].stage, known[1].identity) == (stage, identity):
+        return known[1]
+    artifact = _read_record(path, stage, identity)
+    if artifact and time.time_ns() - found.st_mtime_ns > _SETTLED:
+        if len(_records) >= _REMEMBERED:
+            _records.clear()
+        _records[path] = state, artifact
+    return artifact
+
+
+def _read_record(path: Path, stage: str, identity: str) -> Artifact | None:
     data = _bytes(path)
     if data is None:
         return None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from evals.study.study import Study
 from evals.study.study_file import read_study
 from orchestration.definitions import definitions_of
 from orchestration.driver import Driver
@@ -38,12 +39,12 @@ def cells(*rankings: str) -> set[str]:
 class Shown:
     """Notes, as each stage begins, which of its partitions the UI shows as stale or missing."""
 
-    study: Study
+    graph: AssetGraph
     instance: dg.DagsterInstance
     stale: Keys = field(default_factory=dict)
 
     def begin(self, stage: str, _number: int, _of: int) -> None:
-        graph = definitions_of([self.study]).resolve_asset_graph()
+        graph = self.graph
         resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
         key = dg.AssetKey(stage)
         partitions = graph.get(key).partitions_def
@@ -93,7 +94,7 @@ class Town:
         study = read_study(self.path)
         with dg.DagsterInstance.get() as instance:
             before = {run.run_id for run in instance.get_runs()}
-            shown = Shown(study, instance)
+            shown = Shown(definitions_of([study]).resolve_asset_graph(), instance)
             report = Driver(study, home(), watch=shown).run()
             assert report.ok
             built: Keys = {}
@@ -121,9 +122,18 @@ def first(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def town(first: Town) -> Iterator[Town]:
     """The town, whose files are as they were at first when a test begins, and run so."""
+    inn, kept = first.path.with_name("more") / "inn.txt", first.path.with_name("kept")
+    as_read = inn.stat().st_ctime_ns
+    if not kept.exists():
+        shutil.copytree(home().root, kept)
     yield first
     first.restore()
-    first.run()
+    if inn.stat().st_ctime_ns == as_read:
+        shutil.rmtree(home().root)
+        shutil.copytree(kept, home().root)
+    else:  # a file that was written again is read again
+        first.run()
+        shutil.rmtree(kept)
 
 
 MEASURED = {"scores", "leaderboard"}

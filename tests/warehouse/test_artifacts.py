@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -40,6 +41,24 @@ def test_what_is_committed_is_found_by_identity_and_by_key(store: ArtifactStore)
     assert store.find("chunks", "bb") is None
     assert store.find("answers", "aa") is None
     assert store.current("chunks", "energy.t32") is None
+
+
+def test_a_record_that_was_read_long_ago_is_read_anew_when_it_is_another(store: ArtifactStore) -> None:
+    built(store, "energy.t16", "aa")
+    record = store.place("chunks", "aa") / "artifact.json"
+    os.utime(record, (1_700_000_000, 1_700_000_000))
+    data = record.read_bytes()
+    assert store.find("chunks", "aa") is store.find("chunks", "aa"), "it is remembered"
+    record.write_bytes(data.replace(b"v-rows", b"v-rowt"))
+    assert store.find("chunks", "aa") is None
+    record.write_bytes(data)
+    assert store.find("chunks", "aa") is not None
+    assert store.find("answers", "aa") is None
+    os.utime(record, (1_700_000_000, 1_700_000_000))
+    assert store.find("chunks", "aa") is not None
+    assert built(store, "energy.t16", "aa", "other rows") == store.find("chunks", "aa")
+    record.unlink()
+    assert store.find("chunks", "aa") is None
 
 
 def test_files_without_an_artifact_json_do_not_count(store: ArtifactStore) -> None:
