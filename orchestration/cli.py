@@ -31,6 +31,7 @@ from orchestration.commands import (
     sheets,
     slicing,
     trying,
+    usage,
 )
 from orchestration.commands.finding import home_of, prepared_home, study_as_written, study_of
 from orchestration.commands.slicing import CellsOption, QuestionsOption, slice_of
@@ -207,6 +208,7 @@ app.add_typer(serving.app)
 app.add_typer(sheets.app)
 app.add_typer(slicing.app)
 app.add_typer(trying.app)
+app.add_typer(usage.app)
 app.add_typer(models.app, name="models")
 app.add_typer(questions.app, name="questions")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from warehouse.conversation_records import AnyRecord, Asked, Begun, Feedback, Place, Turn, Vote, line_of
 from warehouse.errors import AssayError, InputError
@@ -129,7 +129,8 @@ class Conversations:
         for line in read_lines(data):
             match line_of(line.record):
                 case Begun() as found:
-                    begun = found if begun is None else found.model_copy(update={"at": begun.at})
+                    kept: dict[str, Any] = {} if begun is None else {"at": begun.at, "place": begun.place}
+                    begun = found.model_copy(update=kept)
                 case Asked() as question:
                     number += 1
                     asked |= {place.turn: Unanswered(number, question, place) for place in question.places}

@@ -1,0 +1,86 @@
+"""What the pages with figures have in common: their frame, their panels, tables with a file of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import polars as pl
+import streamlit as st
+
+from evals.reporting.display import plain
+from evals.reporting.table_exports import csv_text
+from orchestration.web.charts import Chart
+from orchestration.web.chatting.writing import label
+from orchestration.web.entrance import let_in
+from orchestration.web.look import dress
+
+SHEET = "board"
+
+
+@contextmanager
+def opened(page: str, title: str) -> Iterator[bool]:
+    """Begin a page; gives whether this session may see it."""
+    dress(title, SHEET)
+    with st.container(key="board"):
+        yield let_in(page, "en")
+
+
+def masthead(title: str, sentence: str) -> None:
+    """Show what a page is, and what holds for all of it."""
+    st.title(title, anchor=False)
+    st.caption(label(sentence, 400))
+
+
+@contextmanager
+def section(key: str, title: str, about: str) -> Iterator[None]:
+    """Show a panel: its title, and a sentence of what it shows."""
+    with st.container(key=f"panel_{key}", border=True):
+        st.header(title, anchor=False)
+        st.caption(label(about, 600))
+        yield
+
+
+def chart(drawn: Chart, sentence: str) -> None:
+    """Show a chart; the sentence is what one hears who does not see it."""
+    st.altair_chart(drawn, width="stretch", alt=sentence)
+
+
+def table(
+    key: str,
+    rows: pl.DataFrame,
+    file: Callable[[], pl.DataFrame] | None = None,
+    *,
+    columns: Mapping[str, object] | None = None,
+    folded: bool = True,
+    note: str = "",
+) -> None:
+    """Show rows as a table, and offer them as a CSV file.
+
+    file: returns the rows of the file, where they are more than are shown
+    folded: behind a line that opens
+    """
+    with st.expander("Table", key=f"fold_{key}") if folded else st.container():
+        if note:
+            st.caption(label(note, 400))
+        shown = rows.select(
+            pl.col(name).map_elements(plain, pl.String) if kind == pl.String else pl.col(name)
+            for name, kind in rows.schema.items()
+        )
+        st.dataframe(shown, hide_index=True, column_config=columns, key=f"table_{key}", alt=note or None)
+        st.download_button(
+            "CSV",
+            lambda: csv_text(file() if file else rows).encode("utf-8-sig"),
+            f"{key}-{datetime.now(UTC):%Y%m%d}.csv",
+            "text/csv",
+            key=f"csv_{key}",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def nothing(sentence: str) -> None:
+    """Say that a panel has nothing to show."""
+    with st.container(key=None):
+        st.info(sentence, icon=":material/remove:")

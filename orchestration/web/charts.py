@@ -1,0 +1,176 @@
+"""Charts of the pages: Streamlit's own (Vega-Lite), in colours that are seen on light and dark paper alike.
+
+What is text in them is drawn, never read as markup; days are those of the table, wherever the browser is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import polars as pl
+
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+
+BLUE, AMBER, RED, GREEN, GREY = "#2f7fb5", "#b8730f", "#c9483f", "#2a8a5b", "#7f8a94"
+_HEIGHT = 240
+_ROW = 26  # of a bar that lies
+_LONGEST = 280  # pixels of a name beside a bar
+
+
+def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str) -> alt.Chart:
+    """Return bars a day, in parts one above the other.
+
+    colours: columns -> their colours, the lowest part first
+    """
+    names = list(colours)
+    long = _dated(rows.select("day", *names)).unpivot(names, index="day", variable_name="how", value_name="n")
+    order = pl.DataFrame({"how": names, "place": range(len(names))})
+    return (
+        alt.Chart(long.join(order, on="how"))
+        .mark_bar()
+        .encode(
+            x=_day(),
+            y=alt.Y("sum(n):Q", title=what, axis=alt.Axis(tickMinStep=1)),
+            color=alt.Color("how:N", scale=_colours(colours), legend=_legend(), sort=names),
+            order=alt.Order("place:Q"),
+            tooltip=[_day_tip(), alt.Tooltip("how:N", title="how"), alt.Tooltip("n:Q", title=what)],
+        )
+        .properties(height=_HEIGHT)
+    )
+
+
+def days_lines(
+    rows: pl.DataFrame, colours: Mapping[str, str], what: str, *, from_zero: bool = True
+) -> alt.Chart:
+    """Return a line a column over days, with a point a day."""
+    long = (
+        _dated(rows.select("day", *colours))
+        .unpivot(list(colours), index="day", variable_name="which", value_name="n")
+        .drop_nulls("n")
+    )
+    return (
+        alt.Chart(long)
+        .mark_line(point=True)
+        .encode(
+            x=_day(),
+            y=alt.Y("n:Q", title=what, scale=alt.Scale(zero=from_zero)),
+            color=alt.Color("which:N", scale=_colours(colours), legend=_legend(), sort=list(colours)),
+            tooltip=[
+                _day_tip(),
+                alt.Tooltip("which:N", title="which"),
+                alt.Tooltip("n:Q", format=".4g", title=what),
+            ],
+        )
+        .properties(height=_HEIGHT)
+    )
+
+
+def lying_bars(rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: str) -> alt.Chart:
+    """Return a bar a row, in the order of the rows, in parts one beside the other.
+
+    name: the column that says what a bar is of
+    """
+    places = rows.with_row_index("place").with_columns(pl.col(name).alias("name"))
+    long = places.select("place", "name", *colours).unpivot(list(colours), index=["place", "name"], variable_name="part", value_name="n")
+    return (
+        alt.Chart(long.with_columns(pl.col("place").cast(pl.Int64)))
+        .mark_bar()
+        .encode(
+            x=alt.X("sum(n):Q", title=what, axis=alt.Axis(tickMinStep=1)),
+            y=_names(),
+            color=alt.Color("part:N", scale=_colours(colours), legend=_legend(), sort=list(colours)),
+            tooltip=[
+                alt.Tooltip("name:N", title=name),
+                alt.Tooltip("part:N", title="part"),
+                alt.Tooltip("n:Q", title=what),
+            ],
+        )
+        .properties(height=_ROW * max(2, len(rows)) + 60)
+    )
+
+
+def intervals(rows: pl.DataFrame, what: str, bounds: Sequence[float] | None = None) -> Chart:
+    """Return a point with its interval a row, in the order of the rows.
+
+    rows: `name`, `value`, `low`, `high`; where an end is missing, there is no line
+    """
+    places = rows.select("name", "value", "low", "high")
+    scale = alt.Scale(zero=False) if bounds is None else alt.Scale(domain=list(bounds))
+    tips = [alt.Tooltip("name:N")] + [
+        alt.Tooltip(f"{one}:Q", format=".4g") for one in ("value", "low", "high")
+    ]
+    base = alt.Chart(places).encode(y=_names(), tooltip=tips)
+    lines = base.mark_rule(color=BLUE, size=2).encode(x=alt.X("low:Q", scale=scale, title=what), x2="high:Q")
+    points = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(
+        x=alt.X("value:Q", scale=scale, title=what)
+    )
+    return alt.layer(lines, points).properties(height=_ROW * max(2, len(rows)) + 50)
+
+
+def over_time(rows: pl.DataFrame, what: str) -> Chart:
+    """Return points with intervals over time. rows: `since`, `name`, `value`, `low`, `high`."""
+    shown = rows.with_columns(pl.col("since").dt.convert_time_zone("UTC").dt.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    base = alt.Chart(shown).encode(
+        x=alt.X("since:T", title=None, scale=alt.Scale(type="utc")),
+        tooltip=[alt.Tooltip("name:N", title="leader")]
+        + [alt.Tooltip(f"{one}:Q", format=".4g") for one in ("value", "low", "high")],
+    )
+    scale = alt.Scale(zero=False)
+    lines = base.mark_rule(color=BLUE, size=2).encode(y=alt.Y("low:Q", title=what, scale=scale), y2="high:Q")
+    line = base.mark_line(color=BLUE, opacity=0.5, interpolate="step-after").encode(
+        y=alt.Y("value:Q", scale=scale)
+    )
+    points = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(
+        y=alt.Y("value:Q", scale=scale)
+    )
+    return alt.layer(line, lines, points).properties(height=_HEIGHT)
+
+
+def heat(rows: pl.DataFrame, weekdays: Sequence[str]) -> alt.Chart:
+    """Return a week by hours. rows: `weekday` from 1, `hour`, `questions`."""
+    named = rows.with_columns(
+        pl.col("weekday").map_elements(lambda n: weekdays[n - 1], pl.String).alias("name")
+    )
+    return (
+        alt.Chart(named)
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                "hour:O", title="hour", scale=alt.Scale(domain=list(range(24))), axis=alt.Axis(labelAngle=0)
+            ),
+            y=alt.Y("name:O", title=None, scale=alt.Scale(domain=list(weekdays))),
+            color=alt.Color(
+                "questions:Q", scale=alt.Scale(range=["#9cc7e4", "#0b4a70"], zero=True), legend=_legend()
+            ),
+            tooltip=["name:N", "hour:O", "questions:Q"],
+        )
+        .properties(height=_ROW * 7 + 50)
+    )
+
+
+def _dated(rows: pl.DataFrame) -> pl.DataFrame:
+    """Write days so that no browser takes them for those of its own time zone."""
+    return rows.with_columns(pl.col("day").dt.strftime("%Y-%m-%dT00:00:00Z"))
+
+
+def _day() -> alt.X:
+    return alt.X(
+        "day:T", timeUnit="utcyearmonthdate", title=None, axis=alt.Axis(format="%-d %b", labelAngle=0)
+    )
+
+
+def _day_tip() -> alt.Tooltip:
+    return alt.Tooltip("day:T", timeUnit="utcyearmonthdate", format="%Y-%m-%d", title="day")
+
+
+def _names() -> alt.Y:
+    return alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=_LONGEST))
+
+
+def _colours(colours: Mapping[str, str]) -> alt.Scale:
+    return alt.Scale(domain=list(colours), range=list(colours.values()))
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="bottom", title=None)

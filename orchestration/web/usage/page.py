@@ -1,0 +1,121 @@
+"""The page of `assay usage`. Streamlit runs it again for each choice, and it looks anew each time."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from orchestration.settings import Settings
+from orchestration.web.board import masthead, opened
+from orchestration.web.looks import looking, or_trouble
+from orchestration.web.usage.panels import show_panels
+from orchestration.web.usage.words import ALL_CELLS, ALL_STUDIES, RANGES, days_of
+from warehouse.conversation_tables import write_conversations
+from warehouse.paths import Home
+from warehouse.tables import using
+from warehouse.usage import FIRST, Choices, Usage, Wanted, choices, usage
+
+NAME = "usage"
+_OWN_DAYS = "Dates"
+
+
+def page() -> None:
+    """Show the page to a session."""
+    with opened(NAME, "What is asked, and what it costs") as is_in:
+        if is_in:
+            _page()
+
+
+def _page() -> None:
+    zone = sys.argv[1]
+    masthead(
+        "What is asked, and what it costs",
+        f"Days and hours are those of {zone}. As of {datetime.now(ZoneInfo(zone)):%Y-%m-%d %H:%M}.",
+    )
+    demo = st.session_state.get("demo", st.query_params.get("demo") == "true")
+    found = or_trouble(lambda: _choices(Wanted(demo=demo, time_zone=zone)))
+    if found is None:
+        return
+    wanted = _filters(found, zone)
+    shown = or_trouble(lambda: _look(wanted))
+    if shown is not None:
+        _say_whose(shown)
+        show_panels(shown, _home())
+
+
+def _choices(wanted: Wanted) -> Choices:
+    """Bring DuckDB up to date with the conversations, and return what can be chosen."""
+    home = _home()
+    with looking("The page goes on by itself.") as say:
+        return using(
+            home,
+            lambda connection: (write_conversations(connection, home), choices(connection, wanted))[1],
+            say,
+        )
+
+
+def _look(wanted: Wanted) -> Usage:
+    with looking("The page goes on by itself.") as say:
+        return using(_home(), lambda connection: usage(connection, wanted), say)
+
+
+def _filters(found: Choices, zone: str) -> Wanted:
+    with st.container(key="filters", horizontal=True, vertical_alignment="bottom"):
+        studies = [ALL_STUDIES, *found.studies]
+        study = st.selectbox("Study", studies, key="study", bind="query-params", width=220)
+        study = study if study in found.studies else None
+        cells = [cell for of, cell in found.cells if study in {None, of}]
+        cell = st.selectbox("Cell", [ALL_CELLS, *cells], key="cell", bind="query-params", width=320)
+        days = st.segmented_control(
+            "Days",
+            [*RANGES, _OWN_DAYS],
+            default="30 days",
+            required=True,
+            key="days",
+            bind="query-params",
+        )
+        today = datetime.now(UTC).astimezone(ZoneInfo(zone)).date()
+        if days == _OWN_DAYS:
+            chosen = st.date_input(
+                "From and to", (found.first or today, today), format="YYYY-MM-DD", width=230
+            )
+            since, until = (chosen[0], chosen[-1]) if isinstance(chosen, tuple) and chosen else (today, today)
+        else:
+            since, until = days_of(days or "All", today, FIRST)
+        demo = st.toggle(
+            "Demo data",
+            key="demo",
+            bind="query-params",
+            help="What nobody asked, made to show the page; never counted with what people asked.",
+        )
+    return Wanted(study, cell if cell in cells else None, since, until, demo, zone)
+
+
+def _say_whose(shown: Usage) -> None:
+    """Say whether what is shown is demo data, and what else there is."""
+    known = shown.choices
+    if shown.wanted.demo:
+        st.warning(
+            "Demo data: nobody asked any of this. Questions, answers and seconds are the study's, as "
+            "measured; people, days and feedback are made up. `assay usage --forget-demo` removes it.",
+            icon=":material/science:",
+        )
+    elif not known.questions:
+        more = (
+            "There is demo data: switch it on above."
+            if known.demo_questions
+            else "To see this page filled, start it with `--demo`."
+        )
+        st.info(
+            f"Nobody has asked anything yet: `assay chat STUDY` serves the page where people do. {more}",
+            icon=":material/chat_bubble:",
+        )
+
+
+@cache
+def _home() -> Home:
+    return Home(Settings().place())

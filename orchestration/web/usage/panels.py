@@ -1,0 +1,284 @@
+"""The panels of the page of usage: each a sentence, a chart and the table that the chart is of."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import polars as pl
+import streamlit as st
+
+from evals.reporting.display import MISSING, count, number, percent, several, trimmed
+from orchestration.web import charts
+from orchestration.web.board import chart, nothing, section, table
+from orchestration.web.chatting.writing import label
+from orchestration.web.looks import looking
+from orchestration.web.usage import words
+from warehouse.paths import Home
+from warehouse.tables import using
+from warehouse.usage import MOST, PANELS, Usage, panel
+
+OUTCOMES = {"answered": charts.BLUE, "declined": charts.AMBER, "failed": charts.RED}
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_BARS = 12  # documents, and cells, that a chart shows
+_NAME = 60  # characters of a name beside a bar
+_NONE = "No question in these days."
+
+
+class Panels:
+    """The panels of one look, shown one after the other."""
+
+    def __init__(self, shown: Usage, home: Home) -> None:
+        self.shown = shown
+        self.home = home
+
+    def rows(self, name: str) -> pl.DataFrame:
+        """Return the rows of a panel."""
+        return self.shown.panels[name]
+
+    def table(self, name: str, *, folded: bool = True) -> None:
+        """Show the rows of a panel; its file has all of them."""
+        rows = self.rows(name)
+        cut = PANELS[name].is_list and len(rows) >= MOST
+        note = f"The first {count(MOST)}; the file has all." if cut else ""
+        table(
+            f"{name}{'-demo' if self.shown.wanted.demo else ''}",
+            rows,
+            lambda: self._all(name),
+            folded=folded,
+            note=note,
+        )
+
+    def _all(self, name: str) -> pl.DataFrame:
+        with looking("The file follows.") as say:
+            return using(self.home, lambda one: panel(one, name, self.shown.wanted), say)
+
+
+def show_panels(shown: Usage, home: Home) -> None:
+    """Show all panels."""
+    panels = Panels(shown, home)
+    _in_all(panels)
+    _questions(panels)
+    _unanswered(panels)
+    _feedback(panels)
+    _latency(panels)
+    _models(panels)
+    _scores(panels)
+    _leaders(panels)
+    _documents(panels)
+    _hours(panels)
+    _people(panels)
+
+
+def _in_all(panels: Panels) -> None:
+    total = panels.rows("totals").row(0, named=True)
+    thumbs = panels.rows("feedback").row(0, named=True)
+    stages = {row["stage"]: row for row in panels.rows("latency").iter_rows(named=True)}
+    whole, models = stages.get("whole"), panels.rows("models")
+    n = total["answers"]
+    with st.container(key="figures", horizontal=True):
+        st.metric("Questions", count(total["questions"]), border=True)
+        st.metric("Answered", percent(total["answered"] / n) if n else MISSING, border=True)
+        st.metric("Thumbs up", percent(thumbs["share"]), border=True)
+        seconds = f"{number(whole['p50'], 's')} / {number(whole['p95'], 's')} s" if whole else MISSING
+        st.metric("Wait, p50 / p95", seconds, border=True)
+        st.metric("Paid by chats", words.paid(models, "chat"), border=True)
+        if not panels.shown.wanted.demo:
+            st.metric("Paid by runs", words.paid(models, "study"), border=True)
+    st.caption(label(words.totals_words(total), 400))
+
+
+def _questions(panels: Panels) -> None:
+    rows = panels.rows("questions")
+    with _section("questions"):
+        if rows.is_empty():
+            nothing(_NONE)
+            return
+        most = rows.sort("questions", descending=True).row(0, named=True)
+        chart(
+            charts.days_stacked(rows, OUTCOMES, "answers"),
+            f"Bars of answers a day; the most questions, {most['questions']}, on {most['day']}.",
+        )
+        panels.table("questions")
+
+
+def _unanswered(panels: Panels) -> None:
+    rows = panels.rows("unanswered")
+    with _section("unanswered"):
+        if rows.is_empty():
+            nothing("None in these days.")
+            return
+        said = ", ".join(
+            f"{n} × {why.replace('_', ' ')}" for why, n in sorted(rows["why"].value_counts().iter_rows())
+        )
+        st.markdown(label(f"{said}.", 300))
+        panels.table("unanswered", folded=False)
+
+
+def _feedback(panels: Panels) -> None:
+    rows, told = panels.rows("feedback"), panels.rows("sentences")
+    whole, cells = rows.row(0, named=True), rows.slice(1).filter(pl.col("share").is_not_null())
+    with _section("feedback"):
+        st.markdown(label(f"Thumbs up: {words.share_words(whole)}.", 300))
+        if len(cells):
+            best = cells.sort("up", descending=True).head(_BARS)
+            named = best.select(
+                pl.col("cell").map_elements(_short, pl.String).alias("name"),
+                value="share",
+                low="low",
+                high="high",
+            )
+            chart(
+                charts.intervals(named, "share of thumbs up", (0, 1)),
+                "A point with its interval a cell; the table has the figures.",
+            )
+            panels.table("feedback")
+        if len(told):
+            st.subheader(PANELS["sentences"].title, anchor=False)
+            panels.table("sentences", folded=False)
+
+
+def _latency(panels: Panels) -> None:
+    days = panels.rows("latency_days")
+    with _section("latency"):
+        st.markdown(label(words.latency_words(panels.rows("latency")), 400))
+        if len(days):
+            colours = {"p50": charts.BLUE, "p95": charts.AMBER}
+            chart(
+                charts.days_lines(days, colours, "seconds"),
+                "Lines of the median and the 95th percentile a day.",
+            )
+            panels.table("latency")
+            panels.table("latency_days")
+
+
+def _models(panels: Panels) -> None:
+    rows = panels.rows("models")
+    with _section("models"):
+        if rows.is_empty():
+            nothing("No model was asked in these days.")
+            return
+        st.markdown(
+            label(f"Conversations: {words.paid(rows, 'chat')}. Runs: {words.paid(rows, 'study')}.", 400)
+        )
+        named = rows.with_columns(
+            name=pl.concat_str(
+                "used_by", "purpose", "model", separator=" · ", ignore_nulls=True
+            ).map_elements(lambda text: trimmed(text, _NAME), pl.String)
+        )
+        parts = {"prompt_tokens": charts.BLUE, "completion_tokens": charts.GREEN}
+        chart(charts.lying_bars(named, "name", parts, "tokens"), "A bar of tokens a model and purpose.")
+        told = rows.with_columns(
+            paid=pl.struct("usd", "unpriced", "calls").map_elements(
+                lambda one: words.money(one["usd"], one["unpriced"], one["calls"]), pl.String
+            )
+        ).drop("usd")
+        table("models", told, lambda: rows)
+
+
+def _scores(panels: Panels) -> None:
+    rows = panels.rows("scores")
+    cells = (
+        rows.group_by("cell")
+        .agg(pl.col("n").sum())
+        .sort("n", "cell", descending=[True, False])["cell"]
+        .to_list()
+    )
+    with _section("scores"):
+        if not cells:
+            nothing(_NONE)
+            return
+        chosen = st.selectbox("Cell of the chart", cells, key="score_cell") if len(cells) > 1 else cells[0]
+        mine = rows.filter(pl.col("cell") == chosen)
+        colours = {"top_score": charts.BLUE, "confidence": charts.AMBER}
+        chart(
+            charts.days_lines(mine, colours, "median", from_zero=False),
+            "Lines of the median of the first passage's score, and of the confidence, a day.",
+        )
+        panels.table("scores")
+
+
+def _leaders(panels: Panels) -> None:
+    rows = panels.rows("leaders")
+    with _section("leaders"):
+        studies = rows["study"].unique().sort().to_list()
+        if not studies:
+            nothing("No study had a new result in these days.")
+            return
+        chosen = (
+            st.selectbox("Study of the chart", studies, key="leader_study")
+            if len(studies) > 1
+            else studies[0]
+        )
+        mine = rows.filter(pl.col("study") == chosen)
+        last = mine.row(-1, named=True)
+        if last["leader"] is not None:
+            who = f"{_short(last['leader'])} since {last['since']:%Y-%m-%d %H:%M}"
+            tied = (
+                f"; {several(last['tied'], 'cell')} cannot be told apart from it"
+                if (last["tied"] or 0) > 1
+                else ""
+            )
+            st.markdown(label(f"{chosen}: {who}, by {last['metric']} {number(last['value'])}{tied}.", 400))
+        named = mine.filter(pl.col("value").is_not_null()).select(
+            "since", pl.col("leader").map_elements(_short, pl.String).alias("name"), "value", "low", "high"
+        )
+        if len(named):
+            chart(
+                charts.over_time(named, last["metric"] or "value"),
+                "The leader's value with its interval, by result.",
+            )
+        panels.table("leaders")
+
+
+def _documents(panels: Panels) -> None:
+    rows = panels.rows("documents")
+    with _section("documents"):
+        if rows.is_empty():
+            nothing("No answer had a passage in these days.")
+            return
+        first = rows.head(_BARS)
+        names, titles = [], set[str]()
+        for row in first.iter_rows(named=True):
+            name = trimmed(row["title"] or row["url"] or row["doc_id"], _NAME)
+            names.append(
+                name if name not in titles else f"{trimmed(name, _NAME - 15)} ({row['doc_id'][:10]})"
+            )
+            titles.add(name)
+        bars = first.select(
+            pl.Series("name", names), "cited", (pl.col("shown") - pl.col("cited")).alias("not cited")
+        )
+        chart(
+            charts.lying_bars(bars, "name", {"cited": charts.BLUE, "not cited": charts.GREY}, "answers"),
+            f"A bar a document, the first {len(first)}: answers that cite it, and others that were shown it.",
+        )
+        panels.table("documents")
+
+
+def _hours(panels: Panels) -> None:
+    rows = panels.rows("hours")
+    with _section("hours"):
+        if rows.is_empty():
+            nothing(_NONE)
+            return
+        top = rows.sort("questions", descending=True).row(0, named=True)
+        busiest = f"{WEEKDAYS[top['weekday'] - 1]} {top['hour']}:00 to {top['hour'] + 1}:00"
+        st.markdown(label(f"Busiest: {busiest} ({several(top['questions'], 'question')}).", 200))
+        chart(charts.heat(rows, WEEKDAYS), f"Questions by weekday and hour; the busiest is {busiest}.")
+        panels.table("hours")
+
+
+def _people(panels: Panels) -> None:
+    with _section("people"):
+        if panels.rows("people").is_empty():
+            nothing(_NONE)
+            return
+        panels.table("people", folded=False)
+
+
+def _section(name: str) -> AbstractContextManager[None]:
+    return section(name, PANELS[name].title, PANELS[name].about)
+
+
+def _short(cell: str) -> str:
+    """Return a cell's key without its study's name."""
+    return trimmed(cell.partition(".")[2] or cell, _NAME)

@@ -1,0 +1,287 @@
+"""What is shown of use: the views, by hand, and against a count of the conversations' files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from warehouse.connection import connect
+from warehouse.conversation_records import Begun, Feedback, ShownPassage, Turn
+from warehouse.conversation_tables import write_conversations
+from warehouse.conversations import Conversations
+from warehouse.errors import InputError
+from warehouse.paths import Home
+from warehouse.schemas import Status
+from warehouse.usage import PANELS, Wanted, panel, usage
+
+AT = datetime(
+    2026, 3, 28, 22, 30, tzinfo=UTC
+)  # a Saturday; in Berlin it is 23:30, and clocks change that night
+SCRIPT = "<script>alert(1)</script>'; DROP TABLE chat_turns; --"
+STATUSES = (Status.OK, Status.OK, Status.REFUSED, Status.NO_CONTEXT, Status.TIMEOUT)
+
+
+def turn(number: int, **more: Any) -> Turn:
+    status = STATUSES[number % len(STATUSES)]
+    failed = status is Status.TIMEOUT
+    passages = tuple(
+        ShownPassage(
+            number=place,
+            chunk_id=f"c{place}",
+            doc_id=f"d{(number + place) % 4}",
+            text="…",
+            title=SCRIPT,
+            score=number / place,
+            cited=place == 1 and status is Status.OK,
+        )
+        for place in (1, 2)
+    )
+    values: dict[str, Any] = {
+        "record_id": f"t{number}",
+        "at": AT + timedelta(hours=7 * number),
+        "number": number,
+        "cell": f"town.{SCRIPT if number % 3 else 'plain'}.e.r.g",
+        "question": f"{SCRIPT} {number}?",
+        "status": status,
+        "reason": None if status is Status.OK else "why",
+        "model": None if failed else "acme/large",
+        "usd": [0.25, None, 0.5][number % 3],
+        "cached": number % 4 == 0,
+        "prompt_tokens": None if failed else 100,
+        "completion_tokens": None if failed else 10,
+        "confidence": None if failed else number / 10,
+        "passages": () if status is Status.NO_CONTEXT else passages,
+        "search_seconds": 0.5,
+        "answer_seconds": None if failed else number / 4,
+        "seconds": None if failed else 0.5 + number / 4,
+    }
+    return Turn(**{**values, **more})
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    found = Home(tmp_path_factory.mktemp("used"))
+    there = Conversations(found)
+    for study in ("town", "village"):
+        for of in range(3):
+            name = there.begin(study, Begun(record_id="b", at=AT, person="Ada" if of else ""))
+            there.append(study, name, [turn(number) for number in range(1, 8 + of)])
+            there.append(
+                study, name, [turn(9).model_copy(update={"record_id": "side", "side": "b", "number": 1})]
+            )
+            said = [
+                ("t1", 1, ""),
+                ("t2", -1, f"  {SCRIPT} "),
+                ("t3", 1, ""),
+                ("t3", 0, ""),
+                ("t4", 0, "Thanks"),
+            ]
+            there.append(
+                study,
+                name,
+                [
+                    Feedback(record_id=f"f{at}", turn=of, thumbs=up, comment=word)
+                    for at, (of, up, word) in enumerate(said)
+                ],  # type: ignore[arg-type]
+            )
+    there.append("town", "demo-0001", [Begun(record_id="d", place="demo"), turn(1, record_id="demo")])
+    calls = found.cache("calls") / "aa"
+    calls.mkdir(parents=True)
+    return found
+
+
+@pytest.fixture
+def connection(home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connect(home.database) as opened:
+        write_conversations(opened, home)
+        yield opened
+
+
+def turns(home: Home, study: str | None = None, place: str = "chat") -> list[tuple[str, dict[str, Any]]]:
+    """The turns of the files, read by nothing of ours: (conversation, line)."""
+    found = []
+    for path in sorted(home.chats.glob("*/*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        if study in {None, path.parent.name} and lines[0]["place"] == place:
+            found += [(f"{path.parent.name}/{path.stem}", line) for line in lines if line["kind"] == "turn"]
+    return found
+
+
+def day(line: dict[str, Any]) -> date:
+    return datetime.fromisoformat(line["at"]).astimezone(UTC).date()
+
+
+@pytest.mark.parametrize("study", [None, "town"])
+def test_the_panels_are_what_the_files_say(
+    home: Home, connection: duckdb.DuckDBPyConnection, study: str | None
+) -> None:
+    found = usage(connection, Wanted(study), most=None).panels
+    lines = turns(home, study)
+    said = Counter(line["status"] for _, line in lines)
+    assert found["totals"].to_dicts() == [
+        {
+            "questions": len({(of, line["number"]) for of, line in lines}),
+            "answers": len(lines),
+            "answered": said["ok"],
+            "declined": said["refused"] + said["no_context"],
+            "failed": said["timeout"],
+            "conversations": 3 if study else 6,
+            "people": 1,
+            "nameless": 1 if study else 2,
+        }
+    ]
+    assert dict(found["questions"].select("day", "answered").iter_rows()) == {
+        one: sum(day(line) == one and line["status"] == "ok" for _, line in lines)
+        for one in {day(line) for _, line in lines}
+    }
+    waited = [line["seconds"] for _, line in lines if line["seconds"] is not None]
+    whole = {row["stage"]: row for row in found["latency"].iter_rows(named=True)}["whole"]
+    assert whole["n"] == len(waited) < len(lines)
+    assert whole["p50"] == pytest.approx(median(waited))
+    assert whole["p95"] == pytest.approx(float(np.quantile(waited, 0.95)))
+    cited = Counter(
+        document
+        for _, line in lines
+        for document in {one["doc_id"] for one in line["passages"] if one["cited"]}
+    )
+    rows = found["documents"].group_by("doc_id").agg(pl.col("cited").sum())
+    assert {doc: n for doc, n in rows.iter_rows() if n} == dict(cited)
+    tops = [
+        (day(line), line["cell"], max(one["score"] for one in line["passages"]))
+        for _, line in lines
+        if line["passages"]
+    ]
+    for row in found["scores"].filter(found["scores"]["top_score"].is_not_null()).iter_rows(named=True):
+        mine = [score for on, cell, score in tops if (on, cell) == (row["day"], row["cell"])]
+        assert row["top_score"] == pytest.approx(median(mine)) if study else mine
+    bad = [line for _, line in lines if line["status"] != "ok"]
+    assert Counter(found["unanswered"]["why"])["failed"] == said["timeout"]
+    assert len(found["unanswered"]) == len(bad) + sum(
+        line["record_id"] == "t2" and line["status"] == "ok" for _, line in lines
+    )
+    assert found["hours"]["questions"].sum() >= found["totals"]["questions"][0]
+
+
+def test_money_that_is_not_known_is_in_no_sum_and_is_counted(
+    home: Home, connection: duckdb.DuckDBPyConnection
+) -> None:
+    rows = {row["model"]: row for row in panel(connection, "models", Wanted("town")).iter_rows(named=True)}
+    lines = [line for _, line in turns(home, "town")]
+    large = [line for line in lines if line["model"]]
+    paid = [0.0 if line["cached"] else line["usd"] for line in large]
+    assert rows["acme/large"]["usd"] == pytest.approx(sum(usd for usd in paid if usd is not None))
+    assert rows["acme/large"]["unpriced"] == paid.count(None) > 0
+    assert rows["acme/large"]["cached"] == sum(line["cached"] for line in large) > 0
+    nobody = panel(connection, "models", Wanted("town", cell="no such cell"))
+    assert nobody.is_empty()
+    only = connection.execute("SELECT sum(usd) FROM usage_models WHERE usd IS NULL").fetchone()
+    assert only == (None,)  # and not 0
+
+
+def test_feedback_is_what_stands_now_with_wilsons_interval(
+    home: Home, connection: duckdb.DuckDBPyConnection
+) -> None:
+    whole = panel(connection, "feedback", Wanted("town")).row(0, named=True)
+    assert (whole["up"], whole["down"], whole["sentences"]) == (3, 3, 6)
+    low, high = whole["low"], whole["high"]
+    z, n, p = 1.959963984540054, 6, 0.5
+    centre, half = (
+        (p + z * z / 2 / n) / (1 + z * z / n),
+        z * np.sqrt(p * (1 - p) / n + z * z / 4 / n / n) / (1 + z * z / n),
+    )
+    assert (low, high) == (pytest.approx(centre - half), pytest.approx(centre + half))
+    ends = connection.execute("SELECT wilson_low(0, 5), wilson_high(5, 5), wilson_low(0, 0)").fetchone()
+    assert ends == (0.0, 1.0, None)
+    words = panel(connection, "sentences", Wanted("town"))
+    assert Counter(words["thumb"]) == {"down": 3, None: 3}
+    assert SCRIPT in set(words["comment"])
+
+
+def test_a_filter_is_a_value_and_never_sql(connection: duckdb.DuckDBPyConnection) -> None:
+    hostile = f"town.{SCRIPT}.e.r.g"
+    mine = panel(connection, "totals", Wanted(cell=hostile))["answers"][0]
+    rest = panel(connection, "totals", Wanted(cell="town.plain.e.r.g"))["answers"][0]
+    assert min(mine, rest) > 0
+    assert mine + rest == panel(connection, "totals", Wanted())["answers"][0]
+    assert panel(connection, "totals", Wanted(study="x' OR 1=1 --"))["answers"][0] == 0
+    with pytest.raises(InputError, match=r"no time zone .*DROP"):
+        panel(connection, "totals", Wanted(time_zone="UTC'; DROP TABLE chat_turns; --"))
+
+
+def test_a_day_is_that_of_the_time_zone(connection: duckdb.DuckDBPyConnection) -> None:
+    days = {
+        zone: panel(connection, "questions", Wanted(time_zone=zone))["day"].min()
+        for zone in ("UTC", "Pacific/Auckland")
+    }
+    assert days == {"UTC": date(2026, 3, 29), "Pacific/Auckland": date(2026, 3, 29)}
+    one = Wanted(since=date(2026, 3, 29), until=date(2026, 3, 29))
+    utc = panel(connection, "totals", one)["answers"][0]
+    there = panel(
+        connection, "totals", Wanted(since=one.since, until=one.until, time_zone="Pacific/Auckland")
+    )
+    assert there["answers"][0] != utc
+    hours = panel(connection, "hours", Wanted("town", time_zone="Europe/Berlin"))
+    assert (7, 7) in set(
+        hours.select("weekday", "hour").iter_rows()
+    )  # 05:30 UTC on the Sunday of summer time
+
+
+def test_demo_data_is_never_counted_with_what_people_did(
+    home: Home, connection: duckdb.DuckDBPyConnection
+) -> None:
+    wanted = usage(connection, Wanted(demo=True))
+    assert wanted.panels["totals"]["answers"][0] == 1
+    assert wanted.choices.demo_questions == 1
+    assert wanted.choices.questions == len({(of, line["number"]) for of, line in turns(home)})
+    there = Conversations(home)
+    there.append("town", "demo-0001", [Begun(record_id="renamed", place="chat", title="Mine")])
+    write_conversations(connection, home)
+    assert (
+        panel(connection, "totals", Wanted(demo=True))["answers"][0] == 1
+    )  # another title makes nothing real
+
+
+def test_an_empty_home_has_empty_panels(tmp_path: Path) -> None:
+    with connect(Home(tmp_path).database) as opened:
+        found = usage(opened, Wanted())
+    assert found.choices.questions == 0
+    assert {name: len(rows) for name, rows in found.panels.items() if len(rows)} == {
+        "totals": 1,
+        "feedback": 1,
+    }
+    assert found.panels["feedback"]["share"][0] is None
+
+
+def test_every_panel_reads_one_view_that_other_tools_can_read(connection: duckdb.DuckDBPyConnection) -> None:
+    there = {
+        name
+        for (name,) in connection.execute(
+            "SELECT view_name FROM duckdb_views() WHERE NOT internal"
+        ).fetchall()
+    }
+    for name, one in PANELS.items():
+        assert one.view in there, name
+        assert f"FROM {one.view}" in one.sql, name
+
+
+def test_the_examples_of_the_page_of_docs_run(connection: duckdb.DuckDBPyConnection) -> None:
+    text = (Path(__file__).parents[2] / "docs/usage.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    for query in block.split(";\n"):
+        connection.execute(query)
+    for name in {one.view for one in PANELS.values()}:
+        columns = {row[0] for row in connection.execute(f"DESCRIBE {name}").fetchall()}
+        (line,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` "))
+        beside = {"study", "at", "day", "cell", "turn_id", "conversation_id", "is_demo"}
+        assert columns - beside <= set(re.findall(r"`(\w+)`", line)), name
