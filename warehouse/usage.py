@@ -113,7 +113,7 @@ FROM usage_feedback WHERE "comment" IS NOT NULL AND <chosen> ORDER BY "at" DESC,
     ),
     "latency": Panel(
         "usage_latency",
-        "Latency",
+        "Latency by stage",
         "Seconds of searching, of answering, and as a person waited: half of the answers took less than p50, "
         "all but a twentieth less than p95. What failed has no seconds, and is not counted as fast.",
         """
@@ -134,7 +134,7 @@ FROM usage_latency WHERE stage = 'whole' AND <chosen> GROUP BY day ORDER BY day"
         "usage_models",
         "Models: tokens and money",
         "What was asked of models by conversations (chat) and by runs of studies (study), and what was "
-        "paid. What the cache had costs nothing again. `unpriced` counts the calls whose price is not "
+        "paid. What the cache had costs nothing again. Unpriced are the calls whose price is not "
         "known: they are in no sum.",
         """
 SELECT used_by, purpose, model, count(*) AS calls, count(*) FILTER (cached) AS cached,

@@ -49,6 +49,7 @@ def chart(drawn: Chart, sentence: str) -> None:
 
 def table(
     key: str,
+    title: str,
     rows: pl.DataFrame,
     file: Callable[[], pl.DataFrame] | None = None,
     *,
@@ -58,17 +59,15 @@ def table(
 ) -> None:
     """Show rows as a table, and offer them as a CSV file.
 
+    key, title: of the table and its file
     file: returns the rows of the file, where they are more than are shown
     folded: behind a line that opens
     """
-    with st.expander("Table", key=f"fold_{key}") if folded else st.container():
+    with st.expander(f"Table: {title}", key=f"fold_{key}") if folded else st.container():
         if note:
             st.caption(label(note, 400))
-        shown = rows.select(
-            pl.col(name).map_elements(plain, pl.String) if kind == pl.String else pl.col(name)
-            for name, kind in rows.schema.items()
-        )
-        st.dataframe(shown, hide_index=True, column_config=columns, key=f"table_{key}", alt=note or None)
+        shown = rows.select(_shown(name, kind) for name, kind in rows.schema.items())
+        st.dataframe(shown, hide_index=True, column_config=columns, key=f"table_{key}", alt=title)
         st.download_button(
             "CSV",
             lambda: csv_text(file() if file else rows).encode("utf-8-sig"),
@@ -82,5 +81,12 @@ def table(
 
 def nothing(sentence: str) -> None:
     """Say that a panel has nothing to show."""
-    with st.container(key=None):
-        st.info(sentence, icon=":material/remove:")
+    st.info(sentence, icon=":material/remove:")
+
+
+def _shown(name: str, kind: pl.DataType) -> pl.Expr:
+    """Return a column without control characters, and times without their zone, which the page says."""
+    column = pl.col(name)
+    if kind == pl.String:
+        return column.map_elements(plain, pl.String)
+    return column.dt.replace_time_zone(None) if isinstance(kind, pl.Datetime) else column

@@ -72,7 +72,9 @@ def lying_bars(rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: 
     name: the column that says what a bar is of
     """
     places = rows.with_row_index("place").with_columns(pl.col(name).alias("name"))
-    long = places.select("place", "name", *colours).unpivot(list(colours), index=["place", "name"], variable_name="part", value_name="n")
+    long = places.select("place", "name", *colours).unpivot(
+        list(colours), index=["place", "name"], variable_name="part", value_name="n"
+    )
     return (
         alt.Chart(long.with_columns(pl.col("place").cast(pl.Int64)))
         .mark_bar()
@@ -86,7 +88,7 @@ def lying_bars(rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: 
                 alt.Tooltip("n:Q", title=what),
             ],
         )
-        .properties(height=_ROW * max(2, len(rows)) + 60)
+        .properties(height=_ROW * len(rows) + 100)
     )
 
 
@@ -105,14 +107,16 @@ def intervals(rows: pl.DataFrame, what: str, bounds: Sequence[float] | None = No
     points = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(
         x=alt.X("value:Q", scale=scale, title=what)
     )
-    return alt.layer(lines, points).properties(height=_ROW * max(2, len(rows)) + 50)
+    return alt.layer(lines, points).properties(height=_ROW * len(rows) + 60)
 
 
 def over_time(rows: pl.DataFrame, what: str) -> Chart:
     """Return points with intervals over time. rows: `since`, `name`, `value`, `low`, `high`."""
     shown = rows.with_columns(pl.col("since").dt.convert_time_zone("UTC").dt.strftime("%Y-%m-%dT%H:%M:%SZ"))
     base = alt.Chart(shown).encode(
-        x=alt.X("since:T", title=None, scale=alt.Scale(type="utc")),
+        x=alt.X(
+            "since:T", title=None, scale=alt.Scale(type="utc"), axis=alt.Axis(format="%Y-%m-%d", tickCount=5)
+        ),
         tooltip=[alt.Tooltip("name:N", title="leader")]
         + [alt.Tooltip(f"{one}:Q", format=".4g") for one in ("value", "low", "high")],
     )
@@ -145,7 +149,7 @@ def heat(rows: pl.DataFrame, weekdays: Sequence[str]) -> alt.Chart:
             ),
             tooltip=["name:N", "hour:O", "questions:Q"],
         )
-        .properties(height=_ROW * 7 + 50)
+        .properties(height=_ROW * 7 + 110)
     )
 
 
@@ -165,7 +169,7 @@ def _day_tip() -> alt.Tooltip:
 
 
 def _names() -> alt.Y:
-    return alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=_LONGEST))
+    return alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=_LONGEST, labelOverlap=False))
 
 
 def _colours(colours: Mapping[str, str]) -> alt.Scale:
@@ -173,4 +177,4 @@ def _colours(colours: Mapping[str, str]) -> alt.Scale:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="bottom", title=None)
+    return alt.Legend(orient="top", title=None, offset=6)

@@ -40,13 +40,8 @@ class Panels:
         rows = self.rows(name)
         cut = PANELS[name].is_list and len(rows) >= MOST
         note = f"The first {count(MOST)}; the file has all." if cut else ""
-        table(
-            f"{name}{'-demo' if self.shown.wanted.demo else ''}",
-            rows,
-            lambda: self._all(name),
-            folded=folded,
-            note=note,
-        )
+        key = f"{name}-demo" if self.shown.wanted.demo else name
+        table(key, PANELS[name].title, rows, lambda: self._all(name), folded=folded, note=note)
 
     def _all(self, name: str) -> pl.DataFrame:
         with looking("The file follows.") as say:
@@ -139,7 +134,7 @@ def _feedback(panels: Panels) -> None:
 
 def _latency(panels: Panels) -> None:
     days = panels.rows("latency_days")
-    with _section("latency"):
+    with section("latency", "Latency", PANELS["latency"].about):
         st.markdown(label(words.latency_words(panels.rows("latency")), 400))
         if len(days):
             colours = {"p50": charts.BLUE, "p95": charts.AMBER}
@@ -172,7 +167,7 @@ def _models(panels: Panels) -> None:
                 lambda one: words.money(one["usd"], one["unpriced"], one["calls"]), pl.String
             )
         ).drop("usd")
-        table("models", told, lambda: rows)
+        table("models", PANELS["models"].title, told, lambda: rows)
 
 
 def _scores(panels: Panels) -> None:
