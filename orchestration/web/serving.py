@@ -27,6 +27,7 @@ _LOOK = 0.2  # seconds between two looks at the process
 
 QUIET: Mapping[str, object] = {
     "browser.gatherUsageStats": False,
+    "client.disableDataExport": True,  # files are ours, in which no text is a formula
     "client.showErrorDetails": "none",
     "client.showErrorLinks": False,
     "client.toolbarMode": "minimal",

@@ -40,7 +40,7 @@ class Served:
         return [row for row in found if annotator in {None, row["annotator"]}]
 
 
-def _own_port() -> int:
+def own_port() -> int:
     """Return a port that no other file of tests takes, which may run beside this one."""
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
@@ -63,7 +63,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
             home = Home(folder or tmp_path_factory.mktemp("home"))
             write_queue(home, queue)
             environment = {"ASSAY_HOME": str(home.root), "ASSAY_ANNOTATE_PASSWORD": password}
-            site = Site("annotate", (queue.study,), "127.0.0.1", _own_port(), environment)
+            site = Site("annotate", (queue.study,), "127.0.0.1", own_port(), environment)
             server = stack.enter_context(served(site))
             server.wait_until_ready()
             return Served(home, site, server)
