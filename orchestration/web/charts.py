@@ -15,7 +15,7 @@ Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 BLUE, AMBER, RED, GREEN, GREY = "#2f7fb5", "#b8730f", "#c9483f", "#2a8a5b", "#7f8a94"
 _HEIGHT = 240
 _ROW = 26  # of a bar that lies
-_LONGEST = 280  # pixels of a name beside a bar
+_LONGEST = alt.ExprRef("containerSize()[0] < 600 ? 120 : 280")  # pixels of a name beside a bar
 
 
 def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str) -> alt.Chart:
@@ -103,7 +103,9 @@ def intervals(rows: pl.DataFrame, what: str, bounds: Sequence[float] | None = No
         alt.Tooltip(f"{one}:Q", format=".4g") for one in ("value", "low", "high")
     ]
     base = alt.Chart(places).encode(y=_names(), tooltip=tips)
-    lines = base.mark_rule(color=BLUE, size=2).encode(x=alt.X("low:Q", scale=scale, title=what), x2="high:Q")
+    lines = base.mark_rule(color=BLUE, size=2).encode(
+        x=alt.X("low:Q", scale=scale, title=what, axis=alt.Axis(tickCount=6)), x2="high:Q"
+    )
     points = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(
         x=alt.X("value:Q", scale=scale, title=what)
     )
@@ -143,7 +145,12 @@ def heat(rows: pl.DataFrame, weekdays: Sequence[str]) -> alt.Chart:
             x=alt.X(
                 "hour:O", title="hour", scale=alt.Scale(domain=list(range(24))), axis=alt.Axis(labelAngle=0)
             ),
-            y=alt.Y("name:O", title=None, scale=alt.Scale(domain=list(weekdays))),
+            y=alt.Y(
+                "name:O",
+                title=None,
+                scale=alt.Scale(domain=list(weekdays)),
+                axis=alt.Axis(labelOverlap=False),
+            ),
             color=alt.Color(
                 "questions:Q", scale=alt.Scale(range=["#9cc7e4", "#0b4a70"], zero=True), legend=_legend()
             ),
