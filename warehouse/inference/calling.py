@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from warehouse.inference import chat_completions, chat_streams
+from warehouse.inference import chat_completions, chat_streams, litellm_streams
 from warehouse.inference.attempts import Attempted, attempted
 from warehouse.inference.drafts import Drafting, heard
 from warehouse.inference.model_servers import litellm, placeholder_key, without_none
@@ -91,4 +91,6 @@ def _completion(call: Call, place: Place, timeout: float, drafting: Drafting | N
         "max_retries": 0,
         **without_none(api_base=place.api_base, api_key=key),
     }
+    if drafting is not None:
+        return litellm_streams.complete(request, drafting)
     return read_litellm(litellm().completion(**request))

@@ -46,9 +46,11 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "pause", lambda _seconds: None)
 
 
-def ask(gateway: Gateway, server: FakeOpenAI, text: str = "Who?", **more: Any) -> Reply:
+def ask(
+    gateway: Gateway, server: FakeOpenAI, text: str = "Who?", *, model: str = "openai/any", **more: Any
+) -> Reply:
     messages = [{"role": "user", "content": text}]
-    return gateway.complete("openai/any", messages, api_base=server.api_base, drafted=True, **more)
+    return gateway.complete(model, messages, api_base=server.api_base, drafted=True, **more)
 
 
 def heard(gateway: Gateway, server: FakeOpenAI, text: str = "Who?", **more: Any) -> tuple[Reply, list[Draft]]:
@@ -383,6 +385,47 @@ def test_a_server_that_counts_no_tokens_at_all_goes_on_streaming(
         reply, _found = heard(gateway, server, str(number))
         assert (reply.text, reply.tokens) == ("So.", None)
     assert [one.body.get("stream") for one in server.requests] == [True, None, True, True]
+
+
+VLLM = "hosted_vllm/any"  # goes through LiteLLM
+
+
+@pytest.mark.parametrize("name", ["plain", "cut", "filtered", "refused", "no counts"])
+def test_through_litellm_the_answer_is_that_of_a_call_without_streaming(name: str, tmp_path: Path) -> None:
+    with FakeOpenAI(respond=lambda _received: ANSWERS[name]) as server:
+        with Gateway(Home(tmp_path / "whole")) as gateway:
+            whole = ask(gateway, server, model=VLLM)
+        with Gateway(Home(tmp_path / "streamed")) as gateway:
+            reply, found = heard(gateway, server, model=VLLM)
+    alone = {"seconds": 0.0, "queued": 0.0}
+    assert replace(reply, **alone) == replace(whole, **alone)
+    growing(found)
+    assert found[-1].text == reply.text
+
+
+# The client of LiteLLM passes over an event `error` whose data has no `error`.
+@pytest.mark.parametrize("name", [name for name in BROKEN if name not in {"its limit", "an event of error"}])
+def test_through_litellm_a_broken_stream_never_passes_for_an_answer(
+    name: str, gateway: Gateway, server: FakeOpenAI
+) -> None:
+    server.add(BROKEN[name][0], answer("The whole of it."))
+    reply, found = heard(gateway, server, model=VLLM)
+    assert (reply.status, reply.text, reply.retries) == (Status.OK, "The whole of it.", 1)
+    growing(found)
+    server.add(BROKEN[name][0])
+    reply, _found = heard(gateway, server, "not again", model=VLLM, retries=0)
+    assert (reply.status, reply.text, reply.raw) == (Status.ERROR, "", "Half of it")
+
+
+def test_through_litellm_silence_ends_a_stream_and_a_whole_text_is_one_draft(
+    gateway: Gateway, server: FakeOpenAI
+) -> None:
+    server.add(stream_of(*words("Half"), stays=20))
+    reply, _found = heard(gateway, server, model=VLLM, timeout=1.0)
+    assert (reply.status, reply.raw, reply.retries) == (Status.TIMEOUT, "Half", 0)
+    server.respond = lambda _received: replace(answer("All at once."), is_plain=True)
+    reply, found = heard(gateway, server, "whole", model=VLLM)
+    assert (reply.text, [one.text for one in found]) == ("All at once.", ["", "All at once."])
 
 
 def test_another_fault_of_the_request_is_told_as_without_streaming(
