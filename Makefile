@@ -89,8 +89,8 @@ bench-defaults: $(READY) ## measure the defaults of bm25 and hybrid over several
 bench-made-questions: $(READY) ## compare the order of cells on made questions with that on questions that people wrote, on the sample site
 	@$(BIN)/python -m benchmarks.made_questions
 
-bench-gateway: $(READY) ## measure what the gateway adds to a model's own time: 320 calls, faults, a second run, a kill
-	@$(BIN)/python -m benchmarks.gateway
+bench-gateway: $(READY) ## measure what the gateway adds to a model's own time: 320 calls, faults, a second run, a kill, drafts (STUDY=one that was run, with a local model)
+	@$(BIN)/python -m benchmarks.gateway $(if $(filter command line,$(origin STUDY)),--study $(STUDY))
 
 bench-answers: $(READY) ## measure extractive answers to 1,000 questions over given rankings (DATA=folder with xquad)
 	@$(BIN)/python -m benchmarks.answers $(DATA)

@@ -1,12 +1,15 @@
 """What the gateway adds to a model's own time: 320 calls to a scripted server, faults, a second run, a kill.
 
-    python -m benchmarks.gateway
+    python -m benchmarks.gateway [--study STUDY]
 
 The server is a process of its own on loopback that answers each request after 200 ms. 320 calls, 32 in
 flight, so take 2.0 s at best. Measured are the seconds of the clock and of the processor: of a bare client,
 which says how busy the machine is; of the gateway; again, from the cache; with every fifth request refused
 (429) and every twentieth dropped; in cells of 12 questions, which are built side by side; in a process that
-is killed when half of the answers are there, and in the next one.
+is killed when half of the answers are there, and in the next one. Then what it costs to listen: the same
+calls with drafts, of which the server sends a letter at a time, as a ratio to those without. With a study
+that was run and has a cell with a local model: the seconds until the first words of an answer, and until it
+is there.
 """
 
 from __future__ import annotations
@@ -22,23 +25,32 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
+from statistics import median
 from urllib.parse import urlsplit
 
 from assets.engine.building import build_keys
 from assets.engine.stage import Built, Need, Stage, Work
+from evals.pipeline.pipeline import open_pipeline
+from evals.pipeline.stage_inputs import read_questions
+from evals.study.grid import Grid
+from evals.study.study_file import find_study
 from warehouse.identity import digest
 from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.drafts import Draft, drafts_to
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.local_llm import free_cores
 from warehouse.inference.replies import Reply
-from warehouse.paths import Home
+from warehouse.paths import Home, home
 from warehouse.schemas import Status
 
 CALLS, AT_ONCE, DELAY = 320, 32, 0.2
 IDEAL = CALLS / AT_ONCE * DELAY
 CELLS, QUESTIONS = 27, 12
+ASKED = 10  # questions of a local model
 PASSAGES = "Some sentence of a passage that the model is to read before it answers. " * 60
 
 
@@ -81,12 +93,31 @@ class Server:
         if kind == "faulty" and number % 5 == 0:
             writer.write(_response(429, {"error": {"message": "Rate limit reached", "code": "rate_limit"}}))
             return True
+        if json.loads(body).get("stream"):
+            await _write_stream(writer, f"answer to {text}")
+            return True
         await asyncio.sleep(DELAY)
         message = {"role": "assistant", "content": f"answer to {text}"}
         usage = {"prompt_tokens": 900, "completion_tokens": 5, "total_tokens": 905}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         writer.write(_response(200, {"model": "scripted", "choices": [choice], "usage": usage}))
         return True
+
+
+async def _write_stream(writer: asyncio.StreamWriter, text: str) -> None:
+    """Write a text in as many pieces as it has letters, over DELAY seconds."""
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    writer.write(head.encode())
+    choices = [{"index": 0, "delta": {"content": letter}} for letter in text]
+    chunks: list[dict[str, object]] = [{"model": "scripted", "choices": [one]} for one in choices]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    chunks.append({"choices": [], "usage": {"prompt_tokens": 900, "completion_tokens": 5}})
+    for data in [*map(json.dumps, chunks), "[DONE]"]:
+        event = f"data: {data}\n\n".encode()
+        writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+        await writer.drain()
+        await asyncio.sleep(DELAY / (len(chunks) + 1))
+    writer.write(b"0\r\n\r\n")
 
 
 def _response(status: int, body: object) -> bytes:
@@ -120,8 +151,8 @@ def chat_of(server: str, kind: str) -> ChatModel:
 
 
 def question(gateway: Gateway, chat: ChatModel, name: str) -> Reply:
-    """Ask one question with a prompt as long as that of an answer."""
-    return gateway.ask(chat, [{"role": "user", "content": f"{PASSAGES} {name}"}])
+    """Ask one question with a prompt as long as that of an answer; whoever listens hears it."""
+    return gateway.ask(chat, [{"role": "user", "content": f"{PASSAGES} {name}"}], drafted=True)
 
 
 def bare(server: str, names: list[str]) -> tuple[float, float]:
@@ -221,8 +252,79 @@ def kill_midway(server: str, scratch: Path, names: list[str]) -> None:
     )
 
 
-def main() -> None:
-    """Print a line a measurement."""
+def listening(server: str, scratch: Path, names: list[str]) -> None:
+    """Ask with a listener and without, in turn; print the ratio of the two."""
+    spent: dict[str, list[tuple[float, float]]] = {"whole": [], "heard": []}
+    n_drafts = 0
+
+    def hear(_draft: Draft) -> None:
+        nonlocal n_drafts
+        n_drafts += 1
+
+    for turn in range(3):
+        for kind, times in spent.items():
+            with drafts_to(hear) if kind == "heard" else nullcontext():
+                seconds, cpu, right = ask_all(scratch / f"{kind}{turn}", chat_of(server, kind), names)
+            times.append((seconds, cpu))
+            if right != len(names):
+                print(f"{kind}: {len(names) - right} of {len(names)} answers are wrong")
+    best = {
+        kind: (min(one[0] for one in times), min(one[1] for one in times)) for kind, times in spent.items()
+    }
+    (whole, whole_cpu), (heard, heard_cpu) = best["whole"], best["heard"]
+    words = f"drafts of {len(names)} calls".ljust(26)
+    print(
+        f"{words}{heard:6.2f} s, {heard / whole:.2f} x without, {heard_cpu:5.2f} s of the processor, ", end=""
+    )
+    print(f"{heard_cpu / whole_cpu:.2f} x without; {n_drafts / 3 / len(names):.1f} drafts a call")
+
+
+def first_words(name: str, scratch: Path) -> None:
+    """Ask a local model's cell of a study ten of its questions; print when the first words came."""
+    study = find_study(name)
+    cell = next(
+        cell
+        for cell in study.cells()
+        if cell.reads_ranking and (chat := study.generators[cell.generator].chat) and chat.is_local
+    )
+    work = Work(home())
+    first, whole = [], []
+    try:
+        found = [work.store.current("questions", key) for key in Grid([study]).set_keys(study.study)]
+        rows = read_questions([one for one in found if one], work).head(ASKED + 1).iter_rows(named=True)
+        with (
+            open_pipeline(study, cell, work) as opened,
+            Gateway(Home(scratch), local_threads=free_cores()) as gateway,  # nothing is in its cache
+        ):
+            assert opened.context is not None  # noqa: S101 -- the cell has a generator
+            pipeline = replace(opened, context=replace(opened.context, gateway=gateway))
+            for row in rows:
+                seen: list[float] = []
+
+                def hear(draft: Draft, seen: list[float] = seen) -> None:
+                    if draft.text:
+                        seen.append(time.perf_counter())
+
+                begin = time.perf_counter()
+                with drafts_to(hear):
+                    pipeline.ask_row(row)
+                if seen:
+                    first.append(seen[0] - begin)
+                    whole.append(time.perf_counter() - begin)
+    finally:
+        work.close()
+    print(
+        f"{cell.generator} of {study.study}".ljust(26)
+        + f"{median(first[1:]):6.2f} s until the first words, {median(whole[1:]):.2f} s until the answer "
+        f"(p50 of {len(whole) - 1} questions)"  # the first one starts the model's server
+    )
+
+
+def main(study: str | None) -> None:
+    """Print a line a measurement.
+
+    study: one that was run, with a cell that asks a local model; None: no model is asked
+    """
     names = [f"question-{number}" for number in range(CALLS)]
     with tempfile.TemporaryDirectory() as name, served() as server:
         scratch = Path(name)
@@ -246,6 +348,9 @@ def main() -> None:
         ideal = CELLS * QUESTIONS / AT_ONCE * DELAY
         _told(f"{CELLS} cells of {QUESTIONS} questions", seconds, cpu, built, ideal)
         kill_midway(server, scratch / "killed", names)
+        listening(server, scratch, names)
+        if study is not None:
+            first_words(study, scratch / "words")
 
 
 if __name__ == "__main__":
@@ -254,4 +359,4 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["--client"]:
         ask_all(Path(sys.argv[4]), chat_of(*sys.argv[2:4]), [f"question-{number}" for number in range(CALLS)])
     else:
-        main()
+        main(sys.argv[2] if sys.argv[1:2] == ["--study"] else None)

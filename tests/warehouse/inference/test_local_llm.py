@@ -3,6 +3,7 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from tests.fakes.generating import answer_messages
 from warehouse.errors import AssayError
 from warehouse.inference import local_servers
 from warehouse.inference.chat_model import ChatModel
+from warehouse.inference.drafts import Draft, drafts_to
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.local_llm import LocalServer
 from warehouse.paths import Home
 from warehouse.schemas import Status
+from warehouse.waiting import wanted_until
 
 MODEL = "local/smollm2-135m-instruct"
 PASSAGES = [
@@ -65,6 +68,34 @@ def test_the_number_of_threads_does_not_change_the_answer(
     one = gateway.complete(MODEL, messages, max_tokens=48)
     assert (one.raw, one.cached, two.cached) == (two.raw, False, False)
     assert one.call_id == two.call_id
+
+
+@pytest.mark.models
+def test_a_local_model_is_heard_while_it_writes_and_answers_the_same(gateway: Gateway) -> None:
+    messages = answer_messages("Who may drive on the island?", PASSAGES, "en")
+    whole = gateway.complete(MODEL, messages, max_tokens=24)
+    heard: list[Draft] = []
+    with drafts_to(heard.append):
+        reply = gateway.complete(MODEL, messages, max_tokens=24, replicate=1, drafted=True)
+    same = {"call_id": "", "seconds": 0.0, "queued": 0.0}
+    assert replace(reply, **same) == replace(whole, **same)
+    texts = [one.text for one in heard]
+    assert len(set(texts)) > 3
+    assert all(reply.text.startswith(text) for text in texts)
+    assert (texts[0], texts[-1]) == ("", reply.text)
+
+
+@pytest.mark.models
+def test_a_local_model_goes_on_after_an_answer_that_nobody_waits_for(gateway: Gateway) -> None:
+    heard: list[Draft] = []
+    with drafts_to(heard.append), wanted_until(lambda: any(one.text for one in heard)):
+        messages = [{"role": "user", "content": "Tell a very long story of a ship."}]
+        reply = gateway.complete(MODEL, messages, max_tokens=900, drafted=True)
+    assert reply.status is Status.NOT_RUN
+    assert reply.raw
+    after = gateway.complete(MODEL, [{"role": "user", "content": "Say yes."}], max_tokens=2)
+    assert after.raw
+    assert gateway.cache.get(reply.call_id) is None
 
 
 @pytest.mark.models
