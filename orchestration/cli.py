@@ -19,6 +19,7 @@ from orchestration.commands import (
     annotating,
     asking,
     changes,
+    chatting,
     exporting,
     importing,
     looking,
@@ -196,6 +197,7 @@ def _study_with(source: str) -> Study:
 
 app.add_typer(alerts.app)
 app.add_typer(annotating.app)
+app.add_typer(chatting.app)
 app.add_typer(asking.app)
 app.add_typer(exporting.app)
 app.add_typer(changes.app)

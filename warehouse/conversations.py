@@ -163,6 +163,14 @@ class Conversations:
             ) from error
         return True
 
+    def stamp(self, study: str, conversation: str) -> Stamp | None:
+        """Return the stamp of a conversation's file; None where there is none."""
+        try:
+            at = self.path(study, conversation).stat()
+        except (FileNotFoundError, InputError):
+            return None
+        return Stamp(at.st_size, at.st_mtime_ns)
+
     def stamps(self) -> dict[tuple[str, str], Stamp]:
         """Return (study, conversation) -> stamp of every file."""
         found = {}

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from secrets import token_urlsafe
 from typing import Literal
@@ -51,6 +51,7 @@ class Waiting:
         self.questions = tuple(questions)
         self.deadline = time.monotonic() + seconds
         self._seconds = seconds
+        self.stopped = threading.Event()
         self._drafts = {one.turn.record_id: "" for one in questions}
         self.futures: list[Future[Turn]] = []
 
@@ -69,11 +70,20 @@ class Waiting:
         """Whether it is answered, or its time is over."""
         return self.is_done or time.monotonic() > self.deadline + GRACE
 
+    @property
+    def latest(self) -> dict[str, str]:
+        """Id of a turn -> what is written of its answer now."""
+        return dict(self._drafts)
+
+    def stop(self) -> None:
+        """Let the answers be unwanted: their turns say that they were stopped."""
+        self.stopped.set()
+
     def drafts(self) -> Iterator[dict[str, str]]:
         """Yield id of a turn -> what is written of its answer, whenever that has grown, until it is over."""
         last: dict[str, str] = {}
         while not self.is_over:
-            now = dict(self._drafts)
+            now = self.latest
             if now != last and any(now.values()):
                 yield now
                 last = now
@@ -198,6 +208,10 @@ class ChatDesk:
         self.chats.append(study, conversation, [line])
         self._sync.changed()
 
+    def computing(self) -> AbstractContextManager[None]:
+        """Let nothing else compute in the block, as soon as it begins: cells are opened so."""
+        return self._workers.turn()
+
     def close(self, patience: float = 5.0) -> None:
         """Take no more questions; those under way are stopped, and their turns say so.
 
@@ -226,7 +240,7 @@ class ChatDesk:
         """Answer a question in a thread of its own, and keep its turn."""
 
         def is_unwanted() -> bool:
-            return self._closed.is_set() or time.monotonic() > waiting.deadline
+            return self._closed.is_set() or waiting.stopped.is_set() or time.monotonic() > waiting.deadline
 
         try:
             with wanted_until(is_unwanted):
@@ -238,7 +252,7 @@ class ChatDesk:
             turn = question.failed(Status.NOT_RUN, STOPPED)
         except Exception as error:  # its turn says so; the other questions go on
             turn = question.failed(Status.ERROR, one_line(f"{type(error).__name__}: {error}"))
-        if turn.reason == STOPPED and not self._closed.is_set():
+        if turn.reason == STOPPED and not (self._closed.is_set() or waiting.stopped.is_set()):
             turn = late(question, self.limits.timeout)
         kept = question.keep(turn)
         self._sync.changed()

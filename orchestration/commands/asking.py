@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from orchestration.commands.choosing_cell import leading_cell, named_cell
+from orchestration.choosing_cell import leading_cell, named_cell
 from orchestration.commands.conversations import conversation_of
 from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly

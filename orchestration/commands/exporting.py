@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestration.commands.choosing_cell import named_cell, recommended_cell
+from orchestration.choosing_cell import named_cell, recommended_cell
 from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 from warehouse.errors import InputError

@@ -116,7 +116,7 @@ def _of_folder(folder: str, cell: str | None, work: Work, terms: Terms) -> Opene
 
 
 def _of_study(name: str, cell: str | None, work: Work, terms: Terms, checked: int | None) -> Opened:
-    from orchestration.commands.choosing_cell import named_cell, recommended_cell
+    from orchestration.choosing_cell import named_cell, recommended_cell
     from orchestration.serving.opening import opened_cell
 
     study = study_of(name)

@@ -33,4 +33,4 @@ def dress(title: str, *sheets: str) -> None:
 
 @cache
 def _style(sheet: str) -> str:
-    return Path(__file__).with_name(f"{sheet}.css").read_text(encoding="utf-8")
+    return (Path(__file__).parent / f"{sheet}.css").read_text(encoding="utf-8")

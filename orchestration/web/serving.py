@@ -36,6 +36,7 @@ QUIET: Mapping[str, object] = {
     "logger.hideWelcomeMessage": True,
     "logger.level": "error",
     "runner.magicEnabled": False,
+    "runner.postScriptGC": False,
     "server.enableAgentApi": False,
     "server.enableCORS": True,
     "server.enableStaticServing": False,
@@ -47,7 +48,7 @@ QUIET: Mapping[str, object] = {
     "server.showEmailPrompt": False,
     "ui.hideTopBar": True,
 }
-"""Nothing is counted, watched, opened or shown that is not ours."""
+"""Nothing is counted, watched, opened or shown that is not ours; no garbage is collected after each event."""
 
 
 @dataclass(frozen=True)

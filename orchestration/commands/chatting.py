@@ -1,0 +1,86 @@
+"""`assay chat`: a page on which people talk to the documents of a study, by the cells that were measured."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestration.commands.finding import home_of, home_to_look_at, prepared_home, study_of
+from orchestration.commands.pages import (
+    HostOption,
+    OpenOption,
+    Page,
+    PortOption,
+    run_page,
+    served_page,
+    variable_of,
+)
+from orchestration.terminal.speaking import complete_study, plainly
+from warehouse.errors import InputError
+from warehouse.paths import Home
+
+app = typer.Typer()
+VARIABLE = variable_of("chat")
+DEMO = "demo"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")  # all else is a path
+
+
+@app.command("chat")
+@plainly
+def chat(
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STUDY]", help="A study that was run; demo unless said.", autocompletion=complete_study
+        ),
+    ] = None,
+    cell: Annotated[
+        str | None,
+        typer.Argument(metavar="[CELL]", help="Who answers at first; the recommended one unless said."),
+    ] = None,
+    budget_usd: Annotated[
+        float, typer.Option(min=0, help="What calls of paid models may cost until the page ends.")
+    ] = 1.0,
+    port: PortOption = None,
+    host: HostOption = "127.0.0.1",
+    password: Annotated[
+        bool, typer.Option("--password", help=f"Be asked here for a password, unless {VARIABLE} has one.")
+    ] = False,
+    open_browser: OpenOption = False,
+) -> None:
+    """Serve a page on which people talk to the documents of a study; Ctrl-C ends it."""
+    name = study or _demo(home_to_look_at())
+    known = None if _NAME.fullmatch(name) and not Path(name).is_file() else study_of(name)
+    arguments = (known.study if known else name, name, cell or "", str(budget_usd))
+    page = Page("chat", arguments, host, port, password, open_browser)
+    with served_page(page, prepared_home()) as server:  # it starts while the study is read
+        from orchestration.choosing_cell import named_cell
+
+        found = known or study_of(name)
+        home_of(found)
+        if cell:
+            named_cell(found, cell)
+        run_page(page, server, f"the documents of {found.study} can be asked here")
+
+
+def _demo(where: Home) -> str:
+    """Return the demo's name, if it was run in a home.
+
+    Raises:
+        InputError: it was not; says which studies were.
+    """
+    from warehouse.artifacts import ArtifactStore
+
+    run = ArtifactStore(where).keys("leaderboard")
+    if DEMO in run:
+        return DEMO
+    if run:
+        raise InputError(
+            f"say which study you want to talk to: {', '.join(run)}; as in `assay chat {run[0]}`"
+        )
+    raise InputError(
+        f"nothing was run in {where.root} yet; run `assay run demo` first, or a study of your own"
+    )

@@ -1,0 +1,137 @@
+"""The cells that a person may talk to, and what each was measured to be."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from warehouse.errors import InputError
+from warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from assets.engine.stage import Work
+    from evals.study.cells import Cell
+    from evals.study.study import Study
+
+EXAMPLES = 4  # questions of each set
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A cell, as a person chooses it.
+
+    metric: the study's first one
+    mean: over the study's questions; None: it was not measured by it
+    rank, of: its place among the cells that were asked the same questions; None: it has none
+    declines: whether it can say that the documents do not say
+    model: that it asks first; None: it asks none
+    """
+
+    cell: Cell
+    metric: str
+    mean: float | None
+    rank: int | None
+    of: int
+    declines: bool
+    model: str | None
+
+    @property
+    def key(self) -> str:
+        """By which turns name the cell."""
+        return self.cell.key
+
+    @property
+    def short(self) -> str:
+        """Its name for people."""
+        return " · ".join(self.cell.short.split("."))
+
+
+class Example(NamedTuple):
+    """A question of the study, and its language, a two-letter code."""
+
+    question: str
+    language: str | None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a study offers to be talked to.
+
+    choices: the recommended one first, then by place
+    examples: questions of the study, from each of its sets in turn
+    """
+
+    study: Study
+    choices: tuple[Choice, ...]
+    examples: tuple[Example, ...]
+
+    def of(self, name: str | None) -> Choice | None:
+        """Return the cell of a key, or of a name as a command takes it; None: there is none."""
+        wanted = (name or "").strip().replace(" · ", ".")
+        return next((one for one in self.choices if wanted in {one.key, one.cell.short}), None)
+
+
+def read_catalogue(name: str, work: Work) -> Catalogue:
+    """Return what the study of a name or path offers.
+
+    Raises:
+        InputError: there is no such study, or none of its cells can be asked.
+    """
+    import evals.study.registry  # noqa: F401 -- the parts that a study may name
+    from evals.racing.records import narrowed
+    from evals.study.known_studies import find_known
+    from orchestration.choosing_cell import recommended_cell
+
+    home = work.home
+    study = narrowed(find_known(name, home), home)
+    cells = [cell for cell in study.cells() if cell.reads_ranking and cell.replicate == 1]
+    if not cells:
+        raise InputError(f"no cell of {study.study} can be asked: none of them reads a ranking")
+    board = _board(study, home)
+    first = recommended_cell(study, home).key
+    choices = [_choice(study, cell, board) for cell in cells]
+    choices.sort(key=lambda one: (one.key != first, one.rank is None, one.rank or 0))
+    return Catalogue(study, tuple(choices), _examples(study, work))
+
+
+def _board(study: Study, home: Home) -> dict[str, dict[str, Any]]:
+    """Return cell -> its row of the leaderboard by the study's first metric."""
+    from evals.reporting.rows import leaderboard_rows
+
+    rows: list[dict[str, Any]] = []
+    with suppress(InputError):
+        rows = leaderboard_rows(study, home).to_dicts()
+    return {row["cell"]: row for row in rows if row["metric"] == study.metrics[0]}
+
+
+def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choice:
+    row = board.get(cell.name) or board.get(cell.key) or {}
+    subset = row.get("subset")
+    of = sum(one["rank"] is not None for one in board.values() if one["subset"] == subset)
+    generator = study.generators.get(cell.generator)
+    model = generator.chat.model if generator and generator.chat else None
+    return Choice(
+        cell,
+        study.metrics[0],
+        row.get("value"),
+        row.get("rank"),
+        of,
+        generator is None or generator.declines,
+        model,
+    )
+
+
+def _examples(study: Study, work: Work) -> tuple[Example, ...]:
+    """Return the first answerable questions of each set that go on from no other, set by set in turn."""
+    from evals.pipeline.stage_inputs import read_questions
+    from evals.study.grid import Grid
+
+    found: list[list[Example]] = []
+    for key in Grid([study]).set_keys(study.study):
+        artifact = work.store.current("questions", key)
+        rows = read_questions([artifact], work).iter_rows(named=True) if artifact else iter(())
+        good = (row for row in rows if row["evidence"] and not row["conversation"])
+        found.append([Example(row["question"], row["language"]) for row in islice(good, EXAMPLES)])
+    return tuple(dict.fromkeys(one for turn in zip_longest(*found) for one in turn if one))

@@ -1,0 +1,168 @@
+"""What all who look at the page share: the study, its opened cells, and the questions under way.
+
+Nothing is kept here alone: questions and answers stand in the conversations' files.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orchestration.web.chatting.catalogue import Catalogue, read_catalogue
+from warehouse.conversations import Conversation, Conversations
+from warehouse.errors import AssayError
+from warehouse.inference.redaction import one_line
+from warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from assets.engine.stage import Work
+    from evals.chatting.asking import Asking
+    from evals.chatting.talk import Talk
+    from orchestration.chatting.desk import ChatDesk, Waiting
+
+
+Cells = Callable[[Catalogue], Sequence[str]]
+"""What the study offers -> keys of the cells that a question is put to, one or two."""
+
+
+@dataclass
+class UnderWay:
+    """A question that is being answered.
+
+    n_cells: one, or two side by side
+    waiting: None: its cells are being opened
+    error: why it could not be asked at all; None: it could
+    """
+
+    question: str
+    began: float = field(default_factory=time.monotonic)
+    n_cells: int = 1
+    waiting: Waiting | None = None
+    error: str | None = None
+    is_unwanted: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Since it was asked."""
+        return time.monotonic() - self.began
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.error is not None or (self.waiting is not None and self.waiting.is_over)
+
+    def stop(self) -> None:
+        """Let nobody wait for it any more."""
+        self.is_unwanted = True
+        if self.waiting is not None:
+            self.waiting.stop()
+
+
+class Room:
+    """One study, for any number of sessions and conversations."""
+
+    def __init__(self, study: str, home: Home, usd: float | None) -> None:
+        self.chats = Conversations(home)
+        self.home = home
+        self.usd = usd
+        self._name = study
+        self._lock = threading.Lock()
+        self._opening = ThreadPoolExecutor(1, thread_name_prefix="open")
+        self._work: Work | None = None
+        self._catalogue: Future[Catalogue] | None = None
+        self._talks: dict[str, Future[Talk]] = {}
+        self._under_way: dict[str, list[UnderWay]] = {}
+        self._desk_of_all: ChatDesk | None = None
+
+    # What is opened ----------------------------------------------------------------------------------------
+
+    def catalogue(self) -> Future[Catalogue]:
+        """Return what the study offers; it is read in the background when this is asked first."""
+        with self._lock:
+            if self._catalogue is None or _failed(self._catalogue):
+                self._catalogue = self._opening.submit(self._read)
+            return self._catalogue
+
+    def talk(self, cell: str) -> Future[Talk]:
+        """Return an opened cell; it is opened in the background when this is asked first, and once."""
+        catalogue = self.catalogue()
+        with self._lock:
+            found = self._talks.get(cell)
+            if found is None or _failed(found):
+                found = self._talks[cell] = self._opening.submit(self._open, catalogue, cell)
+            return found
+
+    def _read(self) -> Catalogue:
+        from assets.engine.stage import Work
+
+        self._work = self._work or Work(self.home)
+        return read_catalogue(self._name, self._work)
+
+    def _open(self, catalogue: Future[Catalogue], cell: str) -> Talk:
+        from evals.chatting.opening import open_talk
+
+        there = catalogue.result()
+        choice = there.of(cell)
+        if choice is None or self._work is None:
+            raise AssayError(f"the study {there.study.study} has no cell {cell} that can be asked")
+        with self._desk().computing():
+            return open_talk(there.study, choice.cell, self._work, self.usd)
+
+    # What is asked -----------------------------------------------------------------------------------------
+
+    def ask(self, conversation: str, cells: Cells, asking: Asking) -> None:
+        """Begin to answer a question of a conversation, by cells that are known when the study is read."""
+        begun = UnderWay(asking.question)
+        with self._lock:
+            there = [one for one in self._under_way.get(conversation, ()) if not one.is_over]
+            self._under_way[conversation] = [*there, begun]
+        arguments = (begun, conversation, cells, asking)
+        threading.Thread(target=self._put, args=arguments, name="put", daemon=True).start()
+
+    def under_way(self, conversation: str) -> list[UnderWay]:
+        """Return the questions of a conversation that are being answered here, or could not be asked."""
+        with self._lock:
+            return list(self._under_way.get(conversation, ()))
+
+    def read(self, study: str, conversation: str) -> Conversation | None:
+        """Return a conversation; questions whose process has ended have turns that say so."""
+        there = self.chats.read(study, conversation)
+        if there is None or not there.unanswered or self.under_way(conversation):
+            return there
+        from evals.chatting.talk import settle
+
+        return settle(self.chats, study, conversation)
+
+    def _put(self, begun: UnderWay, conversation: str, cells: Cells, asking: Asking) -> None:
+        try:
+            opening = [self.talk(cell) for cell in cells(self.catalogue().result())]
+            begun.n_cells = len(opening)
+            talks = [one.result() for one in opening]
+            if begun.is_unwanted:
+                begun.error = ""
+                return
+            begun.waiting = self._desk().ask(talks, conversation, asking)
+            if begun.is_unwanted:  # it was stopped meanwhile
+                begun.waiting.stop()
+        except Exception as error:  # the page says it
+            begun.error = _reason(error)
+
+    def _desk(self) -> ChatDesk:
+        from orchestration.chatting.desk import ChatDesk
+
+        with self._lock:
+            self._desk_of_all = self._desk_of_all or ChatDesk(self.home)
+            return self._desk_of_all
+
+
+def _failed(one: Future[Catalogue] | Future[Talk]) -> bool:
+    """Return whether something was tried and failed, so that it may be tried again."""
+    return one.done() and one.exception() is not None
+
+
+def _reason(error: BaseException) -> str:
+    return one_line(str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}")

@@ -1,0 +1,112 @@
+"""What one run of the page knows: the room that all share, the place in it, and what is said there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_urlsafe
+from typing import Literal
+
+import streamlit as st
+
+from evals.chatting.asking import LONGEST, Asking, checked
+from orchestration.web.chatting.catalogue import Catalogue, Choice
+from orchestration.web.chatting.listing import Listing
+from orchestration.web.chatting.place import Place, go
+from orchestration.web.chatting.room import Room, UnderWay
+from orchestration.web.chatting.words import Words
+from warehouse.conversation_records import Begun, Feedback
+from warehouse.conversations import Conversation
+from warehouse.errors import AssayError
+
+NOTICE = "notice"
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run of the page.
+
+    study: its name
+    first: key of the cell that the command named; None: the recommended one
+    conversation: as its file has it; None: none is chosen, or it is not there
+    catalogue: None: it is being read
+    """
+
+    room: Room
+    listing: Listing
+    study: str
+    first: str | None
+    place: Place
+    words: Words
+    conversation: Conversation | None
+    catalogue: Catalogue | None
+
+    @property
+    def under_way(self) -> list[UnderWay]:
+        """The questions of the conversation that are being answered here, or could not be asked."""
+        return self.room.under_way(self.place.conversation) if self.place.conversation else []
+
+    @property
+    def choice(self) -> Choice | None:
+        """The cell that answers; None: it is not known yet."""
+        return self.chosen(self.catalogue)[0] if self.catalogue else None
+
+    @property
+    def rival(self) -> Choice | None:
+        """The cell beside it; None: one answers alone."""
+        found = self.chosen(self.catalogue) if self.catalogue else []
+        return found[1] if len(found) > 1 else None
+
+    def chosen(self, catalogue: Catalogue) -> list[Choice]:
+        """Return the cell that answers, and the one beside it where there is one."""
+        found = (catalogue.of(one) for one in (self.place.cell, self.first))
+        own = next((one for one in found if one is not None), catalogue.choices[0])
+        rival = catalogue.of(self.place.rival)
+        return [own] if rival in {None, own} else [own, *([rival] if rival else [])]
+
+    def ask(
+        self, question: str, cells: Sequence[str] | None = None, without: frozenset[str] = frozenset()
+    ) -> None:
+        """Put a question; what stands in its way is said on the page.
+
+        cells: None: those that are chosen
+        """
+        if len(question) > LONGEST:
+            notify(self.words("too_long", n=f"{len(question):,}", most=f"{LONGEST:,}"))
+            return
+        try:
+            asking = checked(Asking(question, without=without))
+            conversation = self.place.conversation if self.conversation else None
+            if conversation is None:
+                begun = Begun(record_id=token_urlsafe(12), person=self.place.person)
+                conversation = self.room.chats.begin(self.study, begun)
+            wanted = self._wanted if cells is None else lambda _catalogue: cells
+            self.room.ask(conversation, wanted, asking)
+        except (AssayError, OSError) as error:
+            notify(self.words("not_done", why=error))
+        else:
+            go(c=conversation)
+
+    def _wanted(self, catalogue: Catalogue) -> list[str]:
+        return [one.key for one in self.chosen(catalogue)]
+
+    def keep(self, *records: Begun | Feedback) -> bool:
+        """Add lines to the conversation; return whether that was done, and say on the page why not."""
+        if self.place.conversation is None:
+            return False
+        try:
+            self.room.chats.append(self.study, self.place.conversation, records)
+        except AssayError as error:
+            notify(self.words("not_done", why=error))
+            return False
+        return True
+
+
+def notify(sentence: str, kind: Literal["warning", "success"] = "warning") -> None:
+    """Say something on the page, at its next run."""
+    st.session_state[NOTICE] = (kind, sentence)
+
+
+def new_id() -> str:
+    """Return an id of a line, which nobody has."""
+    return token_urlsafe(12)

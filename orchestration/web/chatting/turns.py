@@ -1,0 +1,194 @@
+"""The conversation: questions, answers with their sources, what a person says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+
+import streamlit as st
+
+from evals.reporting.display import plain
+from orchestration.web.chatting.facts import (
+    ANSWERED,
+    DECLINED,
+    chip,
+    facts_html,
+    failure,
+    removed_html,
+)
+from orchestration.web.chatting.session import Session, new_id, notify
+from orchestration.web.chatting.sources import anchor_of, sources_html
+from orchestration.web.chatting.writing import answer_html, label, text_html
+from warehouse.conversation_records import Feedback, Turn, Understood
+from warehouse.status import Status
+
+_COMMENT = 10_000  # characters
+
+
+def show_turns(session: Session) -> None:
+    """Show what was said in a conversation."""
+    found = session.conversation
+    turns = sorted(found.turns, key=lambda one: (one.number, one.side or "")) if found else []
+    for _, same in groupby(turns, key=lambda one: one.number):
+        sides = list(same)
+        show_question(sides[0].question)
+        if sides[0].side is None:
+            for turn in sides:
+                _show_answer(session, turn)
+        else:
+            _show_pair(session, sides)
+
+
+def show_question(question: str) -> None:
+    """Show what a person asked."""
+    with st.chat_message("user"):
+        st.html(f'<div class="as-asked" dir="auto">{text_html(question)}</div>')
+
+
+def draft_html(text: str) -> str:
+    """Return what a model has written so far, as HTML."""
+    answer = answer_html(text, (), range(1, 100), "d")
+    return f'<div class="as-answer as-draft" dir="auto" aria-live="off">{answer}</div>'
+
+
+def _show_answer(session: Session, turn: Turn) -> None:
+    with st.chat_message("assistant"):
+        _understood(session, turn)
+        _body(session, turn)
+        _facts(session, turn)
+        if turn.answer is not None:
+            _opinion(session, turn)
+
+
+def _understood(session: Session, turn: Turn) -> None:
+    """Show the question as it was asked, and what narrows it, to be taken away."""
+    words = session.words
+    rewritten = [
+        one.value for one in turn.understood if one.kind == "follow_up" and one.value and not one.removed
+    ]
+    for text in rewritten:
+        st.html(
+            f'<p class="as-note">{escape(words("asked_as"))}: <em dir="auto">{escape(plain(text))}</em></p>'
+        )
+    narrowing = [one for one in turn.understood if one.kind != "follow_up" and not one.removed]
+    if narrowing:
+        with st.container(horizontal=True, gap="small", key=f"chips-{turn.record_id}"):
+            for at, one in enumerate(narrowing):
+                st.button(
+                    label(chip(one, words), 80),
+                    key=f"chip-{turn.record_id}-{at}",
+                    icon=":material/close:",
+                    icon_position="right",
+                    help=words("remove_help"),
+                    on_click=_ask_without,
+                    args=(session, turn, one),
+                )
+    gone = removed_html(turn.understood, words)
+    if gone:
+        st.html(gone)
+
+
+def _ask_without(session: Session, turn: Turn, one: Understood) -> None:
+    gone = {other.kind for other in turn.understood if other.removed}
+    session.ask(turn.question, [turn.cell], frozenset({*gone, one.kind}))
+
+
+def _body(session: Session, turn: Turn) -> None:
+    words = session.words
+    if turn.status in DECLINED:
+        st.html(
+            f'<div class="as-declined"><p><b>{escape(words("declined"))}.</b> '
+            f"{escape(words('declined_more'))}</p>{sources_html(turn, words)}</div>"
+        )
+    elif turn.answer is not None and turn.status in ANSWERED:
+        texts = [one.text for one in turn.passages]
+        numbers = {one.number for one in turn.passages}
+        answer = answer_html(turn.answer, texts, numbers, anchor_of(turn))
+        cut = (
+            f'<p class="as-note">{escape(words("truncated"))}</p>' if turn.status is Status.TRUNCATED else ""
+        )
+        lang = f' lang="{escape(turn.language)}"' if turn.language else ""
+        st.html(f'<div class="as-answer" dir="auto"{lang}>{answer}</div>{cut}{sources_html(turn, words)}')
+    elif turn.status is Status.OK:
+        st.html(f'<p class="as-note">{escape(plain(turn.reason or ""))}</p>{sources_html(turn, words)}')
+    else:
+        _failed(session, turn)
+
+
+def _failed(session: Session, turn: Turn) -> None:
+    words = session.words
+    sentence, reason = failure(turn, words)
+    st.html(
+        f'<div class="as-failed" role="note"><p><b>{escape(words("no_answer"))}.</b> {escape(sentence)}</p>'
+        f'<p class="as-note">{escape(reason)}</p></div>'
+    )
+    st.button(
+        words("ask_again"),
+        key=f"again-{turn.record_id}",
+        icon=":material/replay:",
+        on_click=session.ask,
+        args=(turn.question,),
+    )
+
+
+def _facts(session: Session, turn: Turn) -> None:
+    catalogue = session.catalogue
+    choice = catalogue.of(turn.cell) if catalogue else None
+    wanted = choice.model if choice else None
+    name = choice.short if choice else " · ".join(turn.cell.split(".")[1:])
+    st.html(facts_html(turn, wanted, name, session.words))
+
+
+# What a person says of it ---------------------------------------------------------------------------------
+
+
+def _opinion(session: Session, turn: Turn) -> None:
+    words, kept = session.words, _kept(session, turn)
+    thumbs = {1: 1, -1: 0}.get(kept.thumbs) if kept else None
+    with st.container(
+        horizontal=True, gap="small", vertical_alignment="center", key=f"opinion-{turn.record_id}"
+    ):
+        key = f"thumbs-{turn.record_id}"
+        st.feedback("thumbs", key=key, default=thumbs, on_change=_take_thumbs, args=(session, turn, key))
+        with st.popover(words("comment"), type="tertiary", icon=":material/edit_note:"):
+            said = kept.comment if kept else ""
+            with st.form(f"comment-{turn.record_id}", border=False):
+                text = f"said-{turn.record_id}"
+                st.text_area(words("comment_label"), said, key=text, max_chars=_COMMENT)
+                st.form_submit_button(words("save"), on_click=_take_comment, args=(session, turn, text))
+    if kept and kept.comment:
+        st.html(f'<blockquote class="as-comment" dir="auto">{text_html(kept.comment)}</blockquote>')
+
+
+def _kept(session: Session, turn: Turn) -> Feedback | None:
+    return session.conversation.feedback.get(turn.record_id) if session.conversation else None
+
+
+def _take_thumbs(session: Session, turn: Turn, key: str) -> None:
+    pressed, kept = st.session_state[key], _kept(session, turn)
+    thumbs = {1: 1, 0: -1}.get(pressed, 0)
+    comment = kept.comment if kept else ""
+    session.keep(Feedback(record_id=new_id(), turn=turn.record_id, thumbs=thumbs, comment=comment))
+
+
+def _take_comment(session: Session, turn: Turn, key: str) -> None:
+    kept, text = _kept(session, turn), str(st.session_state[key]).strip()
+    if len(text) > _COMMENT:
+        notify(session.words("comment_long", n=f"{_COMMENT:,}"))
+        return
+    thumbs = kept.thumbs if kept else 0
+    if session.keep(Feedback(record_id=new_id(), turn=turn.record_id, thumbs=thumbs, comment=text)):
+        notify(session.words("comment_kept"), "success")
+
+
+# Two cells side by side -----------------------------------------------------------------------------------
+
+
+def _show_pair(session: Session, sides: Sequence[Turn]) -> None:
+    for column, turn in zip(st.columns(len(sides)), sides, strict=True):
+        with column, st.chat_message("assistant"):
+            st.html(f'<p class="as-kicker">{escape(session.words(f"answer_{turn.side}"))}</p>')
+            _understood(session, turn)
+            _body(session, turn)
+            _facts(session, turn)
