@@ -97,7 +97,7 @@ def _password(page: Page) -> str | None:
     Raises:
         InputError: others than this machine could open the page without one.
     """
-    from orchestration.web.serving import is_loopback
+    from orchestration.loopback import is_loopback
 
     secret = Settings().password_of(page.entry)
     if page.wants_password and not secret:

@@ -130,7 +130,7 @@ def _token(host: str) -> str | None:
     Raises:
         InputError: others than this machine may reach the server, and there is none.
     """
-    from orchestration.web.serving import is_loopback
+    from orchestration.loopback import is_loopback
 
     token = os.environ.get(TOKEN) or None
     if token is None and not is_loopback(host):

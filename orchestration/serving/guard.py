@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from orchestration.loopback import is_loopback
 from orchestration.serving.failures import RequestError
-from orchestration.web.serving import is_loopback
 
 Log = Callable[[str], None]
 OPEN = {"/health"}

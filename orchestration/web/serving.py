@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import json
 import os
 import socket
@@ -16,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestration.loopback import is_loopback
 from orchestration.web.look import theme_options
 from warehouse.errors import AssayError, InputError
 
@@ -156,18 +156,6 @@ def served(site: Site) -> Iterator[Server]:
         yield server
     finally:
         server.end()
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def free_port(host: str, wanted: int | None) -> int:
