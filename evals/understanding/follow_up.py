@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import zip_longest
 from typing import ClassVar
 
 from evals.retrieving.context import RetrievalContext
@@ -16,29 +16,46 @@ from evals.retrieving.question_words import MAX_READ, content, language, names, 
 from evals.understanding.by_model.follow_up import PROMPT, standalone_by_model
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.rewriting import rewritten
+from evals.understanding.rules.courtesies import is_courtesy
 from evals.understanding.rules.follow_up_cues import OPENERS, depends
-from evals.understanding.rules.named_dates import find_dates
+from evals.understanding.rules.named_dates import Dated, find_dates
+from evals.understanding.rules.shifted_dates import shift_in, shifted
 from warehouse.inference.prompt import Prompt
 
-_LEADS = r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach)"
+_LEADS = (
+    r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach|about|über|with|mit|against|gegen|under|unter)"
+)
 _LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)
 _ASKS = re.compile(
     r"\W*(?:wh\w+|how|wer|wen|wem|was|wann|wo\w*|warum|weshalb|wieso|wie|welche\w*)\b", re.IGNORECASE
 )
 _ARTICLE = re.compile(r"\W*(?:the|der|die|das|den|dem)\s", re.IGNORECASE)
+_DATE_LED = re.compile(
+    r"\b(?:am|im|in|vom|on|at|of|from|since|seit|vor|before|nach|after|bis|until|by)\s+"
+    r"(?:(?:der|dem|the)\s+)?(?:(?:saison|spielzeit|season|jahre?|year)\s+)?$",
+    re.IGNORECASE,
+)
+_LEADING_DATE = re.compile(
+    r"(?:am|im|in|vom|on|at|from|since|seit|vor|before|nach|after|bis|until|by)\s", re.I
+)
+_NUMBER = re.compile(r"\d")
 TURNS = 6  # questions of the conversation that are read
 CARRIED = 6  # names that are carried over at most
+RESERVED = 2  # … of them places for names of the last answer
 
 
 class FollowUp(ByModel):
     """Says whether a question depends on the conversation, and if so rewrites it to stand alone.
 
+    Thanks and greetings are left alone, and are no question that a later one depends on.
+
     By rules: it depends on it where it begins with "and", "what about", "und", …, where a pronoun comes
     before anything that it could stand for, or where it is shorter than four words. "And in 2023?" then
-    takes its place in the question before; otherwise the names of the last turn are put behind it.
+    takes its place in the question before, and so does the date that "und davor?" counts from its date;
+    otherwise the names of the turns before are put behind it.
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "follow_up"
     prompt: ClassVar[Prompt] = PROMPT
 
@@ -64,40 +81,81 @@ class FollowUp(ByModel):
             found = standalone_by_model(self, query, context, TURNS)
             if found is not None:
                 return found
-        return standalone(query.text, query.conversation)
+        return standalone(query.text, query.conversation, query.asked_at)
 
 
-def standalone(text: str, conversation: tuple[str, ...]) -> str:
+def standalone(text: str, conversation: tuple[str, ...], asked_at: str | None = None) -> str:
     """Return the question as it would be asked without the conversation (question and answer by turns).
+
+    asked_at: the day from which dates such as "last week" are counted on ("and the week before?")
 
     >>> standalone("And in 2022/23?", ("Who won the league in 2021/22?", "Steelbrück."))
     'Who won the league in 2022/23?'
+    >>> standalone("And the season before?", ("Who won the league in 2021/22?", "Steelbrück."))
+    'Who won the league in 2020/21?'
     >>> standalone("How old is he?", ("Who coaches Zechenau?", "Ralf Dünnwald."))
     'How old is he? (Zechenau, coaches, Ralf Dünnwald)'
     >>> standalone("Where is the ferry sold?", ("Who coaches Zechenau?", "Ralf Dünnwald."))
     'Where is the ferry sold?'
     """
-    if len(text) > MAX_READ or not depends(text):
+    if len(text) > MAX_READ or not _leans(text):
         return text
-    odd = len(conversation) % 2
-    questions = [question[:MAX_READ] for question in conversation[0::2][-TURNS:]]
-    answer = conversation[-1] if not odd else ""
-    if not questions:
+    turns = [
+        (question[:MAX_READ], answer[:MAX_READ])
+        for question, answer in zip_longest(conversation[0::2], conversation[1::2], fillvalue="")
+        if not is_courtesy(question)
+    ][-TURNS:]
+    if not turns:
         return text
-    before = questions[0]
-    for earlier, later in pairwise(questions):
-        before = _joined(later, earlier, "") if depends(later) else later
-    return _joined(text, before, answer[:MAX_READ])
+    before, answer = turns[0]
+    for later, its_answer in turns[1:]:
+        before = _joined(later, before, answer, asked_at) if _leans(later) else later
+        answer = its_answer
+    return _joined(text, before, answer, asked_at)
 
 
-def _joined(text: str, before: str, answer: str) -> str:
+def _leans(text: str) -> bool:
+    return not is_courtesy(text) and (depends(text) or shift_in(OPENERS.sub("", text)) is not None)
+
+
+def _joined(text: str, before: str, answer: str, asked_at: str | None) -> str:
+    moved = _moved(text, before, asked_at)
+    if moved:
+        return moved
     swapped = _swapped(text, before) if OPENERS.match(text) else None
     if swapped:
         return swapped
     plain = text.casefold()
-    topics = [*_topics(before), *names(answer.split("\n", maxsplit=1)[0][:300])]
-    new = [topic for topic in dict.fromkeys(topics) if topic.casefold() not in plain][:CARRIED]
+    answered = [name for name in names(answer.split("\n", maxsplit=1)[0][:300]) if not _NUMBER.search(name)]
+    fresh = [name for name in dict.fromkeys(answered) if name.casefold() not in plain]
+    topics = [topic for topic in dict.fromkeys(_topics(before)) if topic.casefold() not in plain]
+    kept = topics[: CARRIED - len(fresh[:RESERVED])]
+    new = list(dict.fromkeys([*kept, *fresh]))[:CARRIED]
     return f"{text} ({', '.join(new)})" if new else text
+
+
+def _moved(text: str, before: str, asked_at: str | None) -> str | None:
+    """Put the date that a question counts from the one before ("and the year after?") in its place."""
+    rest = OPENERS.sub("", text)
+    shift = shift_in(rest)
+    dates = find_dates(before, asked_at)
+    if shift is None or len(dates) != 1:
+        return None
+    new = shifted(dates[0], shift, language(before))
+    if new is None:
+        return None
+    if not words(rest[: shift.start] + rest[shift.end :]):  # it says nothing else
+        return _dated(before, dates[0], new)
+    return None
+
+
+def _dated(question: str, old: Dated, new: str) -> str:
+    """Put another date in the place of one, with the preposition that it brings."""
+    start, lead = old.start, _DATE_LED.search(question[: old.start])
+    has_lead = _LEADING_DATE.match(new) is not None
+    if lead and (has_lead or not any(letter.isdigit() for letter in new)):
+        start = lead.start()
+    return question[:start] + new + question[old.end :]
 
 
 def _topics(question: str) -> list[str]:
@@ -113,27 +171,39 @@ def _swapped(text: str, before: str) -> str | None:
     """Put the one date or name of an elliptic question in the place of its like in the question before."""
     new_dates, old_dates = find_dates(text), find_dates(before)
     if len(new_dates) == 1 and len(old_dates) == 1:
-        new, old = new_dates[0], old_dates[0]
-        return before[: old.start] + new.text + before[old.end :]
-    if new_dates or old_dates:
+        new = new_dates[0]
+        lead = _DATE_LED.search(text[: new.start])
+        return _dated(before, old_dates[0], text[lead.start() if lead else new.start : new.end])
+    if new_dates:
         return None
-    return _renamed(OPENERS.sub("", text), before)
+    return _renamed(OPENERS.sub("", text), before, is_dated=bool(old_dates))
 
 
-def _renamed(rest: str, before: str) -> str | None:
-    """Put the one name of "Hammerlohe?" or "in Bayern?" where the question before has its like."""
+def _renamed(rest: str, before: str, *, is_dated: bool) -> str | None:
+    """Put the one name of "Hammerlohe?" or "in Bayern?" where the question before has its like.
+
+    is_dated: the question before has a date: only what stands behind the same word is its like
+    """
     new_names = names(rest)
     if len(new_names) != 1 or len(content(rest)) > len(words(new_names[0])) or _ASKS.match(rest):
         return None
-    new, old_names = new_names[0], names(before)
+    new, old_names = new_names[0], names(before.partition("? (")[0])  # without what it carries itself
     led = _LED_BY.match(rest)
     if led:  # "and in Bavaria?": what the question before puts behind the same word, or behind one like it
-        same = [name for name in old_names if re.search(rf"\b{led[1]}\s+{re.escape(name)}", before, re.I)]
-        old_names = same or [
-            name for name in old_names if re.search(rf"\b{_LEADS}\s+{re.escape(name)}", before)
-        ]
+        parts = [name.rpartition(f" {led[1]} ")[2] for name in old_names]  # "Vertrag von Lukas Terhorst"
+        same = [name for name in parts if _follows(led[1], name, before)]
+        like = [name for name in old_names if _follows(_LEADS, name, before)]
+        old_names = same if same or is_dated else like
+    elif is_dated:
+        return None
     elif _ARTICLE.match(rest) and " " not in new:
         return None  # "and the deputy?": another thing of the same, whose name must stay
     else:
         old_names = [name for name in old_names if " " in name] or old_names
     return before.replace(old_names[0], new, 1) if len(old_names) == 1 else None
+
+
+def _follows(word: str, name: str, question: str) -> bool:
+    """Return whether a name stands behind a word (a pattern) in a question, perhaps with an article."""
+    articles = r"(?:(?:the|der|die|das|den|dem)\s+)?"
+    return re.search(rf"\b{word}\s+{articles}{re.escape(name)}", question, re.IGNORECASE) is not None

@@ -20,6 +20,7 @@ OPENERS = re.compile(
     r"gilt das auch)\b(?!-)",
     re.IGNORECASE,
 )
+_HOW_IT_IS = re.compile(r"\W*wie (?:ist|steht|sieht) es\b", re.IGNORECASE)
 _MORE = re.compile(
     r"""\b(?:tell\ me\ more|elaborate|go\ on|(?:any|some)(?:thing|one|body|where)\ else
     |same\ (?:question|thing|for)
@@ -29,7 +30,8 @@ _MORE = re.compile(
     |erzähl\w*\ (?:mir\ )?mehr|(?:sonst|was|wer|wo)\ noch
     |noch\ (?:etwas|jemand|was|mehr|eins|eine[nrs]?)(?=\s*[?.!])
     |(?:noch|mehr|weitere[nrs]?)\ (?:beispiele?n?|einzelheiten|details|angaben|informationen|infos)
-    |(?:noch|dann)(?=\s*\?))\b""",
+    |(?:noch|dann)(?=\s*\?)
+    |(?:die|den|der)\ beiden(?=(?:\ \w+)?\s*\?)|(?:the\ two|both)(?=\s*\?))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _POINTING = {
@@ -60,8 +62,8 @@ _EMPTY = re.compile(
     r"""\b(?:gibt\ es|es\ gibt|gab\ es|es\ gab|(?:geht|handelt)\ es\ (?:um|sich)|wie\ (?:geht|steht)\ es
     |es(?:,?\ (?:dass|wenn|ob)\b|\ (?:regne|schnei)\w+)|(?:regnet|schneit)e?\ es
     |(?:ist|war|wäre)\ es\ \w+(?=,|\ dass\b|\ zu\b)
-    |it\ (?:is\ |was\ |be\ |become\ |becomes\ )?(?:\w+\ )?(?:to|that)\b
-    |(?:is|was|does|will|did|how\ long\ does)\ it\ (?:take|\w+\ )?(?:\w+\ )?(?:to|that)\b
+    |it\ (?:is\ |was\ |be\ |become\ |becomes\ )?(?:\w+\ )?(?:to|that)\b(?!\s*[?.!])
+    |(?:is|was|does|will|did|how\ long\ does)\ it\ (?:take|\w+\ )?(?:\w+\ )?(?:to|that)\b(?!\s*[?.!])
     |(?:is|was)\ it\ (?:rain|snow)\w*|it\ (?:rain|snow)\w*|it\ matter\w*
     |(?:is|are|was|were|be|been|will|can|could|has|have|had|would|should|must|may|might)
         \ there\b(?!\s*[?.,!])
@@ -95,11 +97,17 @@ def depends(text: str) -> bool:
     >>> depends("Wer hat das beschlossen?"), depends("Is there a limit on this year's catch?")
     (True, False)
     """
-    if OPENERS.match(text) or _MORE.search(text):
+    opener = OPENERS.match(text)
+    if _MORE.search(text) or (opener and not _asks_by_itself(opener.group(), text)):
         return True
     if any(not _is_resolved(text, found) for found in _pointing(text)):
         return True
     return _says_too_little(text)
+
+
+def _asks_by_itself(opener: str, text: str) -> bool:
+    """Return whether "wie steht es um …" names enough to be asked without anything before it."""
+    return _HOW_IT_IS.match(opener) is not None and len(names(text[len(opener) :])) >= 2
 
 
 def _pointing(text: str) -> Iterator[re.Match[str]]:
