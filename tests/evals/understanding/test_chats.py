@@ -102,14 +102,32 @@ def test_thanks_are_no_turn_that_a_later_one_depends_on() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Danke?", "Hallo Kohlenbach", "ok und wer hat gewonnen", "thanks, when does it leave", "", "?", "super " * 13],
-)  # fmt: skip
+    [
+        "Danke?",
+        "Hallo Kohlenbach",
+        "ok und wer hat gewonnen",
+        "thanks, when does it leave",
+        "",
+        "?",
+        "super " * 13,
+    ],
+)
 def test_what_asks_something_is_no_courtesy(text: str) -> None:
     assert not is_courtesy(text)
 
 
-HOSTILE = ("{0} {{x}} %s", "<script>alert(1)</script>", "\u202eUnd davor?\u202c", "\x00\x1b[31m", "x" * 1_000_000,
-           "und " * 250_000, "davor " * 100_000, "ein " * 5_000 + "tag davor", "\ud800", "(? (" * 1_000)  # fmt: skip
+HOSTILE = (
+    "{0} {{x}} %s",
+    "<script>alert(1)</script>",
+    "\u202eUnd davor?\u202c",
+    "\x00\x1b[31m",
+    "x" * 1_000_000,
+    "und " * 250_000,
+    "davor " * 100_000,
+    "ein " * 5_000 + "tag davor",
+    "\ud800",
+    "(? (" * 1_000,
+)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
