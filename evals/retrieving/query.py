@@ -151,6 +151,7 @@ class Query:
 
     def understand(self, step: str, kind: str, text: str, value: str, status: Use = "used") -> Understood:
         """Keep what was understood of it with its trace; what was taken away has the status `removed`."""
+        kind = kind.replace(":", " ")  # a removal is written with colons
         one = Understood(step, kind, text[:LONGEST_UNDERSTOOD], value[:LONGEST_UNDERSTOOD], status)
         if any(removal.covers(one) for removal in self.without):
             one = one._replace(status="removed")

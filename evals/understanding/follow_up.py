@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import zip_longest
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import OpenTransform
@@ -19,7 +20,9 @@ from evals.understanding.rewriting import rewritten
 from evals.understanding.rules.courtesies import is_courtesy
 from evals.understanding.rules.follow_up_cues import OPENERS, depends
 from evals.understanding.rules.named_dates import Dated, find_dates
+from evals.understanding.rules.periods import month_pattern
 from evals.understanding.rules.shifted_dates import shift_in, shifted
+from evals.word_lists import numbered
 from warehouse.inference.prompt import Prompt
 
 _LEADS = (
@@ -31,10 +34,22 @@ _ASKS = re.compile(
 )
 _ARTICLE = re.compile(r"\W*(?:the|der|die|das|den|dem)\s", re.IGNORECASE)
 _DATE_LED = re.compile(
-    r"\b(?:am|im|in|vom|on|at|of|from|since|seit|vor|before|nach|after|bis|until|by)\s+"
+    r"\b(?:am|im|in|vom|on|at|of|from|between|zwischen|since|seit|vor|before|nach|after|bis|until|by)\s+"
     r"(?:(?:der|dem|the)\s+)?(?:(?:saison|spielzeit|season|jahre?|year)\s+)?$",
     re.IGNORECASE,
 )
+
+
+@cache
+def _part_of_date() -> re.Pattern[str]:
+    """Return the pattern of "im März?" or "on Monday?", which leave the rest to the date before."""
+    weekdays = "|".join(numbered("calendar", "weekdays"))
+    return re.compile(
+        rf"\W*(?P<lead>(?:am|im|in|on)\s+)?(?:(?P<month>{month_pattern()})|(?P<day>{weekdays}))\W*",
+        re.IGNORECASE,
+    )
+
+
 _LEADING_DATE = re.compile(
     r"(?:am|im|in|vom|on|at|from|since|seit|vor|before|nach|after|bis|until|by)\s", re.I
 )
@@ -103,7 +118,7 @@ def standalone(text: str, conversation: tuple[str, ...], asked_at: str | None = 
     turns = [
         (question[:MAX_READ], answer[:MAX_READ])
         for question, answer in zip_longest(conversation[0::2], conversation[1::2], fillvalue="")
-        if not is_courtesy(question)
+        if question.strip() and not is_courtesy(question)
     ][-TURNS:]
     if not turns:
         return text
@@ -120,33 +135,59 @@ def _leans(text: str) -> bool:
 
 def _joined(text: str, before: str, answer: str, asked_at: str | None) -> str:
     moved = _moved(text, before, asked_at)
-    if moved:
-        return moved
-    swapped = _swapped(text, before) if OPENERS.match(text) else None
+    if moved and moved.is_whole:
+        return moved.text
+    text = moved.text if moved else text
+    swapped = _swapped(text, before) if OPENERS.match(text) and not moved else None
     if swapped:
         return swapped
     plain = text.casefold()
     answered = [name for name in names(answer.split("\n", maxsplit=1)[0][:300]) if not _NUMBER.search(name)]
     fresh = [name for name in dict.fromkeys(answered) if name.casefold() not in plain]
     topics = [topic for topic in dict.fromkeys(_topics(before)) if topic.casefold() not in plain]
+    if moved:  # the date that it was counted from is another one
+        topics = [topic for topic in topics if moved.old.casefold() not in topic.casefold()]
     kept = topics[: CARRIED - len(fresh[:RESERVED])]
     new = list(dict.fromkeys([*kept, *fresh]))[:CARRIED]
     return f"{text} ({', '.join(new)})" if new else text
 
 
-def _moved(text: str, before: str, asked_at: str | None) -> str | None:
-    """Put the date that a question counts from the one before ("and the year after?") in its place."""
+class _Moved(NamedTuple):
+    """A question with a date that was counted from `old`, the one before.
+
+    is_whole: it is the question before, with that date
+    """
+
+    text: str
+    old: str
+    is_whole: bool
+
+
+def _moved(text: str, before: str, asked_at: str | None) -> _Moved | None:
+    """Write out the date that a question counts from the one before ("and the year after?")."""
     rest = OPENERS.sub("", text)
     shift = shift_in(rest)
     dates = find_dates(before, asked_at)
     if shift is None or len(dates) != 1:
         return None
-    new = shifted(dates[0], shift, language(before))
+    new = shifted(dates[0], shift, language(f"{before} {text}"))
     if new is None:
         return None
+    old = dates[0]
     if not words(rest[: shift.start] + rest[shift.end :]):  # it says nothing else
-        return _dated(before, dates[0], new)
-    return None
+        return _Moved(_dated(before, old, new), old.text, is_whole=True)
+    if new[:1].isdigit():  # in the place of digits it needs no preposition; here it does
+        new = _with_lead(new, before[: old.start])
+    return _Moved(
+        f"{text[: len(text) - len(rest)]}{rest[: shift.start]}{new}{rest[shift.end :]}",
+        old.text,
+        is_whole=False,
+    )
+
+
+def _with_lead(new: str, before: str) -> str:
+    lead = _DATE_LED.search(before)
+    return f"{lead.group()}{new}" if lead else new
 
 
 def _dated(question: str, old: Dated, new: str) -> str:
@@ -174,6 +215,12 @@ def _swapped(text: str, before: str) -> str | None:
         new = new_dates[0]
         lead = _DATE_LED.search(text[: new.start])
         return _dated(before, old_dates[0], text[lead.start() if lead else new.start : new.end])
+    part = _part_of_date().fullmatch(OPENERS.sub("", text))
+    if part and len(old_dates) == 1:
+        year = old_dates[0].first.year if part["month"] and old_dates[0].first else ""
+        return _dated(
+            before, old_dates[0], f"{part['lead'] or ''}{part['month'] or part['day']} {year}".strip()
+        )
     if new_dates:
         return None
     return _renamed(OPENERS.sub("", text), before, is_dated=bool(old_dates))

@@ -17,7 +17,7 @@ from evals.retrieving.question_words import content, language, names, stop_words
 OPENERS = re.compile(
     r"^\W*(?:and|but|also|or|then|so|what about|how about|und|aber|auch|oder|was ist mit|"
     r"wie ist es (?:mit|bei)|wie steht es (?:mit|um)|wie sieht es (?:mit|bei)(?=.* aus)|"
-    r"gilt das auch)\b(?!-)",
+    r"gilt das auch|(?:no|nein|nee|sorry|entschuldigung)?\W*(?:i|ich) (?:mean|meant|meine|meinte))\b(?!-)",
     re.IGNORECASE,
 )
 _HOW_IT_IS = re.compile(r"\W*wie (?:ist|steht|sieht) es\b", re.IGNORECASE)
@@ -41,6 +41,7 @@ _POINTING = {
         |(?<=\bof\ )that
         |(?<=\bfor\ )that|(?<=\bwith\ )that|(?<=\bafter\ )that|(?<=\bthan\ )that|(?<=\bbefore\ )that
         |(?<=\bare\ )those|(?<=\bwere\ )those|(?<=\bdo\ )those|(?<=\bof\ )those
+        |(?<=\bexplain\ )that|(?<=\brepeat\ )that|(?<=\bsummari[sz]e\ )that
         |(?:that|those)(?=\s*[?.,!])|the\ (?:former|latter|same(?=\s*[?.,!]|\ (?:for|with|about))))\b""",
         re.IGNORECASE | re.VERBOSE,
     ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from evals.retrieving.question_words import Language
+from evals.retrieving.question_words import Language, words
 from evals.understanding.rules.named_dates import Dated
 from evals.word_lists import numbered
 
@@ -72,6 +72,8 @@ def shift_in(text: str) -> Shift | None:
     found = _STEP.search(text)
     if found is None:
         return None
+    if not found["unit"] and words(text[: found.start()] + text[found.end() :]):
+        return None  # "what is planned for the next year": from today on
     unit = _unit(found["unit"] or found["unit2"] or found["before"] or found["after"])
     steps = _count(found["count"])
     is_back = bool(found["back"] or found["previous"] or found["before"])
@@ -94,11 +96,15 @@ def shifted(one: Dated, shift: Shift, language: Language) -> str | None:
     if one.first is None or one.last is None:
         return None
     own = _own_unit(one)
-    unit = shift.unit or own
+    unit, steps = shift.unit or own, shift.steps
     if unit == "year" and own == "season":
         unit = "season"
+    elif unit == "week" and own == "day":
+        unit, steps = "day", 7 * steps
+    elif unit == "week" and own != "week":
+        return None
     try:
-        return _written(one, unit, shift.steps, language, bare=own == unit and one.text[:1].isdigit())
+        return _written(one, unit, steps, language, bare=own == unit and one.text[:1].isdigit())
     except (ValueError, OverflowError):
         return None
 

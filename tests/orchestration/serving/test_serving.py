@@ -169,6 +169,7 @@ def test_the_client_of_openai(shipped: Shipped, serve: Serve) -> None:
         model=server.model, messages=[{"role": "user", "content": "Who was captain of boat 3?"}]
     )
     assert declined.choices[0].message.refusal == "The documents do not say."
+    assert (declined.model_extra or {})["assay"]["declined"] == "model"
     assert declined.choices[0].message.content == "The documents do not say.", "no source is listed"
     with pytest.raises(openai.NotFoundError, match="does not exist"):
         client.chat.completions.create(**{**asked, "model": "gpt-4o"})
@@ -206,7 +207,20 @@ def test_passages_with_their_places_in_each_step(shipped: Shipped, serve: Serve)
     assert first["title"] == "boat-7"
     assert {"bm25", "dense"} <= {one["step"] for one in first["steps"]}
     assert all(one["rank"] >= 1 for one in first["steps"])
-    for field, value in {"k": 0, "question": 7, "conversation": "x", "asked_at": "noon", "extra": 1}.items():
+    (known,) = found["understood"]
+    assert (known["step"], known["text"], known["status"]) == ("follow_up", body["question"], "used")
+    assert "7" in known["value"]
+    bare = server.client.post("/retrieve", json={**body, "without": [known]}).json()
+    assert [one["status"] for one in bare["understood"]] == ["removed"]
+    alone = server.client.post("/retrieve", json={**body, "conversation": []}).json()
+    assert bare["passages"] == alone["passages"] != found["passages"]
+    said = {name: body[name] for name in ("asked_at",)} | {"without": [{"step": "time_frame"}]}
+    answered = server.chat("Which posts were published in 2026, by boat 7?", **said).json()["assay"]
+    assert [one["status"] for one in answered["understood"]] == ["removed"]
+    assert answered["declined"] is None
+    wrong = {"k": 0, "question": 7, "conversation": "x", "asked_at": "noon", "extra": 1}
+    removals = ["x", [1], [{"step": "keywords"}], [{"step": "entities", "kind": 1}], [{}], [known] * 51]
+    for field, value in [*wrong.items(), *(("without", one) for one in removals)]:
         assert failed(server.client.post("/retrieve", json={**body, field: value}))[:2] == (400, field)
     assert failed(server.client.post("/retrieve", content=b"[" * 100_000))[0] == 400
     assert failed(server.client.post("/retrieve", json=[1]))[0] == 400

@@ -8,6 +8,7 @@ from evals.generating.contract import Answer, Attempt, Bin, Citation, Cut, Passa
 from evals.pipeline.pipeline import PipelineResult
 from evals.retrieving.query import Trace
 from evals.retrieving.running import QueryResult
+from evals.retrieving.understood import Understood
 from evals.study.cells import Cell
 from orchestration.terminal.showing_answer import show_answers
 from warehouse.schemas import Status
@@ -58,6 +59,29 @@ def test_hostile_sources_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, Citation(1, 0, "c9", "d9", evil, (evil,), 0, 1), text=f"{evil} [1].", passages=again)
     assert "\x1b" not in out
     assert out.count("[link=https://evil.example]") == 3
+
+
+def test_what_was_understood_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = Trace()
+    trace.include(
+        (),
+        (),
+        [
+            Understood("follow_up", "standalone", "And [b]2023[/b]?", "Who won in 2023?"),
+            Understood("time_frame", "window", "before 2005", "../2004-12-31", "relaxed"),
+            Understood("entities", "club", "\x1b[31mKB", "SV Kohlenbach 07", "removed"),
+            Understood("keywords", "word", "won", "won"),
+        ],
+    )
+    found = QueryResult("q", Status.OK, trace)
+    question = {"question": "And 2023?", "evidence": []}
+    show_answers([PipelineResult(Cell("s", "c", "e", "r", "g"), question, found, (), None, 0, ())])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    plain = " ".join(out.split())
+    assert "follow_up standalone: “And [b]2023[/b]?” → Who won in 2023?" in plain
+    assert "time_frame window: “before 2005” → ../2004-12-31 (dropped: nothing was left with it)" in plain
+    assert "KB” → SV Kohlenbach 07 (taken away) keywords word: won" in plain
 
 
 def test_how_an_answer_came_about_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Entity, Note, Query
+from evals.retrieving.query import Entity, Note, Query, Trace
+from evals.retrieving.understood import REMOVABLE, Removal
 from evals.study.registry import QUERY_TRANSFORMS
 from tests.evals.understanding.documents import KB, index_of
 from tests.fakes.indexing import read_by, vector_of
@@ -91,6 +93,29 @@ def test_what_a_model_says_is_used(
     _bounded(body["response_format"]["json_schema"]["schema"])
     if kind == "entities":
         assert found[0].entities == (Entity("club", "Kohlenbach", KB),)
+
+
+@pytest.mark.parametrize("one", [one for one in GOOD if one[0] in REMOVABLE], ids=lambda one: one[0])
+def test_what_a_model_understood_can_be_taken_away(
+    one: tuple[str, object, str, dict[str, Any]], index: OpenIndex, tmp_path: Path
+) -> None:
+    """The model is asked the same, so that nothing is paid twice; what it says is left out."""
+    kind, said, text, fields = one
+    with FakeOpenAI(respond=lambda _received: answer(json.dumps(said))) as server:
+        step = QUERY_TRANSFORMS[kind].model_validate(
+            {"by": "llm", "model": "openai/x", "api_base": server.api_base, **fields}
+        )
+        context = asking(tmp_path)
+        asked = Query(text, asked_at="2024-06-01", conversation=("Who leads?", "Kohlenbach."))
+        (whole,) = read_by(step, asked, index, context)
+        known = list(asked.trace.understood.values())
+        assert [one.status for one in known] == ["used"]
+        bare = replace(asked, without=frozenset(map(Removal.of, known)), trace=Trace())
+        (left,) = read_by(step, bare, index, context)
+        assert len(server.requests) == 1
+    assert (left.text, left.allowed, left.where, left.entities) == (text, None, None, ())
+    assert whole.key() != left.key()
+    assert [one.status for one in bare.trace.understood.values()] == ["removed"]
 
 
 def _bounded(schema: dict[str, Any]) -> None:
