@@ -53,9 +53,16 @@ def _part_of_date() -> re.Pattern[str]:
 _LEADING_DATE = re.compile(
     r"(?:am|im|in|vom|on|at|from|since|seit|vor|before|nach|after|bis|until|by)\s", re.I
 )
-_NUMBER = re.compile(r"\d")
+_NUMBER, _NUMBERING = re.compile(r"\d"), re.compile(r"^(?:\d\S*\s+)+")
+_SENTENCE_END = re.compile(r"(?<=[^\W\d_]{3})[.!?:;|]\s|\s\|\s")
+_DETERMINED = (
+    r"\b(?:the|a|an|many|much|der|die|das|den|dem|des|ein\w*|kein\w*|viele?n?|im|am|zum|zur|vom|beim|this|that|"
+    r"dies\w*|welche\w*|which|what)\s+"
+)
 TURNS = 6  # questions of the conversation that are read
 CARRIED = 6  # names that are carried over at most
+SHORT_ANSWER = 20  # words; single nouns of a longer one are no names
+LONGEST = 80  # characters of a name: what is longer is a pasted text
 RESERVED = 2  # … of them places for names of the last answer
 
 
@@ -138,18 +145,49 @@ def _joined(text: str, before: str, answer: str, asked_at: str | None) -> str:
     if moved and moved.is_whole:
         return moved.text
     text = moved.text if moved else text
-    swapped = _swapped(text, before) if OPENERS.match(text) and not moved else None
+    swapped = None
+    if OPENERS.match(text) and not moved:
+        swapped = _swapped(text, before) or _of_its_own(text, before)
     if swapped:
         return swapped
     plain = text.casefold()
-    answered = [name for name in names(answer.split("\n", maxsplit=1)[0][:300]) if not _NUMBER.search(name)]
-    fresh = [name for name in dict.fromkeys(answered) if name.casefold() not in plain]
+    fresh = [name for name in _answered(answer) if name.casefold() not in plain]
     topics = [topic for topic in dict.fromkeys(_topics(before)) if topic.casefold() not in plain]
     if moved:  # the date that it was counted from is another one
         topics = [topic for topic in topics if moved.old.casefold() not in topic.casefold()]
     kept = topics[: CARRIED - len(fresh[:RESERVED])]
-    new = list(dict.fromkeys([*kept, *fresh]))[:CARRIED]
+    new = [topic for topic in dict.fromkeys([*kept, *fresh]) if len(topic) <= LONGEST][:CARRIED]
     return f"{text} ({', '.join(new)})" if new else text
+
+
+def _answered(answer: str) -> list[str]:
+    """Return what an answer names, without numbers; of a long one only what has several words."""
+    first = answer.split("\n", maxsplit=1)[0][:300]
+    is_long = len(words(first)) > SHORT_ANSWER
+    found: dict[str, None] = {}
+    for sentence in _SENTENCE_END.split(first):
+        for numbered_name in names(sentence):
+            name = _NUMBERING.sub("", numbered_name)
+            if not _NUMBER.search(name) and (" " in name or not is_long):
+                found.setdefault(name)
+    return list(found)
+
+
+def _of_its_own(text: str, before: str) -> str | None:
+    """Return "and who coaches Hammerlohe?" without its "and", where it asks of another what was asked before.
+
+    It has a question word, a name that no article makes a common noun, and the same verb or noun as the
+    question before; nothing in it points anywhere.
+    """
+    rest = OPENERS.sub("", text).strip(" ,:;–-")
+    new_names = [name for name in names(rest) if name not in names(before)]
+    if not (_ASKS.match(rest) and new_names) or depends(rest) or find_dates(before):
+        return None
+    if any(re.search(rf"{_DETERMINED}{re.escape(name)}", rest, re.IGNORECASE) for name in new_names):
+        return None
+    asked = {word.text.casefold() for word in content(before)}
+    common = {word.text.casefold() for word in content(rest)} & asked
+    return f"{rest[:1].upper()}{rest[1:]}" if common else None
 
 
 class _Moved(NamedTuple):

@@ -49,7 +49,8 @@ _POINTING = {
     "de": re.compile(
         r"""\b(?:er|sie|es|ihn|ihm|ihr|ihre[nmrs]?|ihnen|(?:^|(?<=[.?!]\ ))(?:Er|Sie|Es|Ihm|Ihr|Ihre[nmrs]?)
         |[Ss]ein|[Ss]eine[nmrs]?|[Dd]essen|(?<!,\ )[Dd]eren|(?<!,\ )[Dd]enen|[Dd]iese[nmrs]?|[Jj]ene[nmrs]?
-        |[Dd]ort|[Dd](?:abei|avon|amit|afür|agegen|aran|arin|arauf|araus|arüber|anach|avor|azu)
+        |[Dd]ort|[Dd]a(?=\ (?:rein|raus|hin|drin|drauf|dran)\b)
+        |[Dd](?:abei|avon|amit|afür|agegen|aran|arin|arauf|araus|arüber|anach|avor|azu)
             (?!,\ (?:dass|ob|wie))
         |[Hh]ier(?:zu|für|von)|[Dd]amals|[Dd]erselbe\w*
         |(?<!,\ )(?:[Dd]as|[Dd]er|[Dd]ie|[Dd]en|[Dd]em)

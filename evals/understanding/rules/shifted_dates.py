@@ -113,7 +113,7 @@ def _own_unit(one: Dated) -> Unit | None:
     if one.first is None or one.last is None:
         return None
     if one.kind in {"day", "month", "year", "season"}:
-        return one.kind  # type: ignore[return-value]
+        return one.kind
     return "week" if (one.last - one.first).days == 6 else None
 
 

@@ -15,7 +15,9 @@ from evals.understanding.rules.named_dates import find_dates
 from evals.understanding.rules.publication_windows import windows
 
 CHATS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("chats.yaml").read_text("utf-8"))
-LEAST = {"seen": 1.0, "unseen": 0.92}  # 0.85 when it was first read; the rules before had 0.65 and 0.60
+LEAST = {"seen": 1.0, "unseen": 0.92, "last": 0.95}
+"""Share of turns. When they were first read, `unseen` had 0.85, and `last`, which was written after that,
+0.90; the rules before had 0.65, 0.60 and 0.65."""
 
 
 class Turn(NamedTuple):
@@ -52,7 +54,7 @@ def is_right(turn: Turn) -> bool:
 @pytest.mark.parametrize("half", LEAST)
 def test_turns_are_rewritten_as_a_person_would(half: str) -> None:
     asked = turns(half)
-    assert len(asked) == 40
+    assert len(asked) == (20 if half == "last" else 40)
     wrong = [turn.wanted["asks"] for turn in asked if not is_right(turn)]
     assert 1 - len(wrong) / len(asked) >= LEAST[half], wrong
 
@@ -100,6 +102,24 @@ def test_a_time_frame_is_inherited(text: str, before: str, wanted: str) -> None:
 )
 def test_dates_are_counted_from_the_one_before(text: str, before: str, wanted: str) -> None:
     assert standalone(text, (before, "")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "answer", "wanted"),
+    [
+        ("Und wer trainiert Kiel?", "Wer trainiert Bremen?", "Bo Li.", "Wer trainiert Kiel?"),
+        ("And who scored for Kiel?", "Who scored for Bremen?", "Bo Li.", "Who scored for Kiel?"),
+        ("And who assisted?", "Who scored for Bremen?", "Bo.", "And who assisted? (Bremen, scored, Bo)"),
+        ("Und wer führt die Frauen?", "Wer führt Bremen?", "Bo.", "Und wer führt die Frauen? (Bremen, Bo)"),
+        ("Wo wohnt er?", "Wer leitet Bremen?", f"| 8. Bo Li stoppte | 14. Runde {'und lief ' * 12}. Das Ziel",
+         "Wo wohnt er? (Bremen, Bo Li)"),
+        ("Und warum?", "x" * 5_000, "y", "Und warum?"),
+    ],
+)  # fmt: skip
+def test_what_is_carried_is_what_a_person_would_name(
+    text: str, before: str, answer: str, wanted: str
+) -> None:
+    assert standalone(text, (before, answer)) == wanted
 
 
 def test_thanks_are_no_turn_that_a_later_one_depends_on() -> None:
