@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -304,8 +305,14 @@ def _metric_info(metric: Metric) -> MetricInfo:
     )
 
 
+@cache
+def _installed(name: str) -> str:
+    """Return the version of a package, which stays what it is while a process has it loaded."""
+    return version(name)
+
+
 def _versions(study: Study) -> dict[str, str]:
-    found = {"rag-assay": version("rag-assay"), **{name: version(name) for name in LIBRARIES}}
+    found = {name: _installed(name) for name in ("rag-assay", *LIBRARIES)}
     local = {r.model: r.weights_identity() for r in study.embedders.values() if r.api is None}
     generators = [one.chat.model for one in study.generators.values() if one.chat]
     names = {name.removeprefix("local/") for name in generators if name.startswith("local/")}

@@ -62,10 +62,10 @@ def test_the_number_of_threads_does_not_change_the_answer(
     gateway: Gateway, weights: Callable[[str], Path], tmp_path: Path
 ) -> None:
     weights("smollm2-135m-instruct")
-    messages = answer_messages("Who may drive on the island, and when?", PASSAGES * 3, "en")
+    messages = answer_messages("Who may drive on the island, and when?", PASSAGES, "en")
     with Gateway(Home(tmp_path), timeout=240, local_threads=2, local_context=1024) as other:
-        two = other.complete(MODEL, messages, max_tokens=48)
-    one = gateway.complete(MODEL, messages, max_tokens=48)
+        two = other.complete(MODEL, messages, max_tokens=24)
+    one = gateway.complete(MODEL, messages, max_tokens=24)
     assert (one.raw, one.cached, two.cached) == (two.raw, False, False)
     assert one.call_id == two.call_id
 
