@@ -18,6 +18,7 @@ import shutil
 import time
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +66,19 @@ class ArtifactStore:
 
     def place(self, stage: str, identity: str) -> Path:
         """Where the record of an artifact lies (or will), and the folders of its builds."""
-        return self.home.stage(stage) / identity
+        return _below(self.home.stage(stage), identity)
 
     def folder(self, stage: str, identity: str) -> Path:
         """Where the files of an artifact lie; while none is committed, its `place`."""
         place = self.place(stage, identity)
-        record = read_record(place / RECORD, stage, identity)
+        record = read_record(_below(place, RECORD), stage, identity)
         return place / record.folder if record else place
 
     def find(self, stage: str, identity: str) -> Artifact | None:
         """Return the committed artifact of that identity, whatever its key, or None."""
         place = self.place(stage, identity)
-        artifact = read_record(place / RECORD, stage, identity)
-        return artifact if artifact and _has_its_files(artifact, place / artifact.folder) else None
+        artifact = read_record(_below(place, RECORD), stage, identity)
+        return artifact if artifact and _has_its_files(artifact, _below(place, artifact.folder)) else None
 
     def current(self, stage: str, key: str) -> Artifact | None:
         """Return the artifact that ``key`` means now, or None when there is none (yet).
@@ -197,7 +198,13 @@ class ArtifactStore:
         return None
 
     def _pointer(self, stage: str, key: str) -> Path:
-        return self.home.root / "pointers" / stage / f"{key}.json"
+        return _below(self.home.root, "pointers", stage, f"{key}.json")
+
+
+@lru_cache(maxsize=8_192)
+def _below(folder: Path, *names: str) -> Path:
+    """Join a path that a walk needs again and again; joining takes longer than looking what is there."""
+    return folder.joinpath(*names)
 
 
 def file_damage(folder: Path, artifact: Artifact, name: str) -> str | None:
