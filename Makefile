@@ -14,7 +14,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -93,6 +93,9 @@ bench-made-questions: $(READY) ## compare the order of cells on made questions w
 
 bench-gateway: $(READY) ## measure what the gateway adds to a model's own time: 320 calls, faults, a second run, a kill, drafts (STUDY=one that was run, with a local model)
 	@$(BIN)/python -m benchmarks.gateway $(if $(filter command line,$(origin STUDY)),--study $(STUDY))
+
+bench-chat: $(READY) ## measure 20 conversations at once with a scripted model: our own overhead, none mixed up, none lost (SECONDS=120)
+	@$(BIN)/python -m benchmarks.chat $(if $(SECONDS),--seconds $(SECONDS))
 
 bench-answers: $(READY) ## measure extractive answers to 1,000 questions over given rankings (DATA=folder with xquad)
 	@$(BIN)/python -m benchmarks.answers $(DATA)

@@ -70,7 +70,9 @@ class Understood(BaseModel):
     """What was understood of a question beside its words.
 
     kind: follow_up | time_frame | entities | …: the query transform that understood it
+    type: what that calls it: standalone, window, date, club, …
     text: as the question says it
+    status: used | unused (it limits nothing) | relaxed (nothing was left with it) | removed
     value: what it was taken for: a question that stands alone, `2021-01-01/2021-12-31` (either end may be
         open), a keyword of the corpus
     removed: the person took it away, and the question was asked without it
@@ -79,9 +81,23 @@ class Understood(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     kind: Name
+    type: str = ""
     text: str = ""
     value: str = ""
+    status: str = "used"
     removed: bool = False
+
+    @property
+    def removal(self) -> str:
+        """What is said to ask without it, as of `assay ask --without`.
+
+        Of a follow-up it is whatever it is rewritten to: later it goes on from more than it did.
+
+        >>> Understood(kind="entities", type="club", text="Rot", value="Rot-Weiß").removal
+        'entities:club:Rot-Weiß'
+        """
+        parts = (self.kind,) if self.kind == "follow_up" else (self.kind, self.type, self.value)
+        return ":".join(one for one in parts if one)
 
 
 class ShownPassage(BaseModel):

@@ -165,7 +165,10 @@ def _add(rows: Rows, one: Conversation, size: int, changed_ns: int) -> None:
         for passage in turn.passages:
             shown = {name: getattr(passage, name) for name in CHAT_PASSAGES if hasattr(passage, name)}
             rows["chat_passages"].append({**of_turn, **shown})
-        rows["chat_understood"] += [{**of_turn, **understood.model_dump()} for understood in turn.understood]
+        rows["chat_understood"] += [
+            {**of_turn, **understood.model_dump(include=set(CHAT_UNDERSTOOD))}
+            for understood in turn.understood
+        ]
     rows["chat_feedback"] += [
         {**whose, "feedback_id": said.record_id, "turn_id": said.turn, "at": said.at}
         | {"thumbs": said.thumbs, "comment": said.comment}

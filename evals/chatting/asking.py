@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from evals.retrieving.understood import Removal
 from warehouse.encodable import encodable
 from warehouse.errors import InputError
 
@@ -25,7 +26,8 @@ class Asking:
     language: two-letter code of the question's language; None: it is told from its words
     asked_at: ISO 8601 day or time for words such as "yesterday"; None: today, or the day on which the study
         asks this question
-    without: what was understood of the question, and is to be left out
+    without: what is not to be understood of it, each as of `assay ask --without`: `time_frame`,
+        `entities:club:SV Kohlenbach 07`; of a turn `Understood.removal`
     """
 
     question: str
@@ -59,6 +61,11 @@ def checked(asking: Asking) -> Asking:
             day = datetime.fromisoformat(day[:40]).isoformat() if len(day) > 10 else _day(day)
         except ValueError:
             raise QuestionError(f"{day[:40]!r} is no date; write it as in 2026-03-31") from None
+    for one in asking.without:
+        try:
+            Removal.read(one)
+        except ValueError as error:
+            raise QuestionError(str(error)) from None
     return replace(asking, question=question, language=language.lower() if language else None, asked_at=day)
 
 

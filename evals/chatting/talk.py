@@ -15,6 +15,7 @@ from evals.chatting.earlier import earlier
 from evals.chatting.turn_making import Places, answered_turn
 from evals.pipeline.pipeline import Pipeline
 from evals.retrieving.question_words import language as language_of
+from evals.retrieving.understood import Removal
 from evals.study.cells import Cell
 from warehouse.conversation_records import Asked, Place, Side, Turn
 from warehouse.conversations import GONE, Conversation, Conversations, GoneError
@@ -98,7 +99,7 @@ class Talk:
         said = {"language": row["language"], "asked_at": row["asked_at"], "question_id": own_id}
         turn = turn.model_copy(update=said)
         try:
-            result = self.pipeline.ask_row(row)
+            result = self.pipeline.ask_row(row, without=[Removal.read(one) for one in asking.without])
         except UnwantedError:
             return failed(turn, Status.NOT_RUN, STOPPED)
         except Exception as error:  # one question's failure is its turn

@@ -35,13 +35,11 @@ Places = Mapping[str, ChunkPlace]
 """Chunk id -> where it stands."""
 
 
-def answered_turn(
-    turn: Turn, result: PipelineResult, places: Places, understood: tuple[Understood, ...] = ()
-) -> Turn:
+def answered_turn(turn: Turn, result: PipelineResult, places: Places) -> Turn:
     """Return a turn with what a cell made of its question; `turn` says what was asked."""
     found, answer = result.found, result.answer
     spent = found.spent.seconds if found.spent else None
-    said = {"understood": understood, "search_seconds": spent}
+    said = {"understood": understood_of(result), "search_seconds": spent}
     if found.status is not Status.OK:
         reason = one_line(found.reason or "the search failed")
         return turn.model_copy(update={**said, "status": Status.ERROR, "reason": reason})
@@ -67,6 +65,22 @@ def answered_turn(
             "cached": answer.cached,
             "answer_seconds": None if failed else answer.seconds,
         }
+    )
+
+
+def understood_of(result: PipelineResult) -> tuple[Understood, ...]:
+    """Return what was understood of a question, as it is kept: what can be taken away, and what was."""
+    return tuple(
+        Understood(
+            kind=one.step,
+            type=one.kind,
+            text=one.text,
+            value=one.value,
+            status=one.status,
+            removed=one.status == "removed",
+        )
+        for one in result.understood
+        if one.is_removable
     )
 
 

@@ -115,6 +115,14 @@ def test_what_goes_on_from_a_question_is_understood_by_what_was_said_before(
     follow_up = turn_of(desk, talk, name, "And what does it carry?")
     assert "The boat 11 " in follow_up.passages[0].text
     assert follow_up.number == 2
+    (understood,) = follow_up.understood
+    assert (understood.kind, understood.text) == ("follow_up", "And what does it carry?")
+    assert "11" in understood.value
+    (other,) = desk.ask(
+        talk, name, Asking("And what does it carry?", without=frozenset([understood.removal]))
+    ).turns()
+    assert "The boat 11 " not in other.passages[0].text
+    assert [one.removed for one in other.understood] == [True]
     prompt = shipped.server.requests[-1].body["messages"][-1]["content"]
     assert "When does the boat 11 leave its pier?" in prompt
     assert "It leaves soon." in prompt, "markers of an earlier answer name other passages, and are left out"
