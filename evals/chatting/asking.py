@@ -9,10 +9,11 @@ from datetime import datetime
 from evals.retrieving.understood import Removal
 from warehouse.encodable import encodable
 from warehouse.errors import InputError
+from warehouse.inference.drafts import Draft
 
 LONGEST = 8_000  # characters of a question, as `assay serve` takes them
-Draft = Callable[[str], None]
-"""Is given an answer's text so far, again and again, while a model writes it."""
+Hear = Callable[[Draft], None]
+"""Is given an answer's text so far, again and again, while a model writes it (`drafts_to`)."""
 
 
 class QuestionError(InputError):

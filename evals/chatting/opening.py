@@ -13,6 +13,7 @@ from evals.study.grid import Grid
 from evals.study.sections import StudyBudget
 from evals.study.study import Study
 from warehouse.conversations import Conversations
+from warehouse.inference.token_counts import known_window
 from warehouse.parquet import read_parquet
 
 OBSTACLES_LAST = 10.0  # seconds: a talk outlives a model that is started again
@@ -32,6 +33,8 @@ def open_talk(study: Study, cell: Cell, work: Work, usd: float | None = None) ->
     spending = None if usd is None else StudyBudget(usd=usd)
     paid = study.model_copy(update={"budget": spending})
     pipeline = open_pipeline(paid, cell, work).with_follow_up()
+    if pipeline.generator is not None and pipeline.generator.chat is not None:
+        known_window(pipeline.generator.chat.model)  # loads what the first long prompt would wait for
     questions = StudyQuestions(study, work)
     return Talk(pipeline, Conversations(work.home), questions.known, places_of(study, cell, work))
 

@@ -10,9 +10,9 @@ from secrets import token_urlsafe
 from types import TracebackType
 from typing import Any, Self
 
-from evals.chatting.asking import Asking, Draft, checked
+from evals.chatting.asking import Asking, Hear, checked
 from evals.chatting.earlier import earlier
-from evals.chatting.turn_making import Places, answered_turn
+from evals.chatting.turn_making import LONGEST_PARTIAL, Places, answered_turn
 from evals.pipeline.pipeline import Pipeline
 from evals.retrieving.question_words import language as language_of
 from evals.retrieving.understood import Removal
@@ -20,6 +20,7 @@ from evals.study.cells import Cell
 from warehouse.conversation_records import Asked, Place, Side, Turn
 from warehouse.conversations import GONE, Conversation, Conversations, GoneError
 from warehouse.identity import digest
+from warehouse.inference.drafts import Draft, drafts_to
 from warehouse.inference.redaction import one_line
 from warehouse.processes import is_running, this_process
 from warehouse.schemas import Status
@@ -63,17 +64,19 @@ class Talk:
         """The name of its study."""
         return self.cell.study
 
-    def ask(self, conversation: str, asking: Asking, draft: Draft | None = None) -> Turn:
+    def ask(self, conversation: str, asking: Asking, hear: Hear | None = None) -> Turn:
         """Answer a question of a conversation that was begun; its turn is kept when it returns.
 
         Whatever fails is a turn with its status and a sentence, and is kept, too.
+
+        hear: is given drafts of the answer while a model writes it
 
         Raises:
             QuestionError: it cannot be asked: empty, too long; nothing is kept.
             GoneError: the conversation is not there (any more).
         """
         (question,) = put([self], conversation, asking)
-        return question.keep(question.answered(draft))
+        return question.keep(question.answered(hear))
 
     def row(self, turn: Turn, history: Sequence[str], asked_at: str | None) -> Row:
         """Return a question as the pipeline takes it: the study's own, where it is one of them.
@@ -92,14 +95,15 @@ class Talk:
             "evidence": [],
         }
 
-    def answered(self, turn: Turn, asking: Asking, history: Sequence[str], draft: Draft | None) -> Turn:
+    def answered(self, turn: Turn, asking: Asking, history: Sequence[str], hear: Hear | None) -> Turn:
         """Return a turn with the cell's answer; what fails is its status and reason."""
         row = self.row(turn, history, asking.asked_at)
         own_id = None if row["question_id"] == "asked" else row["question_id"]
         said = {"language": row["language"], "asked_at": row["asked_at"], "question_id": own_id}
         turn = turn.model_copy(update=said)
         try:
-            result = self.pipeline.ask_row(row, without=[Removal.read(one) for one in asking.without])
+            with drafts_to(hear or _nobody):
+                result = self.pipeline.ask_row(row, without=[Removal.read(one) for one in asking.without])
         except UnwantedError:
             return failed(turn, Status.NOT_RUN, STOPPED)
         except Exception as error:  # one question's failure is its turn
@@ -134,20 +138,24 @@ class OpenQuestion:
     turn: Turn
     began: float
 
-    def answered(self, draft: Draft | None = None) -> Turn:
+    def answered(self, hear: Hear | None = None) -> Turn:
         """Return its turn, which is not kept yet; what was said before it is read now."""
         there = self.talk.chats.read(self.talk.study, self.conversation)
         history = earlier(there.turns if there else (), self.turn.number, self.talk.cell.key)
         turn = self.turn
         if turn.language is None:
             turn = turn.model_copy(update={"language": language_of(turn.question)})
-        turn = self.talk.answered(turn, self.asking, history, draft)
+        turn = self.talk.answered(turn, self.asking, history, hear)
         return turn.model_copy(update={"at": _now(), "seconds": time.monotonic() - self.began})
 
-    def failed(self, status: Status, reason: str) -> Turn:
-        """Return a turn without an answer, which is not kept yet."""
+    def failed(self, status: Status, reason: str, partial: str = "") -> Turn:
+        """Return a turn without an answer, which is not kept yet.
+
+        partial: what had come of it
+        """
         seconds = time.monotonic() - self.began
-        return failed(self.turn, status, reason).model_copy(update={"at": _now(), "seconds": seconds})
+        known = {"at": _now(), "seconds": seconds, "partial": partial[:LONGEST_PARTIAL] or None}
+        return failed(self.turn, status, reason).model_copy(update=known)
 
     def keep(self, turn: Turn) -> Turn:
         """Keep its turn, and return it as it is kept; the first one that is kept stays.
@@ -255,6 +263,10 @@ def failed(turn: Turn, status: Status, reason: str) -> Turn:
 def today() -> str:
     """Return the day, ISO 8601, where this machine is."""
     return datetime.now().astimezone().date().isoformat()
+
+
+def _nobody(_draft: Draft) -> None:
+    """Listen to nothing: what is answered is the same, and an answer that is stopped ends at once."""
 
 
 def _now() -> datetime:

@@ -20,6 +20,9 @@ DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
 """The documents do not say: an answer, too."""
 
 
+LONGEST_PARTIAL = 20_000  # characters of an answer that broke off
+
+
 class ChunkPlace(NamedTuple):
     """Where a chunk stands in its document.
 
@@ -55,6 +58,7 @@ def answered_turn(turn: Turn, result: PipelineResult, places: Places) -> Turn:
             "status": answer.status,
             "reason": one_line(answer.reason) if answer.reason else None,
             "answer": text,
+            "partial": (answer.raw or "")[:LONGEST_PARTIAL] or None if failed and text is None else None,
             "model": answer.model,
             "confidence": answer.confidence,
             "passages": shown_passages(result, answer, places, turn.language),

@@ -22,6 +22,7 @@ from warehouse.conversation_sync import ConversationSync
 from warehouse.conversations import GONE, Conversation, Conversations, GoneError
 from warehouse.encodable import encodable
 from warehouse.errors import AssayError
+from warehouse.inference.drafts import Draft
 from warehouse.inference.redaction import one_line
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -103,12 +104,21 @@ class Waiting:
 
     def _turn(self, question: OpenQuestion, future: Future[Turn]) -> Turn:
         if future.cancelled():
-            return question.keep(question.failed(Status.NOT_RUN, STOPPED))
-        return future.result() if future.done() else question.keep(late(question, self._seconds))
+            return question.keep(self.stopped_turn(question))
+        return future.result() if future.done() else question.keep(self.late(question))
 
-    def write(self, turn: str, text: str) -> None:
+    def late(self, question: OpenQuestion) -> Turn:
+        """Return the turn of a question whose time is over."""
+        reason = f"there was no answer within {self._seconds:g} s"
+        return question.failed(Status.TIMEOUT, reason, self._drafts[question.turn.record_id])
+
+    def stopped_turn(self, question: OpenQuestion) -> Turn:
+        """Return the turn of a question that was stopped."""
+        return question.failed(Status.NOT_RUN, STOPPED, self._drafts[question.turn.record_id])
+
+    def write(self, turn: str, draft: Draft) -> None:
         """Take what is written of an answer so far."""
-        self._drafts[turn] = text
+        self._drafts[turn] = draft.text
 
 
 class ChatDesk:
@@ -249,19 +259,15 @@ class ChatDesk:
                 with self._workers.turn():
                     turn = question.answered(partial(waiting.write, question.turn.record_id))
         except UnwantedError:
-            turn = question.failed(Status.NOT_RUN, STOPPED)
+            turn = waiting.stopped_turn(question)
         except Exception as error:  # its turn says so; the other questions go on
             turn = question.failed(Status.ERROR, one_line(f"{type(error).__name__}: {error}"))
-        if turn.reason == STOPPED and not (self._closed.is_set() or waiting.stopped.is_set()):
-            turn = late(question, self.limits.timeout)
+        if turn.reason == STOPPED:
+            is_late = not (self._closed.is_set() or waiting.stopped.is_set())
+            turn = waiting.late(question) if is_late else waiting.stopped_turn(question)
         kept = question.keep(turn)
         self._sync.changed()
         return kept
-
-
-def late(question: OpenQuestion, seconds: float) -> Turn:
-    """Return the turn of a question whose time is over."""
-    return question.failed(Status.TIMEOUT, f"there was no answer within {seconds:g} s")
 
 
 def _wait_for(before: Waiting, is_unwanted: Callable[[], bool]) -> None:

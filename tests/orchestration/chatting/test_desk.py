@@ -24,7 +24,7 @@ from evals.pipeline.cell_items import current_items
 from evals.study.grid import Grid
 from orchestration.chatting.desk import ChatDesk
 from orchestration.serving.desk import Limits
-from tests.fakes.openai_server import answer, failure, hang
+from tests.fakes.openai_server import answer, failure, hang, stream_of, streamed
 from tests.fakes.shipped import Shipped
 from warehouse.connection import connect
 from warehouse.conversation_records import Begun, Turn
@@ -217,6 +217,29 @@ def test_what_fails_is_a_turn_with_a_sentence(shipped: Shipped, work: Work, desk
     assert there is not None
     assert [one.status for one in there.turns] == [Status.ERROR, Status.OVER_BUDGET, Status.TIMEOUT]
     assert [one.number for one in there.turns] == [1, 2, 3]
+
+
+def test_an_answer_that_is_stopped_or_breaks_off_keeps_what_had_come(
+    shipped: Shipped, work: Work, desk: ChatDesk
+) -> None:
+    talk = opened(shipped, work, "hybrid", "model", None)
+    name = begun(talk)
+    whole = answer("It leaves at noon [1]. It carries wool and salt and bricks to the island [2].")
+    shipped.server.add(streamed(whole, pause=0.4))
+    waiting = desk.ask(talk, name, Asking("Which boat has a whistle?"))
+    shown = next(iter(next(waiting.drafts()).values()))
+    waiting.stop()
+    (stopped,) = waiting.turns()
+    assert (stopped.status, stopped.answer) == (Status.NOT_RUN, None)
+    assert stopped.reason == "the answer was stopped before it was there"
+    assert (stopped.partial or "").startswith(shown)
+    parts = streamed(whole).pieces[:4]
+    shipped.server.add(*[replace(stream_of(*parts), drops=False) for _ in range(3)])
+    broken = turn_of(desk, talk, name, "Which boat has a bell?")
+    assert broken.status not in {Status.OK, Status.REFUSED}
+    assert broken.reason
+    assert broken.partial
+    assert turn_of(desk, talk, name, "Which boat has a horn?").status is Status.OK
 
 
 def test_a_deleted_conversation_stays_deleted(shipped: Shipped, work: Work, desk: ChatDesk) -> None:
