@@ -74,7 +74,7 @@ def differences(turn: Turn, expected: Expected) -> list[str]:
         "answer": (turn.answer, said["text"]),
         "read": ([one.chunk_id for one in turn.passages], said["chunk_ids"]),
         "spans": (
-            [(one.chunk_id, one.start, one.end, one.score) for one in turn.passages],
+            [(one.chunk_id, one.start, one.end, pytest.approx(one.score, rel=1e-5)) for one in turn.passages],
             [
                 (one["chunk_id"], one["start"], one["end"], one["score"])
                 for one in expected.passages[: len(turn.passages)]
