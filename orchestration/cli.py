@@ -22,6 +22,7 @@ from orchestration.commands import (
     chatting,
     exporting,
     importing,
+    leaderboard,
     looking,
     models,
     parts,
@@ -202,6 +203,7 @@ app.add_typer(asking.app)
 app.add_typer(exporting.app)
 app.add_typer(changes.app)
 app.add_typer(importing.app)
+app.add_typer(leaderboard.app)
 app.add_typer(looking.app)
 app.add_typer(parts.app)
 app.add_typer(reporting.app)

@@ -22,6 +22,7 @@ from evals.reporting.provenance import provenance
 from evals.reporting.settling import drawn_phrase, few_documents_note
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
+from evals.reporting.stored_costs import running_rows
 from evals.reporting.stored_pairs import stored_pairs
 from evals.reporting.stored_people import stored_people
 from evals.reporting.stored_rows import (
@@ -49,7 +50,7 @@ from warehouse.errors import InputError
 from warehouse.inference import models
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import HITS, LEADERBOARD
+from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES, Schema
 from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
@@ -82,6 +83,41 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
         board = _leaderboard(connection, study)
     refuse_changed(study, ArtifactStore(home), board)
     return board
+
+
+@on_whole_database
+def board_data(study: Study, home: Home) -> ReportData:
+    """Gather what the leaderboard of a study says, and what its cells cost: much less, and much sooner.
+
+    Of scores there are only the seconds, and of answers only the prices; of questions and hits nothing.
+
+    Raises:
+        InputError: the study has not been run, or not as its file is now.
+    """
+    store = ArtifactStore(home)
+    board = leaderboard_rows(study, home)
+    with connect(home.database) as connection:
+        cards = cards_of(connection, study)
+    metrics = _metric_infos(study, primary_of(study.measured, board["metric"]), uncalibrated(study, cards))
+    seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
+    scores, answers = running_rows(study, home, seconds)
+    return ReportData(
+        **_named(study, home),
+        created_at=datetime.now(UTC),
+        metrics=metrics,
+        leaderboard=board,
+        questions=pl.DataFrame(schema=QUESTIONS),
+        scores=_widened(scores, {**SCORES, **OF_CELL}),
+        answers=_widened(answers, {**ANSWERS, **OF_CELL}),
+        hits=pl.DataFrame(schema={**HITS, **dict.fromkeys(("cell", "text", "url", "title"), pl.String)}),
+        simplicities=simplicities(study, chunk_counts(study, store)),
+        unpriced=unpriced(study),
+    )
+
+
+def _widened(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Return rows with the columns of a schema, NULL where they had none."""
+    return pl.concat([pl.DataFrame(schema=schema), rows], how="diagonal")
 
 
 @on_whole_database

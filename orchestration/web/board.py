@@ -67,7 +67,9 @@ def table(
         if note:
             st.caption(label(note, 400))
         shown = rows.select(_shown(name, kind) for name, kind in rows.schema.items())
-        st.dataframe(shown, hide_index=True, column_config=columns, key=f"table_{key}", alt=title)
+        st.dataframe(
+            shown, placeholder="–", hide_index=True, column_config=columns, key=f"table_{key}", alt=title
+        )
         st.download_button(
             "CSV",
             lambda: csv_text(file() if file else rows).encode("utf-8-sig"),
@@ -77,6 +79,20 @@ def table(
             icon=":material/download:",
             on_click="ignore",
         )
+
+
+def figure_columns(value: str = "value") -> dict[str, object]:
+    """Return how the columns of a leaderboard are written.
+
+    value: what the values are, for their heading
+    """
+    number = st.column_config.NumberColumn(format="%.3f")
+    return {
+        "value": st.column_config.NumberColumn(value, format="%.3f"),
+        "low": number,
+        "high": number,
+        "coverage": st.column_config.NumberColumn(format="percent"),
+    }
 
 
 def nothing(sentence: str) -> None:

@@ -1,0 +1,47 @@
+"""`assay leaderboard`: the studies of a home and their cells, live, on a page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestration.commands.finding import prepared_home, whole_study_of
+from orchestration.commands.pages import (
+    HostOption,
+    OpenOption,
+    Page,
+    PortOption,
+    run_page,
+    served_page,
+    variable_of,
+)
+from orchestration.terminal.speaking import complete_study, plainly
+
+app = typer.Typer()
+VARIABLE = variable_of("leaderboard")
+
+
+@app.command("leaderboard")
+@plainly
+def leaderboard(
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[STUDY]...", help="All, unless some are said.", autocompletion=complete_study
+        ),
+    ] = None,
+    port: PortOption = None,
+    host: HostOption = "127.0.0.1",
+    password: Annotated[
+        bool, typer.Option("--password", help=f"Be asked here for a password, unless {VARIABLE} has one.")
+    ] = False,
+    open_browser: OpenOption = False,
+) -> None:
+    """Serve a page of all studies' leaderboards as they are now; Ctrl-C ends it."""
+    where = prepared_home()
+    names = tuple(dict.fromkeys(whole_study_of(one).study for one in studies or ()))
+    page = Page("leaderboard", names, host, port, password, open_browser)
+    with served_page(page, where) as server:
+        which = f"leaderboard of {', '.join(names)}" if names else "leaderboards of all studies"
+        run_page(page, server, which)
