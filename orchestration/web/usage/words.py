@@ -62,10 +62,10 @@ def totals_words(row: Row) -> str:
 
     >>> totals_words({"questions": 2, "answers": 3, "answered": 2, "declined": 1, "failed": 0, "people": 1,
     ...     "conversations": 2, "nameless": 1})
-    '2 questions in 2 conversations: 2 answers, 1 declined, 0 failed. 1 person, and 1 without a name.'
+    '2 questions in 2 conversations: 2 answers, 1 declined, 0 failed. 1 person; 1 nameless conversation.'
     """
     people = f"{count(row['people'])} {'person' if row['people'] == 1 else 'people'}"
-    nameless = f", and {count(row['nameless'])} without a name" if row["nameless"] else ""
+    nameless = f"; {several(row['nameless'], 'nameless conversation')}" if row["nameless"] else ""
     return (
         f"{several(row['questions'], 'question')} in {several(row['conversations'], 'conversation')}: "
         f"{several(row['answered'], 'answer')}, {count(row['declined'])} declined, "

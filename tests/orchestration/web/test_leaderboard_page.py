@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fcntl
 import io
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +23,12 @@ from evals.study.run_studies import note
 from orchestration.web.leaderboard.rows import cell_rows, overview
 from orchestration.web.serving import Site, served
 from tests.fakes.browser import axe_violations, tab
+from tests.fakes.commands import assay
 from tests.fakes.town import PLAIN, Town
 from tests.orchestration.web.conftest import own_port
+from warehouse.connection import connect
+from warehouse.conversation_records import Begun
+from warehouse.conversations import Conversations
 from warehouse.paths import Home
 
 RETRIEVERS = {"bm25": {"bm25": {"k": 5}}, "dense": {"dense": {"k": 5}}}
@@ -109,6 +114,35 @@ def test_a_study_that_was_changed_since_shows_why_and_no_figure(town: Town, home
         assert overview([one])["value"].to_list() == [None]
     finally:
         path.write_text(before)
+
+
+def test_demo_conversations_are_of_the_studys_questions_and_measured_answers(town: Town, home: Home) -> None:
+    data = report_of(town, home, "tiny")
+    place = {"ASSAY_HOME": str(home.root)}
+    path = str(town.folder / "tiny.yaml")
+    kept = Conversations(home).begin("tiny", Begun(record_id="b"))
+    found = [
+        json.loads(assay("usage", path, "--demo", "--format", "json", **place).stdout)["panels"] for _ in "ab"
+    ]
+    assert found[0]["totals"] == found[1]["totals"]  # the second time in place of the first
+    assert found[0]["totals"][0]["answers"] > 100
+    with connect(home.database) as connection:
+        said = connection.execute(
+            "SELECT DISTINCT cell, question, answer, status, is_demo, answer_seconds FROM chat_turns"
+        ).fetchall()
+    questions = dict(data.questions.select("question_id", "question").iter_rows())
+    columns = ("cell", "question_id", "answer", "status", "seconds")
+    measured = {
+        (cell, questions[question], answer, status, True, seconds)
+        for cell, question, answer, status, seconds in data.answers.select(columns).iter_rows()
+    }
+    assert {*said} <= measured
+    report = json.loads(assay("usage", path, "--format", "json", **place).stdout)["panels"]
+    assert report["totals"][0]["answers"] == 0  # demo data is asked for
+    assert report["leaders"] == found[0]["leaders"]
+    gone = assay("usage", path, "--forget-demo", **place)
+    assert "demo conversations are removed" in gone.stderr
+    assert [*Conversations(home).stamps()] == [("tiny", kept)]
 
 
 def test_the_page_shows_it_and_says_what_runs(browser: Any, home: Home, tmp_path: Path) -> None:
