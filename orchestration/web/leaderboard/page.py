@@ -78,6 +78,7 @@ def _progress() -> None:
     now = run_now(_home())
     if now is None:
         st.rerun()
+        return
     st.info(label(_words(now), 400), icon=":material/progress_activity:")
     for one in [one for one in _boards().progress(sys.argv[1:]) if is_unfinished(one[1])][:_SHOWN]:
         study, progress = one
