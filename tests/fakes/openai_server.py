@@ -188,18 +188,21 @@ def invalid_json() -> Scripted:
 class FakeOpenAI:
     """Answers each request with the next scripted response; with `respond`, then with what that makes of it.
 
+    port: 0: any that is free
     requests: what came in, in order
     n_bytes: of bodies that were sent
     """
 
-    def __init__(self, *script: Scripted, respond: Callable[[Received], Scripted] | None = None) -> None:
+    def __init__(
+        self, *script: Scripted, respond: Callable[[Received], Scripted] | None = None, port: int = 0
+    ) -> None:
         self.script = deque(script)
         self.respond = respond
         self.requests: list[Received] = []
         self.n_bytes = 0
         self.stopping = threading.Event()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self}))
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"fake": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
