@@ -63,6 +63,7 @@ TURNS = 6  # questions of the conversation that are read
 CARRIED = 6  # names that are carried over at most
 SHORT_ANSWER = 20  # words; single nouns of a longer one are no names
 LONGEST = 80  # characters of a name: what is longer is a pasted text
+MOST_NAMES = 20  # of a question in which one is replaced
 RESERVED = 2  # … of them places for names of the last answer
 
 
@@ -273,6 +274,8 @@ def _renamed(rest: str, before: str, *, is_dated: bool) -> str | None:
     if len(new_names) != 1 or len(content(rest)) > len(words(new_names[0])) or _ASKS.match(rest):
         return None
     new, old_names = new_names[0], names(before.partition("? (")[0])  # without what it carries itself
+    if len(old_names) > MOST_NAMES:
+        return None  # a pasted text
     led = _LED_BY.match(rest)
     if led:  # "and in Bavaria?": what the question before puts behind the same word, or behind one like it
         parts = [name.rpartition(f" {led[1]} ")[2] for name in old_names]  # "Vertrag von Lukas Terhorst"
