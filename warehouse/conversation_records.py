@@ -136,6 +136,7 @@ class Turn(Record):
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by
     question_id: of the study's question that it is, word for word; None: it is none of them
     status, reason, answer, model, confidence, …: as `evals.generating.contract.Answer` has them
+    declined: what said that the documents do not say (`evals.generating.declining`)
     partial: what had come of an answer that broke off, failed or was stopped; it is no answer
     turns_left_out: of what was said before, which the model was not given for want of room
     search_seconds, answer_seconds: of understanding and searching, and of generating; NULL where it failed
@@ -154,6 +155,7 @@ class Turn(Record):
     status: Status
     reason: str | None = None
     answer: str | None = None
+    declined: Literal["no_passages", "gate", "min_score", "model"] | None = None
     partial: str | None = None
     model: str | None = None
     confidence: float | None = None

@@ -17,6 +17,7 @@ from evals.pipeline.pipeline import Pipeline
 from evals.retrieving.question_words import language as language_of
 from evals.retrieving.understood import Removal
 from evals.study.cells import Cell
+from evals.understanding.rules.courtesies import is_courtesy, reply_to_courtesy
 from warehouse.conversation_records import Asked, Place, Side, Turn
 from warehouse.conversations import GONE, Conversation, Conversations, GoneError
 from warehouse.identity import digest
@@ -28,6 +29,7 @@ from warehouse.waiting import UnwantedError, is_unwanted
 
 Row = dict[str, Any]
 ENDED = "the program ended before the answer was there; ask again"
+NO_QUESTION = "it asks nothing: nothing was searched, and no model was asked"
 STOPPED = "the answer was stopped before it was there"
 
 
@@ -101,6 +103,9 @@ class Talk:
         own_id = None if row["question_id"] == "asked" else row["question_id"]
         said = {"language": row["language"], "asked_at": row["asked_at"], "question_id": own_id}
         turn = turn.model_copy(update=said)
+        if own_id is None and is_courtesy(turn.question):
+            reply = reply_to_courtesy(turn.question, turn.language)
+            return turn.model_copy(update={"status": Status.OK, "reason": NO_QUESTION, "answer": reply})
         try:
             with drafts_to(hear or _nobody):
                 result = self.pipeline.ask_row(row, without=[Removal.read(one) for one in asking.without])

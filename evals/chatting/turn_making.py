@@ -58,6 +58,7 @@ def answered_turn(turn: Turn, result: PipelineResult, places: Places) -> Turn:
             "status": answer.status,
             "reason": one_line(answer.reason) if answer.reason else None,
             "answer": text,
+            "declined": result.declined,
             "partial": (answer.raw or "")[:LONGEST_PARTIAL] or None if failed and text is None else None,
             "model": answer.model,
             "confidence": answer.confidence,

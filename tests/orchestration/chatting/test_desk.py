@@ -126,6 +126,12 @@ def test_what_goes_on_from_a_question_is_understood_by_what_was_said_before(
     prompt = shipped.server.requests[-1].body["messages"][-1]["content"]
     assert "When does the boat 11 leave its pier?" in prompt
     assert "It leaves soon." in prompt, "markers of an earlier answer name other passages, and are left out"
+    before = len(shipped.server.requests)
+    thanks = turn_of(desk, talk, name, "Vielen Dank!")
+    assert (thanks.status, thanks.answer) == (Status.OK, "Fragen Sie etwas zu den Dokumenten.")
+    assert (thanks.passages, thanks.understood, len(shipped.server.requests)) == ((), (), before)
+    again = turn_of(desk, talk, name, "And what does it carry?")
+    assert "The boat 11 " in again.passages[0].text, "thanks are nothing to go on from"
     alone = turn_of(desk, talk, begun(talk), "And what does it carry?")
     assert "The boat 11 " not in alone.passages[0].text
 
