@@ -20,6 +20,7 @@ from orchestration.commands import (
     asking,
     changes,
     chatting,
+    corpus,
     exporting,
     importing,
     leaderboard,
@@ -213,6 +214,7 @@ app.add_typer(sheets.app)
 app.add_typer(slicing.app)
 app.add_typer(trying.app)
 app.add_typer(usage.app)
+app.add_typer(corpus.app, name="corpus")
 app.add_typer(models.app, name="models")
 app.add_typer(questions.app, name="questions")
 

@@ -48,8 +48,10 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 
-def read_study(path: Path) -> Study:
+def read_study(path: Path, *, sources_gone: bool = False) -> Study:
     """Read and check one study file, and that the files and folders that it names are there.
+
+    sources_gone: what its sources read need not be there any more, to ask what was built of them
 
     Raises:
         InputError: with one finding an error, each `file:line: what is wrong; what would be right`.
@@ -63,7 +65,7 @@ def read_study(path: Path) -> Study:
     findings = [
         *of_sheets,
         *misfits(data),
-        *_absent(marked.data, base),
+        *_absent(marked.data, base, sources_gone=sources_gone),
         *_doubled_sets(marked.data, base),
         *prompts,
     ]
@@ -99,10 +101,11 @@ def _as_it_is(data: dict[str, Any], base: Path) -> tuple[type[Study], dict[str, 
     return ImportedStudy, {**with_axes(data, cells), SHEET_CELLS: cells}, found
 
 
-def _absent(data: dict[str, Any], base: Path) -> list[Finding]:
+def _absent(data: dict[str, Any], base: Path, *, sources_gone: bool) -> list[Finding]:
     """Look for the files and folders that a study names, before anything runs."""
     found: list[Finding] = []
-    for name, source in _mapping(data.get("sources")).items():
+    sources = {} if sources_gone else _mapping(data.get("sources"))
+    for name, source in sources.items():
         found += _not_there(_mapping(source).get("path"), ("sources", name, "path"), base)
     for number, item in enumerate(_list(data.get("questions"))):
         place: Place = ("questions", number)

@@ -1,0 +1,249 @@
+"""`assay corpus`: documents searched and asked in a terminal, built by the stages that the grid runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.commands.finding import home_of, home_to_look_at, prepared_home
+from orchestration.terminal.speaking import DONE, FAILED, plainly, say
+from warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from orchestration.corpora.records import Corpus
+    from orchestration.terminal.showing_turn import By
+    from warehouse.paths import Home
+
+app = typer.Typer(help="Corpora in the terminal: build one from a folder or site, pick one, ask it.")
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="A corpus, as `assay corpus list` names it.")
+]
+CellOption = Annotated[
+    str | None, typer.Option(help="chunking.embedder.retriever.generator; the recommended one unless said.")
+]
+ByOption = Annotated[
+    str, typer.Option("--by", help="Passages by `document`, as they stand in it, or by `rank`.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="A JSON object a question, for programs.")]
+ForgetOption = Annotated[bool, typer.Option("--forget", help="Keep no conversation and no line of it.")]
+
+
+@app.callback(invoke_without_command=True)
+def corpus(context: typer.Context) -> None:
+    """List the corpora where nothing else is said."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        _listed(as_json=False)
+
+
+@app.command()
+@plainly
+def build(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER|URL|BEIR", help="A folder, a site's start page, or a BEIR set by name."
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", help="What it is called; else as the folder is.")
+    ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="minilm, e5, mpnet, a folder, or owner/name@commit; by language unless said."),
+    ] = None,
+    retriever: Annotated[
+        str | None, typer.Option(help="Which answers first: hybrid, bm25, dense, or any kind.")
+    ] = None,
+    generator: Annotated[
+        str | None, typer.Option(help="extractive (no model), or a model that LiteLLM knows, or a local one.")
+    ] = None,
+) -> int:
+    """Build a corpus, or take in what has changed since; it is then the selected one."""
+    from evals.study.run_studies import note
+    from evals.study.study_file import read_study
+    from orchestration.commands.walking import walk
+    from orchestration.corpora.facts import BUILT, facts_of, set_damaged_aside
+    from orchestration.corpora.making import corpus_of, place_of
+    from orchestration.corpora.records import Corpora
+    from orchestration.terminal.showing_corpora import sentence_of
+
+    where = prepared_home()
+    corpora = Corpora(where)
+    made = corpus_of(place_of(target, corpora, say), name, corpora, embedder, retriever, generator)
+    study = read_study(made.study)
+    home_of(study)
+    note(study, where)
+    if damaged := set_damaged_aside(study, where):
+        say(f"{damaged} of what was built before is damaged, and is built again.")
+    report = walk(study, where, only=BUILT, again=True)
+    if not report.is_there("indexes"):
+        say(
+            f"{made.name} cannot be asked yet; what failed stands above. The same command goes on from there."
+        )
+        return FAILED
+    corpora.select(made)
+    say(f"{made.name}: {sentence_of(facts_of(made, where))}; its study is {made.study}")
+    say('It is selected. Ask it:  assay corpus query "…"   or, at a prompt:  assay corpus query')
+    return DONE if report.ok else FAILED
+
+
+@app.command("list")
+@plainly
+def list_corpora(as_json: Annotated[bool, typer.Option("--json", help="As a JSON list.")] = False) -> None:
+    """List the corpora: what is in them, when they were built, which is selected."""
+    _listed(as_json=as_json)
+
+
+@app.command()
+@plainly
+def select(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="A name, or a number of the list; asked for unless said."),
+    ] = None,
+) -> None:
+    """Choose the corpus that `query` asks."""
+    from orchestration.commands.corpus_prompt import picked
+    from orchestration.corpora.records import Corpora
+
+    where = home_to_look_at()
+    corpora = Corpora(where)
+    if name is None:
+        corpora.chosen(corpora.all()[0].name if corpora.all() else None)  # says where there is none
+        _listed(as_json=False)
+        if not sys.stdin.isatty():
+            raise InputError("which one? `assay corpus select NAME`")
+        name = input("Which one? ").strip()
+    found = picked(name, corpora)
+    corpora.select(found)
+    say(f"{found.name} is selected.")
+
+
+@app.command()
+@plainly
+def load(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FOLDER|STUDY", help="A corpus, an `assay export`, or a study that was run."
+        ),
+    ],
+    cell: CellOption = None,
+    by: ByOption = "document",
+    forget: ForgetOption = False,
+) -> int:
+    """Select a corpus, an exported cell or a study that was run, and open it at a prompt."""
+    from orchestration.corpora.making import loaded
+    from orchestration.corpora.records import Corpora
+
+    where = prepared_home()
+    corpora = Corpora(where)
+    found = loaded(what, corpora)
+    code = _prompt(found, where, cell, _order(by), as_json=False, keep=not forget, question=None)
+    corpora.select(found)
+    return code
+
+
+@app.command()
+@plainly
+def query(
+    question: Annotated[str | None, typer.Argument(help="In words; without one, there is a prompt.")] = None,
+    name: Annotated[str | None, typer.Option("--corpus", help="Another than the selected one.")] = None,
+    cell: CellOption = None,
+    by: ByOption = "document",
+    as_json: JsonOption = False,
+    forget: ForgetOption = False,
+) -> int:
+    """Ask the selected corpus: one question, or at a prompt until Ctrl-D; of a pipe, a question a line."""
+    from orchestration.corpora.records import Corpora
+
+    where = prepared_home()
+    found = Corpora(where).chosen(name)
+    return _prompt(found, where, cell, _order(by), as_json=as_json, keep=not forget, question=question)
+
+
+@app.command()
+@plainly
+def rename(name: NameArgument, new: Annotated[str, typer.Argument(metavar="NEW")]) -> None:
+    """Give a corpus another name; nothing is built anew."""
+    from orchestration.corpora.records import Corpora
+
+    corpora = Corpora(home_to_look_at())
+    found = corpora.rename(corpora.find(name), new)
+    say(f"It is called {found.name} now.")
+
+
+@app.command()
+@plainly
+def remove(
+    name: NameArgument, yes: Annotated[bool, typer.Option("--yes", help="Without being asked.")] = False
+) -> int:
+    """Remove a corpus and what only it uses: its index, chunks, pages and conversations."""
+    from orchestration.corpora.facts import facts_of
+    from orchestration.corpora.records import Corpora
+    from orchestration.corpora.removing import conversations_of
+    from orchestration.corpora.removing import remove as remove_corpus
+    from orchestration.terminal.showing_corpora import sentence_of
+
+    where = prepared_home()
+    found = Corpora(where).find(name)
+    talks = conversations_of(found, where)
+    kept = "" if found.kind == "built" else f"; {found.target} stays"
+    goes = f" and {talks} conversation{'s' * (talks != 1)}" if talks else ""
+    say(f"{found.name}: {sentence_of(facts_of(found, where))}{goes}{kept}")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError("nothing was removed: say --yes where nobody can be asked")
+        if input("Remove it? [y/N] ").strip().casefold() not in {"y", "yes", "j", "ja"}:
+            say("Nothing was removed.")
+            return FAILED
+    free = remove_corpus(found, where)
+    say(f"{found.name} is removed" + (f"; {free / 1e6:.1f} MB became free." if free else "."))
+    return DONE
+
+
+def _listed(*, as_json: bool) -> None:
+    from orchestration.corpora.facts import facts_of
+    from orchestration.corpora.records import Corpora
+    from orchestration.terminal.showing_corpora import corpora_as_json, show_corpora
+
+    where = home_to_look_at()
+    corpora = Corpora(where)
+    selected = corpora.selected
+    found = [facts_of(one, where) for one in corpora.all()]
+    if as_json:
+        print(corpora_as_json(found, selected.name if selected else None))
+    elif found:
+        show_corpora(found, selected.name if selected else None)
+    else:
+        say("There is no corpus yet; build one:  assay corpus build FOLDER")
+
+
+def _order(by: str) -> By:
+    from orchestration.terminal.showing_turn import By
+
+    if by not in list(By):
+        raise InputError(f"--by {by}: say `document` or `rank`")
+    return By(by)
+
+
+def _prompt(
+    corpus: Corpus,
+    where: Home,
+    cell: str | None,
+    by: By,
+    *,
+    as_json: bool,
+    keep: bool,
+    question: str | None,
+) -> int:
+    from orchestration.commands.corpus_prompt import Prompt, Shown
+
+    with Prompt(corpus, where, cell, Shown(by, as_json), keep=keep) as prompt:
+        if question is None:
+            return prompt.run()
+        return DONE if prompt.ask(question) else FAILED

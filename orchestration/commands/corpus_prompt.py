@@ -1,0 +1,226 @@
+"""The prompt of `assay corpus`: questions to the selected corpus, and words that begin with a colon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from evals.reporting.display import plain
+from evals.study.cells import Cell
+from evals.study.study import Study
+from orchestration.commands.choosing_cell import named_cell, recommended_cell
+from orchestration.corpora.asking import OpenCorpus
+from orchestration.corpora.facts import facts_of, first_cell
+from orchestration.corpora.records import Corpora, Corpus
+from orchestration.terminal.line_input import Lines
+from orchestration.terminal.matched_words import MatchedWords
+from orchestration.terminal.showing_corpora import sentence_of, show_corpora
+from orchestration.terminal.showing_turn import By, show_passages, show_turn, turn_as_json
+from orchestration.terminal.speaking import DONE, FAILED, say
+from warehouse.artifacts import ArtifactStore
+from warehouse.errors import AssayError, InputError
+from warehouse.near_names import instead
+from warehouse.paths import Home
+from warehouse.schemas import Status
+
+HELP = """\
+  :more 3        three further passages of the last question; :more alone: five
+  :sources       the passages of the last answer, whole, with their addresses
+  :by rank       passages in the order of the ranking; :by document: together, as they stand in it
+  :cell NAME     another cell of the corpus answers; :cell alone: which there are
+  :select NAME   another corpus, by its name or number; :select alone: which there are
+  :new           what is asked next goes on from nothing that was said
+  :json          answers as JSON, or as text again
+  :help  :quit   Ctrl-C drops the line, Ctrl-D ends"""
+FURTHER = 5
+
+
+@dataclass
+class Shown:
+    """How answers are shown."""
+
+    by: By = By.document
+    as_json: bool = False
+
+
+class Prompt:
+    """A corpus that is open, and what is typed. Use it as a context manager.
+
+    Args:
+        corpus: which is asked first.
+        home: of this machine.
+        cell: the name of a cell; None: the recommended one.
+        shown: how answers are shown.
+        keep: whether conversations and lines are kept for later.
+    """
+
+    def __init__(
+        self, corpus: Corpus, home: Home, cell: str | None, shown: Shown, *, keep: bool = True
+    ) -> None:
+        self.home, self.shown, self.keep = home, shown, keep
+        self.open = self._opened(corpus, cell)
+        self._seen = 0  # passages of the last question that were shown
+
+    def __enter__(self) -> Prompt:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.open.close()
+
+    def _opened(self, corpus: Corpus, cell: str | None) -> OpenCorpus:
+        return OpenCorpus(corpus, self.home, self._choose, cell, keep=self.keep)
+
+    def ask(self, question: str) -> bool:
+        """Answer a question and show that; return whether there is an answer, be it that there is none."""
+        turn = self.open.ask(question)
+        self._seen = len(turn.passages)
+        if self.shown.as_json:
+            print(turn_as_json(turn, self.open.corpus.name), flush=True)
+        else:
+            show_turn(turn, self._words(), self.shown.by)
+        return turn.status in {Status.OK, Status.REFUSED, Status.NO_CONTEXT, Status.TRUNCATED}
+
+    def run(self) -> int:
+        """Answer what is typed until that ends; return the exit code: of a pipe, whether all was answered."""
+        lines = Lines(self.home.root / "corpora" / "history" if self.keep else None)
+        if lines.is_typed:
+            corpus = self.open.corpus
+            say(f"{corpus.name}: {sentence_of(facts_of(corpus, self.home))}. Ask, or :help; Ctrl-D ends.")
+        failed = False
+        try:
+            for line in lines.read(lambda: f"\n{plain(self.open.corpus.name)}> "):
+                words = line.strip()
+                if words in {":quit", ":q", ":exit"}:
+                    break
+                if words:
+                    failed |= not self._heard(words, typed=lines.is_typed)
+        finally:
+            lines.keep()
+        return FAILED if failed and not lines.is_typed else DONE
+
+    def _heard(self, words: str, *, typed: bool) -> bool:
+        """Do what a line says; what goes wrong is said. Return whether all is well."""
+        try:
+            if not words.startswith(":"):
+                return self.ask(words)
+            name, _, rest = words[1:].partition(" ")
+            self._do(name, rest.strip())
+        except AssayError as error:
+            findings = error.findings if isinstance(error, InputError) else [str(error)]
+            for finding in findings:
+                say(f"error: {finding}")
+            return False
+        except KeyboardInterrupt:
+            if not typed:
+                raise
+            say("stopped")
+        return True
+
+    def _do(self, name: str, rest: str) -> None:
+        does: dict[str, Callable[[str], None]] = {
+            "more": self._more,
+            "sources": self._sources,
+            "by": self._by,
+            "cell": self._cell,
+            "select": self._select,
+            "new": self._new,
+            "json": self._json,
+            "help": lambda _rest: say(HELP),
+        }
+        if name not in does:
+            raise InputError(f":{name} is none of the words that begin with a colon; {instead(name, does)}")
+        does[name](rest)
+
+    def _more(self, rest: str) -> None:
+        wanted = _whole_number(rest or str(FURTHER))
+        found = self.open.more()
+        further = found[self._seen : self._seen + wanted]
+        if not further:
+            say("There are no further passages.")
+        self._seen += len(further)
+        show_passages(further, self._words(), self.shown.by)
+
+    def _sources(self, _rest: str) -> None:
+        turn = self.open.last
+        if turn is None:
+            raise InputError("nothing was asked yet")
+        show_passages(turn.passages, self._words(), self.shown.by, whole=True)
+
+    def _by(self, rest: str) -> None:
+        if rest not in list(By):
+            raise InputError(f":by {rest or '?'}: say `:by document` or `:by rank`")
+        self.shown.by = By(rest)
+        if self.open.last is not None:
+            show_passages(self.open.last.passages, self._words(), self.shown.by)
+
+    def _cell(self, rest: str) -> None:
+        if not rest:
+            now = self.open.cell.short
+            say("\n".join(f"{'*' if name == now else ' '} {name}" for name in self.open.cells))
+            return
+        self._go_to(self.open.corpus, _cell_named(rest, self.open.cells))
+
+    def _select(self, rest: str) -> None:
+        corpora = Corpora(self.home)
+        there = corpora.all()
+        if not rest:
+            show_corpora([facts_of(one, self.home) for one in there], self.open.corpus.name)
+            return
+        corpus = picked(rest, corpora)
+        self._go_to(corpus, None)
+        corpora.select(corpus)
+
+    def _new(self, _rest: str) -> None:
+        self.open.begin_anew()
+        say("What is asked next goes on from nothing.")
+
+    def _json(self, _rest: str) -> None:
+        self.shown.as_json = not self.shown.as_json
+        say("Answers are JSON now." if self.shown.as_json else "Answers are text now.")
+
+    def _go_to(self, corpus: Corpus, cell: str | None) -> None:
+        """Open another corpus or cell; where that fails, the one of before stays open."""
+        opened = self._opened(corpus, cell)
+        self.open.close()
+        self.open, self._seen = opened, 0
+        say(f"{corpus.name}, {opened.cell.short}; what is asked next begins a conversation.")
+
+    def _words(self) -> MatchedWords:
+        turn = self.open.last
+        said = [turn.question, *(one.value for one in turn.understood if not one.removed)] if turn else []
+        return MatchedWords(said, self.open.analyzer)
+
+    def _choose(self, study: Study, name: str | None) -> Cell:
+        """Return the cell of a name; else the recommended one of a measured study, else the first."""
+        if name is not None:
+            return named_cell(study, name)
+        measured = ArtifactStore(self.home).current("leaderboard", study.study) is not None
+        return recommended_cell(study, self.home) if measured else first_cell(study)
+
+
+def picked(said: str, corpora: Corpora) -> Corpus:
+    """Return the corpus of a name, or of a number as the list shows it.
+
+    Raises:
+        InputError: there is none.
+    """
+    there = corpora.all()
+    if corpora.named(said) is None and said.isdecimal() and 1 <= int(said[:9]) <= len(there):
+        return there[int(said) - 1]
+    return corpora.find(said)
+
+
+def _whole_number(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= 1_000:
+        raise InputError(f":more {text}: say how many, as in `:more 3`")
+    return int(text)
+
+
+def _cell_named(said: str, cells: Sequence[str]) -> str:
+    """Return the cell of a name, or the first that has a part of that name.
+
+    >>> _cell_named("dense", ["t.minilm.hybrid.x", "t.minilm.dense.x"])
+    't.minilm.dense.x'
+    """
+    having = [one for one in cells if said in one.split(".")]
+    return said if said in cells or not having else having[0]

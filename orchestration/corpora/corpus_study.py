@@ -1,0 +1,170 @@
+"""The study of a corpus: one way to cut, embed and index it; its retrievers search the same index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from evals.gold.question_files import UNFILLED
+from orchestration.corpora.records import QUESTIONS, Choices, Corpus, slug
+from orchestration.templates.languages import lines_for
+from orchestration.templates.sources import beir_splits
+from orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
+from orchestration.templates.study_files import described, language_of_target, quoted
+from warehouse.errors import InputError
+from warehouse.identity import sha256_text
+from warehouse.parquet import replacing
+
+PAGES = 500  # of a site
+SIZE = 254  # tokens of a chunk: what all-MiniLM-L6-v2 reads as published, but for its two special tokens
+KNOWN = ("hybrid", "bm25", "dense")  # retrievers that every corpus has
+MINILM = "all-MiniLM-L6-v2"  # whose tokens are counted unless a chunking names another model
+EMBEDDERS = {"minilm": MINILM, "e5": "multilingual-e5-small", "mpnet": "all-mpnet-base-v2"}
+
+TEMPLATE = """\
+# What `assay corpus build` builds and `assay corpus query` asks. It may be changed: the next build heeds it.
+# It is a study like any other: with questions in {questions}, `assay run {study}` measures it.
+study: {study}
+description: {description}
+seed: 7
+
+sources:
+{sources}
+
+corpus: {{name: {study}, sources: [{source_names}]}}
+
+chunkings: # windows in tokens of the embedder
+  tokens-{size}: {{tokens: {{size: {size}}}{tokenizer}}}
+
+embedders:
+  {embedder}
+
+retrievers: # the first one answers; all search the same index
+{retrievers}
+
+generators: # the first one answers
+{generators}
+
+questions:
+  - {asked}
+
+metrics: [{metrics}]
+"""
+
+
+def choices_of(target: str, embedder: str | None, retriever: str | None, generator: str | None) -> Choices:
+    """Return what the study of a new corpus is written with: what is said, the rest by its language."""
+    language = language_of_target(target)
+    by_language = "minilm" if language in {None, "en"} else "e5"
+    return Choices(
+        language=language,
+        embedder=_model(embedder or by_language),
+        dtype=_dtype(),
+        retriever=retriever or KNOWN[0],
+        generator=generator or "extractive",
+    )
+
+
+def changed(choices: Choices, embedder: str | None, retriever: str | None, generator: str | None) -> Choices:
+    """Return choices with what is said in place of what was said before."""
+    said = {
+        "embedder": _model(embedder) if embedder else None,
+        "retriever": retriever,
+        "generator": generator,
+    }
+    return choices.model_copy(update={name: value for name, value in said.items() if value})
+
+
+def _model(said: str) -> str:
+    """Return the model that a person means by a short name, or by a folder seen from here."""
+    here = Path(said).expanduser()
+    return EMBEDDERS.get(said) or (str(here.resolve()) if here.is_dir() else said)
+
+
+def is_mended(corpus: Corpus) -> bool:
+    """Return whether a person has changed the study file of a corpus since it was written."""
+    try:
+        return sha256_text(corpus.study.read_text("utf-8")) != corpus.written
+    except OSError:
+        return False  # it is gone, and is written again
+
+
+def write_study(corpus: Corpus, choices: Choices) -> Corpus:
+    """Write the study file of a built corpus, and a question file to be filled in where there is none.
+
+    Raises:
+        InputError: nothing can be read of its target any longer.
+    """
+    study = f"corpus-{corpus.folder.name}"
+    _name, what, sources, url = described(corpus.target, name=study, pages=PAGES)
+    splits = None if corpus.is_site else beir_splits(Path(corpus.target))
+    text = TEMPLATE.format(
+        study=study,
+        description=quoted(f"The corpus {corpus.name}: {what}"),
+        sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
+        source_names=", ".join(sources),
+        size=SIZE,
+        tokenizer="" if choices.embedder == MINILM else f", tokenizer: {quoted(choices.embedder)}",
+        embedder=_embedder(choices),
+        retrievers="\n".join(_retrievers(choices)),
+        generators="\n".join(_generators(choices.generator)),
+        questions="the folder's own" if splits else QUESTIONS,
+        asked=_graded(corpus.target, splits) if splits else f"file: {QUESTIONS}",
+        metrics="ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency"
+        if splits
+        else "evidence_coverage@5, ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency",
+    )
+    questions = corpus.folder / QUESTIONS
+    if not splits and not questions.exists():
+        questions.write_text(QUESTION_FILE.format(name=study, what=what, url=url, unfilled=UNFILLED), "utf-8")
+    with replacing(corpus.study) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return corpus.model_copy(update={"choices": choices, "written": sha256_text(text)})
+
+
+def _embedder(choices: Choices) -> str:
+    """Return the line of the embedder: a registered model, a folder, or `owner/name@commit` of the hub."""
+    known = {model: name for name, model in EMBEDDERS.items()}
+    model, _, revision = choices.embedder.partition("@")
+    name = known.get(model) or slug(Path(model).name)
+    fields = {
+        "model": quoted(model),
+        "revision": quoted(revision) if revision else "",
+        "dtype": choices.dtype if choices.dtype != "fp32" else "",
+    }
+    return f"{name}: {{{', '.join(f'{key}: {value}' for key, value in fields.items() if value)}}}"
+
+
+def _retrievers(choices: Choices) -> list[str]:
+    lines = lines_for(choices.language)
+    known = {"hybrid": lines["hybrid"], "bm25": lines["bm25"], "dense": "{dense: {k: 50}}"}
+    first = choices.retriever
+    if first not in known:
+        if not first.replace("_", "").isalnum():
+            raise InputError(f"{first!r} is no kind of retriever; `assay parts retrievers` lists them")
+        known[first] = f"{{{first}: {{}}}}"
+    return [f"  {name}: {known[name]}" for name in sorted(known, key=lambda one: one != first)]
+
+
+def _generators(first: str) -> list[str]:
+    extractive = "  extractive: {extractive: {passages: 5, max_tokens: 80}}"
+    if first == "extractive":
+        return [extractive]
+    from warehouse.inference import models
+
+    name = first.removeprefix("local/")
+    is_local = first.startswith("local/") or (name in models.REGISTRY and "/" not in first)
+    model, few = (f"local/{name}", ", passages: 3, max_tokens: 160") if is_local else (first, "")
+    return [f"  model: {{llm: {{model: {quoted(model)}, temperature: 0{few}}}}}", extractive]
+
+
+def _graded(target: str, splits: list[str]) -> str:
+    split = next((one for one in ("test", "dev") if one in splits), splits[0])
+    return f"beir: {{path: {quoted(target)}, split: {split}}}"
+
+
+def _dtype() -> Literal["fp32", "bf16"]:
+    """Return what the embedder computes in: bf16 where this machine's processor does, in half the time."""
+    from assets.embedding.local import has_bf16
+
+    return "bf16" if has_bf16() else "fp32"

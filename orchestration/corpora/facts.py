@@ -1,0 +1,118 @@
+"""What is known of a corpus: how much is in it, when it was built, whether it can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from evals.study.cells import Cell
+from evals.study.grid import Grid
+from evals.study.study import Study
+from evals.study.study_file import read_study
+from orchestration.corpora.records import Corpus
+from warehouse.artifacts import ArtifactStore
+from warehouse.errors import InputError
+from warehouse.paths import Home
+
+BUILT = ("pages", "documents", "chunks", "enrichments", "embeddings", "indexes")
+"""The stages that a corpus is built by."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A corpus in figures.
+
+    documents, chunks, size: None where it is not built; `size` in bytes, what several corpora share counted
+        in each
+    built_at: when its index was made
+    embedder: of its first cell
+    state: ready | not built | why it cannot be asked
+    """
+
+    corpus: Corpus
+    documents: int | None = None
+    chunks: int | None = None
+    size: int | None = None
+    built_at: datetime | None = None
+    embedder: str | None = None
+    study: str | None = None
+    state: str = "ready"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be asked."""
+        return self.state == "ready"
+
+
+def facts_of(corpus: Corpus, home: Home) -> Facts:
+    """Return what is known of a corpus; what is wrong with it is its state."""
+    if corpus.kind == "export":
+        return _of_export(corpus)
+    try:
+        study = read_study(corpus.study, sources_gone=True)
+    except InputError as error:
+        return Facts(corpus, state=error.findings[0])
+    cell = first_cell(study)
+    embedder = study.embedders[cell.embedder].model
+    store = ArtifactStore(home)
+    key = Grid([study]).index_key(cell)
+    chunks = store.current("chunks", key.rpartition(".")[0])
+    index = store.current("indexes", key)
+    if chunks is None or index is None:
+        return Facts(corpus, embedder=embedder, study=study.study, state="not built")
+    stages = [store.current("embeddings", key), chunks, index]
+    stages += [store.current("documents", source) for source in study.corpus.sources]
+    return Facts(
+        corpus,
+        chunks.meta.get("documents"),
+        chunks.meta.get("chunks"),
+        sum(sum(one.files.values()) for one in stages if one),
+        datetime.fromisoformat(index.created_at),
+        embedder,
+        study.study,
+    )
+
+
+def set_damaged_aside(study: Study, home: Home) -> int:
+    """Let what is damaged of a corpus not count any longer, so that a build makes it again; return how many.
+
+    Building stops at the index, and reads none: a run of the grid finds damage when it searches.
+    """
+    store = ArtifactStore(home)
+    key = Grid([study]).index_key(first_cell(study))
+    names = (("chunks", key.rpartition(".")[0]), ("embeddings", key), ("indexes", key))
+    found = [artifact for stage, one in names if (artifact := store.current(stage, one))]
+    damaged = [artifact for artifact in found if store.damage(artifact)]
+    for artifact in damaged:
+        store.set_aside(artifact)
+    return len(damaged)
+
+
+def first_cell(study: Study) -> Cell:
+    """Return the first cell of a study that answers questions from passages.
+
+    Raises:
+        InputError: it has none.
+    """
+    found = next((cell for cell in study.cells() if cell.reads_ranking), None)
+    if found is None:
+        raise InputError(f"{study.path}: no cell of the study can be asked")
+    return found
+
+
+def _of_export(corpus: Corpus) -> Facts:
+    from evals.exporting.places import INDEX
+    from evals.exporting.recipe import asking_of, read_written
+
+    folder = Path(corpus.target)
+    try:
+        asking_of(read_written(folder))
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        at = datetime.fromtimestamp((folder / INDEX).stat().st_mtime).astimezone()
+    except (InputError, OSError) as error:
+        return Facts(corpus, state=" ".join(str(error).split()))
+    from evals.retrieving.index import OpenIndex
+
+    index = OpenIndex(folder / INDEX)
+    return Facts(corpus, None, len(index), size, at, None, None)

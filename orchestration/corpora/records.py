@@ -1,0 +1,241 @@
+"""The corpora that a home knows: `<home>/corpora/FOLDER/corpus.json`, and which of them is selected."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import unicodedata
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from warehouse.errors import InputError
+from warehouse.near_names import instead
+from warehouse.parquet import replacing
+from warehouse.paths import Home
+
+RECORD, STUDY, QUESTIONS, SELECTED = "corpus.json", "study.yaml", "made.questions.yaml", "selected.json"
+LONGEST = 100  # characters of a name
+Kind = Literal["built", "export", "study"]
+
+
+class Choices(BaseModel):
+    """What the study of a built corpus was written with, so that it can be written again.
+
+    language: two-letter code that its parts go by; None: none was told
+    embedder, dtype: the model, and what it computes in
+    retriever, generator: which answer first: the name of a part, or a model
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    language: str | None = None
+    embedder: str
+    dtype: Literal["fp32", "bf16"] = "fp32"
+    retriever: str = "hybrid"
+    generator: str = "extractive"
+
+
+class Corpus(BaseModel):
+    """A corpus that has a name.
+
+    folder: below `<home>/corpora`, where its record and, of a built one, its study file lie
+    target: the folder or URL that it is built from; of the others the export's folder or the study's file
+    choices, written: of a built one: what its study file was written with, and the digest of that file
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=LONGEST)]
+    target: str
+    kind: Kind = "built"
+    choices: Choices | None = None
+    written: str = ""
+    folder: Path = Field(default=Path(), exclude=True)
+
+    @property
+    def study(self) -> Path:
+        """The study file of one that is none of an export."""
+        return self.folder / STUDY if self.kind == "built" else Path(self.target)
+
+    @property
+    def is_site(self) -> bool:
+        """Whether it is read from a site."""
+        return self.kind == "built" and "://" in self.target
+
+    @property
+    def is_there(self) -> bool:
+        """Whether what it is read from is still there, as far as this machine can tell."""
+        return self.is_site or Path(self.target).exists()
+
+
+class Corpora:
+    """The corpora of a home; a record is written whole or not at all."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.root = home.root / "corpora"
+
+    def all(self) -> list[Corpus]:
+        """Return the corpora by name; a record that cannot be read is none."""
+        found = (self._read(path.parent) for path in self.root.glob(f"*/{RECORD}"))
+        return sorted((one for one in found if one), key=lambda one: (one.name.casefold(), one.name))
+
+    def find(self, name: str) -> Corpus:
+        """Return the corpus of a name: as it is written, else whatever its case, else its folder's.
+
+        Raises:
+            InputError: there is none; says which there are.
+        """
+        found = self.named(name)
+        if found is None:
+            there = [one.name for one in self.all()]
+            known = instead(name, there) if there else "build one: `assay corpus build FOLDER`"
+            raise InputError(f"there is no corpus {name!r}; {known}")
+        return found
+
+    def named(self, name: str) -> Corpus | None:
+        """Return the corpus of a name, as `find` does; None where there is none."""
+        there, wanted = self.all(), composed(name)
+        for matches in (
+            [one for one in there if one.name == wanted],
+            [one for one in there if one.name.casefold() == wanted.casefold()],
+            [one for one in there if one.folder.name == wanted],
+        ):
+            if matches:
+                return matches[0]
+        return None
+
+    def of_target(self, target: str) -> list[Corpus]:
+        """Return the corpora that are built from a folder or site."""
+        return [one for one in self.all() if one.kind == "built" and one.target == target]
+
+    @property
+    def selected(self) -> Corpus | None:
+        """The corpus that is asked where none is named; None: none was selected, or it is gone."""
+        try:
+            folder = json.loads((self.root / SELECTED).read_text("utf-8"))["folder"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return next((one for one in self.all() if one.folder.name == folder), None)
+
+    def chosen(self, name: str | None) -> Corpus:
+        """Return the corpus of a name; without one that which is selected, or the only one there is.
+
+        Raises:
+            InputError: there is none, or none is selected of several.
+        """
+        if name is not None:
+            return self.find(name)
+        there = self.all()
+        if found := self.selected or (there[0] if len(there) == 1 else None):
+            return found
+        if not there:
+            raise InputError("there is no corpus yet; build one: `assay corpus build FOLDER`")
+        raise InputError(
+            "no corpus is selected; `assay corpus select NAME` selects one of "
+            + ", ".join(one.name for one in there)
+        )
+
+    def select(self, corpus: Corpus) -> None:
+        """Let a corpus be the one that is asked where none is named."""
+        with replacing(self.root / SELECTED) as temporary:
+            temporary.write_text(json.dumps({"folder": corpus.folder.name}), encoding="utf-8")
+
+    def add(self, corpus: Corpus) -> Corpus:
+        """Give a new corpus a folder of its own, and write its record there.
+
+        Raises:
+            InputError: its name is taken, or is none.
+        """
+        name = checked_name(corpus.name)
+        if taken := self.named(name):
+            raise InputError(f"there is a corpus {taken.name!r} already; give another --name")
+        found = corpus.model_copy(update={"name": name, "folder": self._free_folder(name)})
+        self.write(found)
+        return found
+
+    def write(self, corpus: Corpus) -> None:
+        """Write the record of a corpus."""
+        with replacing(corpus.folder / RECORD) as temporary:
+            temporary.write_text(corpus.model_dump_json(indent=1), encoding="utf-8")
+
+    def rename(self, corpus: Corpus, name: str) -> Corpus:
+        """Give a corpus another name; its folder and its study keep theirs, so that nothing is built anew.
+
+        Raises:
+            InputError: the name is another corpus', or none.
+        """
+        name = checked_name(name)
+        taken = self.named(name)
+        if taken is not None and taken.folder != corpus.folder:
+            raise InputError(f"there is a corpus {taken.name!r} already; choose another name")
+        found = corpus.model_copy(update={"name": name})
+        self.write(found)
+        return found
+
+    def drop(self, corpus: Corpus) -> None:
+        """Remove the folder of a corpus; its record first, so that a kill leaves no half of one."""
+        (corpus.folder / RECORD).unlink(missing_ok=True)
+        shutil.rmtree(corpus.folder, ignore_errors=True)
+
+    def _free_folder(self, name: str) -> Path:
+        """Make the folder of a new corpus, which nobody else can have made."""
+        for folder in _folders(self.root / slug(name)):
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            return folder
+        raise AssertionError("there are always further numbers")
+
+    def _read(self, folder: Path) -> Corpus | None:
+        try:
+            text = (folder / RECORD).read_text("utf-8")
+            found = Corpus.model_validate_json(text)
+        except (OSError, ValidationError, UnicodeDecodeError):
+            return None
+        return found.model_copy(update={"folder": folder})
+
+
+def composed(name: str) -> str:
+    """Return a name with letters and accents composed, and single spaces.
+
+    >>> composed(" U\u0308ber  uns ")
+    'Über uns'
+    """
+    return " ".join(unicodedata.normalize("NFC", name).split())
+
+
+def checked_name(name: str) -> str:
+    """Return a name as it is kept.
+
+    Raises:
+        InputError: it is empty or too long, or holds what cannot be shown.
+    """
+    found = composed(name)
+    if not found or len(found) > LONGEST or not found.isprintable():
+        raise InputError(
+            f"{name[:LONGEST]!r} cannot be the name of a corpus: 1 to {LONGEST} characters that can be shown"
+        )
+    return found
+
+
+def slug(name: str) -> str:
+    """Return the name of a folder, and of a study, for a corpus.
+
+    >>> slug("Über uns (2)"), slug("日本"), slug("Straße")
+    ('uber-uns-2', 'mine', 'strasse')
+    """
+    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "mine"
+
+
+def _folders(first: Path) -> Iterator[Path]:
+    yield first
+    for number in count(2):
+        yield first.with_name(f"{first.name}-{number}")

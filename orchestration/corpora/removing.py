@@ -1,0 +1,80 @@
+"""Removes a corpus and what only it uses."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from evals.study.grid import Grid
+from evals.study.study import Study
+from evals.study.study_file import read_study
+from orchestration.corpora.records import Corpora, Corpus
+from orchestration.stages import stages_of
+from orchestration.walking.home_lock import alone
+from warehouse import tables
+from warehouse.artifacts import ArtifactStore
+from warehouse.conversations import Conversations
+from warehouse.errors import InputError
+from warehouse.identity import digest
+from warehouse.leftovers import marked
+from warehouse.paths import Home
+
+
+def remove(corpus: Corpus, home: Home) -> int:
+    """Remove a corpus; of a built one its artifacts that no other key means, its pages, its conversations.
+
+    An export or a study of one's own stays as it is, and so do the caches of vectors and model calls, which
+    all corpora share. Returns how many bytes became free.
+    """
+    corpora = Corpora(home)
+    if corpus.kind != "built":
+        corpora.drop(corpus)
+        return 0
+    free = 0
+    with alone(home, lambda _text, _done, _of: None), marked(home):
+        study = _study_of(corpus)
+        if study is not None:
+            free = _remove_built(study, home)
+            tables.using(home, lambda connection: tables.forget(connection, study.study))
+            shutil.rmtree(Conversations(home).root / study.study, ignore_errors=True)
+        note = home.root / "studies" / f"{digest(str(corpus.study))}.json"
+        note.unlink(missing_ok=True)
+        corpora.drop(corpus)
+    return free
+
+
+def conversations_of(corpus: Corpus, home: Home) -> int:
+    """Return how many conversations with a built corpus are kept."""
+    study = _study_of(corpus) if corpus.kind == "built" else None
+    return len(list((home.chats / study.study).glob("*.jsonl"))) if study else 0
+
+
+def _study_of(corpus: Corpus) -> Study | None:
+    try:
+        return read_study(corpus.study, sources_gone=True)
+    except InputError:
+        return None
+
+
+def _remove_built(study: Study, home: Home) -> int:
+    store = ArtifactStore(home)
+    free = 0
+    for stage in stages_of(Grid([study])).values():
+        mine = set(stage.keys())
+        means = {key: store.current(stage.name, key) for key in store.keys(stage.name)}
+        others = {one.identity for key, one in means.items() if one and key not in mine}
+        for artifact in store.all(stage.name):
+            if artifact.key in mine and artifact.identity not in others:
+                free += sum(artifact.files.values())
+                shutil.rmtree(store.place(stage.name, artifact.identity), ignore_errors=True)
+        for key in mine:
+            (home.root / "pointers" / stage.name / f"{key}.json").unlink(missing_ok=True)
+    for source in study.corpus.sources:
+        free += _size(home.pages(source))
+        shutil.rmtree(home.pages(source), ignore_errors=True)
+        shutil.rmtree(home.crawls / source, ignore_errors=True)
+    return free
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

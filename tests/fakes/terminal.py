@@ -1,0 +1,96 @@
+"""A command in a terminal of its own: what is typed into it, and what it writes."""
+
+from __future__ import annotations
+
+import codecs
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Mapping, Sequence
+
+from tests.fakes.processes import ROOT
+
+_COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*)?(?:[a-zA-Z]|$)|\r$")
+
+
+class Terminal:
+    """A process whose input and output are a terminal. Use it as a context manager.
+
+    written: all that it has written, with the sequences that colour it
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], columns: int = 80, rows: int = 40
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        sized = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+        self.process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=ROOT,
+            env={**sized, "TERM": "xterm", **environment},
+            start_new_session=True,
+            preexec_fn=_its_own_terminal,  # noqa: PLW1509 -- one call of the system, and no lock
+        )
+        os.close(theirs)
+        self.written = ""
+        self._heard = 0  # characters without colours that were returned
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a letter may come in parts
+
+    def until(self, words: str, seconds: float = 120) -> str:
+        """Read until words are written; return what came up to them since the last call, without colours."""
+        deadline = time.monotonic() + seconds
+        while (found := self.plain(self.written).find(words, self._heard)) < 0:
+            if not self._read(deadline - time.monotonic()):
+                raise AssertionError(f"{words!r} was not written: {self.written[-3000:]!r}")
+        begin, self._heard = self._heard, found + len(words)
+        return self.plain(self.written)[begin : self._heard]
+
+    def type(self, keys: str) -> None:
+        """Type keys, as a person would."""
+        os.write(self._ours, keys.encode())
+
+    def ended(self, seconds: float = 60) -> int:
+        """Read to the end; return the exit code."""
+        deadline = time.monotonic() + seconds
+        while self._read(deadline - time.monotonic()):
+            pass
+        return self.process.wait(max(1.0, deadline - time.monotonic()))
+
+    def _read(self, seconds: float) -> bool:
+        if seconds <= 0 or not select.select([self._ours], [], [], seconds)[0]:
+            return False
+        try:
+            part = os.read(self._ours, 65536)
+        except OSError:  # the other side is closed
+            return False
+        self.written += self._decoder.decode(part)
+        return bool(part)
+
+    @staticmethod
+    def plain(written: str) -> str:
+        """Return what was written, without the sequences that colour it."""
+        return _COLOURS.sub("", written).replace("\r\n", "\n")
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        os.close(self._ours)
+
+
+def _its_own_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
