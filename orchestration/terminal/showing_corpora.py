@@ -13,7 +13,7 @@ from orchestration.corpora.facts import Facts
 from orchestration.terminal.showing_turn import narrow_width
 from orchestration.terminal.speaking import console, text
 
-NARROW = 80  # columns below which a corpus is some lines of its own
+NARROW = 100  # columns below which a corpus is some lines of its own
 
 
 def show_corpora(found: Sequence[Facts], selected: str | None) -> None:
@@ -41,7 +41,8 @@ def show_corpora(found: Sequence[Facts], selected: str | None) -> None:
         ("built", False),
         ("from", False),
     ):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+        justify = "right" if right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name == "corpus")
     for at, one in enumerate(found, 1):
         at_time = one.built_at.astimezone().strftime("%Y-%m-%d %H:%M") if one.built_at else ""
         gone = "" if one.corpus.is_there else " (not there any more)"
