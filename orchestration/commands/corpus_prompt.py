@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from evals.reporting.display import plain
 from evals.study.cells import Cell
 from evals.study.study import Study
-from orchestration.commands.choosing_cell import named_cell, recommended_cell
+from orchestration.choosing_cell import named_cell, recommended_cell
 from orchestration.corpora.asking import OpenCorpus
 from orchestration.corpora.facts import facts_of, first_cell
 from orchestration.corpora.records import Corpora, Corpus

@@ -41,8 +41,9 @@ def show_corpora(found: Sequence[Facts], selected: str | None) -> None:
         ("built", False),
         ("from", False),
     ):
-        justify = "right" if right else "left"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=name == "corpus")
+        table.add_column(
+            name, justify="right" if right else "left", overflow="fold", no_wrap=name == "corpus"
+        )
     for at, one in enumerate(found, 1):
         at_time = one.built_at.astimezone().strftime("%Y-%m-%d %H:%M") if one.built_at else ""
         gone = "" if one.corpus.is_there else " (not there any more)"
