@@ -69,7 +69,7 @@ def build(
     from orchestration.corpora.facts import BUILT, facts_of, set_damaged_aside
     from orchestration.corpora.making import corpus_of, place_of
     from orchestration.corpora.records import Corpora
-    from orchestration.terminal.showing_corpora import sentence_of
+    from orchestration.corpora.showing import sentence_of
 
     where = prepared_home()
     corpora = Corpora(where)
@@ -187,7 +187,7 @@ def remove(
     from orchestration.corpora.records import Corpora
     from orchestration.corpora.removing import conversations_of
     from orchestration.corpora.removing import remove as remove_corpus
-    from orchestration.terminal.showing_corpora import sentence_of
+    from orchestration.corpora.showing import sentence_of
 
     where = prepared_home()
     found = Corpora(where).find(name)
@@ -209,7 +209,7 @@ def remove(
 def _listed(*, as_json: bool) -> None:
     from orchestration.corpora.facts import facts_of
     from orchestration.corpora.records import Corpora
-    from orchestration.terminal.showing_corpora import corpora_as_json, show_corpora
+    from orchestration.corpora.showing import corpora_as_json, show_corpora
 
     where = home_to_look_at()
     corpora = Corpora(where)

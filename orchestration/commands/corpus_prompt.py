@@ -12,9 +12,9 @@ from orchestration.choosing_cell import named_cell, recommended_cell
 from orchestration.corpora.asking import OpenCorpus
 from orchestration.corpora.facts import facts_of, first_cell
 from orchestration.corpora.records import Corpora, Corpus
+from orchestration.corpora.showing import sentence_of, show_corpora
 from orchestration.terminal.line_input import Lines
 from orchestration.terminal.matched_words import MatchedWords
-from orchestration.terminal.showing_corpora import sentence_of, show_corpora
 from orchestration.terminal.showing_turn import By, show_passages, show_turn, turn_as_json
 from orchestration.terminal.speaking import DONE, FAILED, say
 from warehouse.artifacts import ArtifactStore
