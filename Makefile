@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The lock names all there is to be installed; pip compiles on one core, what follows it on all.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
 STUDY ?= demo
 JOBS ?= auto
 DATA ?= ../shared/data
@@ -25,8 +27,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag-assay needs Python 3.11 or newer; say PYTHON=/path/to/it")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (about 3 minutes the first time) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(INSTALL) -r requirements.lock
+	@$(INSTALL) -e .
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # some packages bring templates that are no Python
 	@touch $(READY)
 
 demo: $(READY) ## crawl the sample sites, run a real grid on them, show its leaderboard

@@ -321,11 +321,12 @@ def as_json(jobs: list[tuple[str, dict[str, Any]]], tokenizer: Tokenizer) -> Any
 def test_the_contract_in_the_tokens_of_other_embedders(
     kind: str, parameters: dict[str, Any], other: str
 ) -> None:
-    tokenizer = other_tokenizer(other)
+    tokenizer, chunker = other_tokenizer(other), made(kind, parameters)
     for text in SHORT:
-        spans = cut(made(kind, parameters), text, tokenizer)
-        for check in CHECKS.values():
-            check(text, spans, made(kind, parameters), tokenizer)
+        spans = cut(chunker, text, tokenizer)
+        for name, check in CHECKS.items():
+            if name != "repeatable":  # shown in the tokens of one, and by a second process
+                check(text, spans, chunker, tokenizer)
 
 
 @pytest.mark.parametrize("other", OTHER_TOKENIZERS)
