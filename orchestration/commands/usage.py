@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 VARIABLE = variable_of("usage")
+_MANY = 2_000  # conversations that may take a while to be read for the first time
 
 
 class UsageFormat(StrEnum):
@@ -131,9 +132,13 @@ def _print(wanted: Wanted, where: Home, form: UsageFormat, panel: str | None) ->
 def _found(wanted: Wanted, where: Home) -> Usage:
     """Bring DuckDB up to date with the conversations, and look."""
     from warehouse.conversation_tables import write_conversations
+    from warehouse.conversations import Conversations
     from warehouse.tables import using
     from warehouse.usage import usage as look
 
+    n = len(Conversations(where).stamps())
+    if n > _MANY:
+        say(f"bringing DuckDB up to date with {n:,} conversations …")
     return using(
         where,
         lambda connection: (write_conversations(connection, where), look(connection, wanted, None))[1],
