@@ -50,6 +50,7 @@ def opened(shown: Tab, address: str) -> Tab:
 
 def figures(shown: Tab) -> dict[str, str]:
     """What stands in the boxes at the top: name -> value."""
+    shown.page.locator(".st-key-figures").get_by_text("Paid by chats").wait_for()  # their script comes late
     found = shown.page.locator(".st-key-figures [data-testid=stMetric]").all_inner_texts()
     return {name: value.strip() for name, _, value in (text.partition("\n") for text in found)}
 
