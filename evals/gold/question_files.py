@@ -84,7 +84,16 @@ class WrittenQuestion(Strict):
 
     @model_validator(mode="after")
     def _has_what_it_says(self, info: ValidationInfo) -> Self:
-        judged_alone = bool(info.context and info.context.get(JUDGED_ALONE))
+        return self.founded(judged_alone=bool(info.context and info.context.get(JUDGED_ALONE)))
+
+    def founded(self, *, judged_alone: bool = False) -> Self:
+        """Return itself, if something can be measured on it.
+
+        judged_alone: there are answers to it that people have judged
+
+        Raises:
+            ValueError: says what it lacks.
+        """
         if self.answerable and not self.evidence and not self.ground_truth and not judged_alone:
             raise ValueError(
                 "an answerable question needs evidence or a ground_truth: nothing could be measured on it"

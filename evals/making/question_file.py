@@ -33,7 +33,7 @@ def make_for(study: Study, plan: Plan, work: Work) -> Made:
         AssayError: the documents are not there yet.
         InputError: no question could be made of them; says what they lack.
     """
-    made_questions = made(_texts(study, work), plan, _embed(study, work), work.home)
+    made_questions = made(_texts(study, work), plan, embed_for(study, work), work.home)
     if not made_questions.questions:
         reasons = "; ".join(made_questions.tally.lines()[:8])
         raise InputError(
@@ -78,7 +78,7 @@ def _texts(study: Study, work: Work) -> Callable[[], Iterable[SourceText]]:
     return lambda: (text for text in texts_in(files) if text.doc_id not in copies)
 
 
-def _embed(study: Study, work: Work) -> Callable[[Sequence[str]], Matrix]:
+def embed_for(study: Study, work: Work) -> Callable[[Sequence[str]], Matrix]:
     """Return what embeds questions: the study's first embedder that runs on this machine."""
     own = (recipe for recipe in study.embedders.values() if recipe.api is None)
     recipe = next(own, EmbedderRecipe(model="all-MiniLM-L6-v2"))

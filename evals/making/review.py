@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError, ValidationInfo, model_validator
 
 from evals.gold.places import find_quote
 from evals.gold.question_files import QuestionFile, WrittenQuestion, rows_of
@@ -31,7 +31,7 @@ Those with a `fault` were dropped by a rule or by the model; to take one after a
 
 _KEYS = (
     *("fault", "reason", "made_as", "type", "language", "conversation", "question", "ground_truth"),
-    *("answerable", "evidence", "needs", "time_frame", "asked_at", "passages"),
+    *("asked", "answerable", "evidence", "needs", "time_frame", "asked_at", "passages"),
 )
 
 
@@ -42,13 +42,32 @@ class ShownPassage(Strict):
     text: str
 
 
+class AskedInChat(Strict):
+    """How a question was asked in conversations.
+
+    times: in all its wordings
+    up, down: thumbs on the answers
+    declined: times that every cell said that the documents do not say
+    also_as: other wordings
+    comments: on the answers
+    """
+
+    times: Annotated[int, Field(ge=1)]
+    up: int = 0
+    down: int = 0
+    declined: int = 0
+    also_as: tuple[str, ...] = ()
+    comments: tuple[str, ...] = ()
+
+
 class ReviewedQuestion(WrittenQuestion):
-    """A question, and what a person says of it.
+    """A question, and what a person says of it; one that counts has evidence, or says that it has none.
 
     reason: why it is dropped, or what was mended; nobody reads it but people
     made_as: the type that the model was asked for
     fault: the rule or verdict by which it was dropped when it was made
-    passages: what it was made from
+    passages: what it was made from, or answered from
+    asked: how people asked it; None: they did not
     """
 
     review: Literal["open", "accept", "mend", "drop"] = "open"
@@ -56,6 +75,11 @@ class ReviewedQuestion(WrittenQuestion):
     made_as: str | None = None
     fault: str | None = None
     passages: tuple[ShownPassage, ...] = ()
+    asked: AskedInChat | None = None
+
+    @model_validator(mode="after")
+    def _has_what_it_says(self, _info: ValidationInfo) -> Self:
+        return self if self.review in {"open", "drop"} else self.founded()
 
     @property
     def is_decided(self) -> bool:
@@ -96,8 +120,10 @@ class ReviewFile(Strict):
     without_question: tuple[NoQuestion, ...] = ()
 
 
-def write_review(path: Path, file: ReviewFile) -> None:
+def write_review(path: Path, file: ReviewFile, heading: str = HEADING) -> None:
     """Write a review file, as a whole or not at all.
+
+    heading: says how it is read, with `{file}` for its name
 
     Raises:
         InputError: it would be larger than what is read back.
@@ -105,7 +131,7 @@ def write_review(path: Path, file: ReviewFile) -> None:
     written = file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     head = {"question_set": file.question_set, "language": file.language, "study": file.study}
     data = head | written | {"questions": [_ordered(one) for one in file.questions]}
-    text = yaml_text(data, HEADING.format(file=path.name))
+    text = yaml_text(data, heading.format(file=path.name))
     if len(text.encode()) > MAX_BYTES:
         raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; make fewer")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +196,11 @@ def read_review(
     marked, parsed = _parsed(path)
     wanted = {"accept", "mend"} | ({"open"} if accept_open else set())
     chosen = [(number, one) for number, one in enumerate(parsed.questions) if one.review in wanted]
-    findings = [*_doubled(parsed), *(f for number, one in chosen for f in _lost(number, one, texts_of))]
+    findings = [
+        *_doubled(parsed),
+        *_unfounded(chosen),
+        *(f for number, one in chosen for f in _lost(number, one, texts_of)),
+    ]
     if findings:
         raise InputError(*lines_of(marked, findings))
     counts: Counter[str] = Counter(one.review for one in parsed.questions)
@@ -218,6 +248,16 @@ def _doubled(parsed: ReviewFile) -> list[Finding]:
         Finding(("questions", number, "id"), "doubled_id", f"a second question with the id {one.id}")
         for number, one in enumerate(parsed.questions)
         if first.setdefault(one.id, number) != number
+    ]
+
+
+def _unfounded(chosen: Sequence[tuple[int, ReviewedQuestion]]) -> list[Finding]:
+    """Return the questions that nothing could be measured on."""
+    text = "an answerable question needs evidence or a ground_truth: nothing could be measured on it"
+    return [
+        Finding(("questions", number), "nothing_to_measure", text)
+        for number, one in chosen
+        if one.answerable and not one.evidence and not one.ground_truth
     ]
 
 

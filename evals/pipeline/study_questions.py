@@ -29,6 +29,11 @@ class StudyQuestions:
         self._by_id = {row["question_id"]: row for row in reversed(rows)}
         self._by_words = {_plain(row["question"]): row for row in reversed(rows)}
 
+    @property
+    def texts(self) -> list[str]:
+        """All of them, in words."""
+        return [row["question"] for row in self._by_words.values()]
+
     def known(self, words: str) -> dict[str, Any] | None:
         """Return the first question with these words, whatever their case and white space."""
         return self._by_words.get(_plain(words))

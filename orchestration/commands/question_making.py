@@ -104,7 +104,7 @@ def _by_model(
         _bring_documents(found, bars)
         work = Work(where, progress=bars.tell)
         try:
-            made = make_for_study(found, order, set_name, _named(found, study, path), work)
+            made = make_for_study(found, order, set_name, named_from(found, study, path), work)
         finally:
             work.close()
     write_review(path, with_earlier_reviews(made.file, path) if earlier else made.file)
@@ -152,7 +152,7 @@ def _kinds(types: str) -> tuple[Kind, ...]:
     return tuple(kind for one in wanted for kind in KINDS if kind == one)
 
 
-def _named(study: Study, given: str, path: Path) -> str:
+def named_from(study: Study, given: str, path: Path) -> str:
     """Return how a review file names its study: by its path seen from there, or by its name."""
     if not Path(given).exists():
         return study.study

@@ -8,15 +8,16 @@ from typing import Annotated
 
 import typer
 
-from orchestration.commands import question_making
+from orchestration.commands import from_chat, question_making
 from orchestration.commands.finding import home_of, whole_study_of
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Question sets: made with or without a model, reviewed, exported to other tools.",
+    help="Question sets: made or asked in conversations, reviewed, exported to other tools.",
 )
 app.add_typer(question_making.app)
+app.add_typer(from_chat.app)
 
 
 class Form(StrEnum):

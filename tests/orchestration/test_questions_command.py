@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
+from assets.engine.stage import Work
+from evals.chatting.asking import Asking
+from evals.chatting.opening import open_talk
+from evals.gold.question_files import read_yaml
+from evals.study.study_file import read_study
 from orchestration.cli import app
 from tests.orchestration.conftest import Finished
+from warehouse.conversation_records import Begun, Feedback
+from warehouse.conversations import Conversations
+from warehouse.paths import home
 
 pytestmark = pytest.mark.models
 
@@ -75,3 +86,61 @@ def test_beir_and_squad_say_what_they_leave_out_and_write_to_the_home_unless_tol
         ["carries nineteen cars"],
         [],
     ]
+
+
+def test_what_people_ask_is_looked_at_and_becomes_questions_of_the_study(
+    finished: Finished, tmp_path: Path
+) -> None:
+    study = read_study(finished.path)
+    chats = Conversations(home())
+    none = assay("from-chat", str(finished.path))
+    assert none.exit_code == 2
+    assert "nobody has asked anything" in none.stderr
+    cell = next(one for one in study.cells() if one.retriever == "words")
+    with closing(Work(home())) as work, open_talk(study, cell, work) as talk:
+        name = chats.begin(study.study, Begun(record_id="begun", person="Ann"))
+        first = talk.ask(name, Asking("When does the ferry stay in port in a storm?"))
+        talk.ask(name, Asking("In a storm, when does the ferry stay in port?"))
+        talk.ask(name, Asking("And with <script>alert(1)</script> & 'ties'?"))
+        known = talk.ask(name, Asking("How many cars fit on the ferry?"))
+        disliked = talk.ask(name, Asking("For how long are films lent by the library?"))
+        for turn, thumbs in ((first, 1), (known, 1), (disliked, 1), (disliked, -1)):
+            said = Feedback(record_id=token_hex(8), turn=turn.record_id, thumbs=thumbs, comment="yaml: [no")
+            chats.append(study.study, name, [said])
+        demo = chats.begin(study.study, Begun(record_id="demo", place="demo"))
+        talk.ask(demo, Asking("Was this asked by nobody?"))
+    path = tmp_path / "asked.review.yaml"
+    found = assay("from-chat", str(finished.path), "--out", str(path))
+    assert found.exit_code == 0, found.output
+    file = yaml.safe_load(path.read_text(encoding="utf-8"))
+    by_text = {one["question"]: one for one in file["questions"]}
+    assert set(by_text) == {
+        "When does the ferry stay in port in a storm?",
+        "And with <script>alert(1)</script> & 'ties'?",
+        "For how long are films lent by the library?",
+    }
+    storm = by_text["When does the ferry stay in port in a storm?"]
+    assert storm["review"] == "open"
+    assert storm["asked"]["times"] == 2
+    assert storm["asked"]["up"] == 1
+    assert storm["asked"]["also_as"] == ["In a storm, when does the ferry stay in port?"]
+    assert {one["url"] for one in storm["evidence"]} == {"ferry.txt"}
+    assert any("it stays in port" in one["quote"] for one in storm["evidence"])
+    films = by_text["For how long are films lent by the library?"]
+    assert (films["asked"]["down"], "evidence" in films) == (1, False), "the later thumb counts"
+    assert by_text["And with <script>alert(1)</script> & 'ties'?"]["conversation"][0] == storm["question"]
+    down = assay("from-chat", str(finished.path), "--only", "down", "-o", str(tmp_path / "down.review.yaml"))
+    assert "1 questions, asked 1 times" in down.stderr
+    reviewed = tmp_path / "asked.questions.yaml"
+    nobody = assay("review", str(path), "--study", str(finished.path))
+    assert nobody.exit_code == 2
+    assert "none of 3 questions is accepted" in nobody.stderr
+    unfounded = assay("review", str(path), "--study", str(finished.path), "--accept-open")
+    assert "needs evidence or a ground_truth" in unfounded.stderr
+    path.write_text(path.read_text(encoding="utf-8").replace("review: open", "review: accept", 1))
+    again = assay("from-chat", str(finished.path), "--out", str(path))
+    assert again.exit_code == 0, again.output
+    taken = assay("review", str(path), "--study", str(finished.path))
+    assert taken.exit_code == 0, taken.output
+    (row,) = read_yaml(reviewed)
+    assert row["question"] == storm["question"]
