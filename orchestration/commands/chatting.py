@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,9 @@ from orchestration.terminal.speaking import complete_study, plainly
 from warehouse.errors import InputError
 from warehouse.paths import Home
 
+if TYPE_CHECKING:
+    from evals.study.study import Study
+
 app = typer.Typer()
 VARIABLE = variable_of("chat")
 DEMO = "demo"
@@ -30,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")  # all else is a path
 
 @app.command("chat")
 @plainly
-def chat(
+def chat(  # noqa: PLR0913, PLR0917 - the options of a command
     study: Annotated[
         str | None,
         typer.Argument(
@@ -40,6 +43,12 @@ def chat(
     cell: Annotated[
         str | None,
         typer.Argument(metavar="[CELL]", help="Who answers at first; the recommended one unless said."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Who answers in place of the cell's own: local/NAME needs no key. It is not measured."
+        ),
     ] = None,
     budget_usd: Annotated[
         float, typer.Option(min=0, help="What calls of paid models may cost until the page ends.")
@@ -54,16 +63,28 @@ def chat(
     """Serve a page on which people talk to the documents of a study; Ctrl-C ends it."""
     name = study or _demo(home_to_look_at())
     known = None if _NAME.fullmatch(name) and not Path(name).is_file() else study_of(name)
-    arguments = (known.study if known else name, name, cell or "", str(budget_usd))
+    arguments = (known.study if known else name, name, cell or "", str(budget_usd), model or "")
     page = Page("chat", arguments, host, port, password, open_browser)
     with served_page(page, prepared_home()) as server:  # it starts while the study is read
-        from orchestration.choosing_cell import named_cell
-
         found = known or study_of(name)
         home_of(found)
-        if cell:
-            named_cell(found, cell)
+        if cell or model:
+            _refuse_unknown(found, cell, model)
         run_page(page, server, f"the documents of {found.study} can be asked here")
+
+
+def _refuse_unknown(study: Study, cell: str | None, model: str | None) -> None:
+    """Refuse a cell that the study has not, and a model that cannot answer.
+
+    Raises:
+        InputError: it is one.
+    """
+    from evals.chatting.other_model import answered_by
+    from orchestration.choosing_cell import named_cell
+
+    asked = named_cell(study, cell) if cell else next(one for one in study.cells())
+    if model:
+        answered_by(study, asked, model)
 
 
 def _demo(where: Home) -> str:

@@ -73,16 +73,22 @@ class Catalogue:
         return next((one for one in self.choices if wanted in {one.key, one.cell.short}), None)
 
 
-def read_catalogue(name: str, work: Work) -> Catalogue:
+def read_catalogue(
+    name: str, work: Work, model: str | None = None, passages_of: str | None = None
+) -> Catalogue:
     """Return what the study of a name or path offers.
 
+    model: a generator or language model that answers at first, also where no cell has it; see `answered_by`
+    passages_of: the cell whose passages it reads, as a command takes it; None: the recommended one
+
     Raises:
-        InputError: there is no such study, or none of its cells can be asked.
+        InputError: there is no such study, none of its cells can be asked, or the model cannot.
     """
     import evals.study.registry  # noqa: F401 -- the parts that a study may name
+    from evals.chatting.other_model import answered_by
     from evals.racing.records import narrowed
     from evals.study.known_studies import find_known
-    from orchestration.choosing_cell import recommended_cell
+    from orchestration.choosing_cell import named_cell, recommended_cell
 
     home = work.home
     study = narrowed(find_known(name, home), home)
@@ -90,7 +96,11 @@ def read_catalogue(name: str, work: Work) -> Catalogue:
     if not cells:
         raise InputError(f"no cell of {study.study} can be asked: none of them reads a ranking")
     board = _board(study, home)
-    first = recommended_cell(study, home).key
+    chosen = named_cell(study, passages_of) if passages_of else recommended_cell(study, home)
+    if model:
+        study, chosen = answered_by(study, chosen, model)
+        cells += [chosen] if chosen.key not in {one.key for one in cells} else []
+    first = chosen.key
     choices = [_choice(study, cell, board) for cell in cells]
     choices.sort(key=lambda one: (one.key != first, one.rank is None, one.rank or 0))
     return Catalogue(study, tuple(choices), _examples(study, work))

@@ -72,6 +72,7 @@ class _Arguments:
     study: its name
     path: by which it is found
     cell: key of a cell; None: the recommended one
+    model: that answers from its passages at first; None: the cell's own
     usd: what calls of models may cost until the server ends
     """
 
@@ -79,18 +80,20 @@ class _Arguments:
     path: str
     cell: str | None
     usd: float
+    model: str | None
 
 
 @cache
 def _arguments() -> _Arguments:
-    study, path, cell, usd = sys.argv[1:5]
-    return _Arguments(study, path, cell or None, float(usd))
+    study, path, cell, usd, model = sys.argv[1:6]
+    return _Arguments(study, path, cell or None, float(usd), model or None)
 
 
 @cache
 def _room() -> Room:
     said = _arguments()
-    return Room(said.path, Home(Settings().place()), said.usd)
+    home = Home(Settings().place())
+    return Room(said.path, home, said.usd, said.model, said.cell if said.model else None)
 
 
 @cache
@@ -109,7 +112,8 @@ def _session(words: Words) -> Session:
     catalogue = room.catalogue()
     is_read = catalogue.done() and catalogue.exception() is None
     found = catalogue.result() if is_read else None
-    return Session(room, _listing(), said.study, said.cell, place, words, conversation, found)
+    cell = None if said.model else said.cell  # with a model that is the first one that is offered
+    return Session(room, _listing(), said.study, cell, place, words, conversation, found)
 
 
 def _notice() -> None:

@@ -65,11 +65,20 @@ class UnderWay:
 class Room:
     """One study, for any number of sessions and conversations."""
 
-    def __init__(self, study: str, home: Home, usd: float | None) -> None:
+    def __init__(
+        self,
+        study: str,
+        home: Home,
+        usd: float | None,
+        model: str | None = None,
+        passages_of: str | None = None,
+    ) -> None:
         self.chats = Conversations(home)
         self.home = home
         self.usd = usd
         self._name = study
+        self._model = model
+        self._passages_of = passages_of
         self._lock = threading.Lock()
         self._opening = ThreadPoolExecutor(1, thread_name_prefix="open")
         self._work: Work | None = None
@@ -100,7 +109,7 @@ class Room:
         from assets.engine.stage import Work
 
         self._work = self._work or Work(self.home)
-        return read_catalogue(self._name, self._work)
+        return read_catalogue(self._name, self._work, self._model, self._passages_of)
 
     def _open(self, catalogue: Future[Catalogue], cell: str) -> Talk:
         from evals.chatting.opening import open_talk

@@ -16,6 +16,7 @@ from evals.chatting.opening import open_talk
 from evals.chatting.other_model import answered_by
 from evals.chatting.talk import Talk
 from evals.generating.llm import Llm
+from orchestration.web.chatting.catalogue import read_catalogue
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, stream_of, words
 from tests.fakes.shipped import Shipped
 from warehouse.conversation_records import Begun, Turn
@@ -93,6 +94,23 @@ def test_names_of_generators_and_models_are_found_and_others_explained(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(InputError, match="no key"):
         answered_by(study, cell, "openai/gpt-4o-mini")
+
+
+def test_the_page_offers_a_model_first_and_the_measured_cells_beside_it(shipped: Shipped, work: Work) -> None:
+    path = str(shipped.bench.study.path)
+    base = shipped.cell("chain", "extractive")
+    plain = read_catalogue(path, work, passages_of=base.key)
+    assert plain.choices[0].cell == base
+    other = read_catalogue(path, work, LOCAL, base.key)
+    first = other.choices[0]
+    assert (first.model, first.mean, first.rank) == (LOCAL, None, None)
+    assert first.cell.key in {one.key for one in other.choices}
+    assert {one.key for one in plain.choices} == {one.key for one in other.choices} - {first.key}
+    assert other.of(first.key) == first
+    known = read_catalogue(path, work, "model", base.key)
+    assert (known.choices[0].cell.retriever, known.choices[0].cell.generator) == ("chain", "model")
+    with pytest.raises(InputError, match="PROVIDER/NAME"):
+        read_catalogue(path, work, "nonsense")
 
 
 def test_a_server_that_is_lost_in_mid_stream_is_told_and_used_again_when_it_is_back(
