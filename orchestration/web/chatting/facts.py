@@ -12,6 +12,7 @@ from warehouse.status import Status
 
 DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
 ANSWERED = frozenset({Status.OK, Status.TRUNCATED})
+_AS_SAID = frozenset({"date", "season"})  # entities that a person knows by the question's words
 _GONE = frozenset({Status.ERROR, Status.TIMEOUT, Status.RATE_LIMITED})
 
 
@@ -65,22 +66,29 @@ def chip(one: Understood, words: Words) -> str:
     >>> chip(Understood(kind="time_frame", text="in 2021", value="2021-01-01/2021-12-31"), words_of("de"))
     'Zeit: 2021'
     """
-    name = words(one.kind) if one.kind in {"time_frame", "entities"} else one.kind.replace("_", " ")
-    value = _days(one.value, words) if one.kind == "time_frame" else one.value
-    return f"{name}: {value or one.text}"
+    name = words(one.kind) if one.kind in {"follow_up", "time_frame", "entities"} else one.kind
+    value = one.text if one.type in _AS_SAID else one.value
+    if one.kind == "time_frame":
+        value = _days(one.value, words)
+    dropped = f" ({words('relaxed')})" if one.status == "relaxed" else ""
+    return f"{name}: {value or one.text}{dropped}"
 
 
 def _days(value: str, words: Words) -> str:
-    start, _, end = value.partition("/")
+    start, end = (one.strip(".") for one in (value + "/").split("/")[:2])  # `..`: that end is open
     if start and end:
-        for cut, first, last in ((4, "-01-01", "-12-31"),):
-            if start[:cut] == end[:cut] and start[cut:] == first and end[cut:] == last:
-                return start[:cut]
+        if (start[4:], end[4:]) == ("-01-01", "-12-31"):
+            return start[:4] if start[:4] == end[:4] else f"{start[:4]} – {end[:4]}"
         return start if start == end else f"{start} – {end}"
     return words("from_on", start=start) if start else words("until", end=end) if end else ""
 
 
+def removed(understood: Sequence[Understood], words: Words) -> list[str]:
+    """Return what the person took away, each in few words."""
+    return [chip(one, words) for one in understood if one.removed]
+
+
 def removed_html(understood: Sequence[Understood], words: Words) -> str:
     """Return what the person took away, as HTML."""
-    gone = [f"<s>{escape(plain(chip(one, words)))}</s>" for one in understood if one.removed]
+    gone = [f"<s>{escape(plain(one))}</s>" for one in removed(understood, words)]
     return f'<p class="as-note">{escape(words("without"))} {", ".join(gone)}</p>' if gone else ""

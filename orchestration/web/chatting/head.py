@@ -5,11 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from orchestration.web.chatting.catalogue import Choice
+from orchestration.web.chatting.exporting import json_of, markdown_of
 from orchestration.web.chatting.place import go
-from orchestration.web.chatting.session import Session, new_id, notify
+from orchestration.web.chatting.session import Session, notify
 from orchestration.web.chatting.words import Words
 from orchestration.web.chatting.writing import label
-from warehouse.errors import AssayError
+from warehouse.conversations import Conversation
 
 _LONGEST_TITLE = 200
 
@@ -103,6 +104,7 @@ def _menu(session: Session) -> None:
             words("rename"), found.title[:_LONGEST_TITLE], key="typed_title", max_chars=_LONGEST_TITLE
         )
         st.form_submit_button(words("save"), on_click=_rename, args=(session,))
+    _exports(session, found)
     st.button(
         words("delete"),
         key="delete",
@@ -112,11 +114,30 @@ def _menu(session: Session) -> None:
     )
 
 
+def _exports(session: Session, found: Conversation) -> None:
+    words = session.words
+    files = {
+        "export_markdown": (lambda: markdown_of(found, words).encode(), "md", "text/markdown"),
+        "export_json": (lambda: json_of(found).encode(), "json", "application/json"),
+    }
+    for name, (write, ending, kind) in files.items():
+        st.download_button(
+            words(name),
+            write,
+            f"{session.study}-{found.conversation_id}.{ending}",
+            kind,
+            key=name,
+            icon=":material/download:",
+            on_click="ignore",
+            width="stretch",
+        )
+
+
 def _rename(session: Session) -> None:
     found = session.conversation
     if found is not None:
         title = " ".join(str(st.session_state["typed_title"]).split())[:_LONGEST_TITLE]
-        session.keep(found.begun.model_copy(update={"record_id": new_id(), "title": title}))
+        session.did(lambda: session.room.desk().rename(session.study, found.conversation_id, title))
 
 
 def ask_whether_to_delete(session: Session) -> None:
@@ -136,10 +157,7 @@ def ask_whether_to_delete(session: Session) -> None:
 
 
 def _delete(session: Session) -> None:
-    try:
-        session.room.chats.delete(session.study, session.place.conversation or "")
-    except AssayError as error:
-        notify(session.words("not_done", why=error))
-        return
-    go(c=None)
-    notify(session.words("deleted"), "success")
+    conversation = session.place.conversation or ""
+    if session.did(lambda: session.room.desk().delete(session.study, conversation)):
+        go(c=None)
+        notify(session.words("deleted"), "success")

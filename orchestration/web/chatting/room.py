@@ -118,7 +118,7 @@ class Room:
         choice = there.of(cell)
         if choice is None or self._work is None:
             raise AssayError(f"the study {there.study.study} has no cell {cell} that can be asked")
-        with self._desk().computing():
+        with self.desk().computing():
             return open_talk(there.study, choice.cell, self._work, self.usd)
 
     # What is asked -----------------------------------------------------------------------------------------
@@ -154,13 +154,14 @@ class Room:
             if begun.is_unwanted:
                 begun.error = ""
                 return
-            begun.waiting = self._desk().ask(talks, conversation, asking)
+            begun.waiting = self.desk().ask(talks, conversation, asking)
             if begun.is_unwanted:  # it was stopped meanwhile
                 begun.waiting.stop()
         except Exception as error:  # the page says it
             begun.error = _reason(error)
 
-    def _desk(self) -> ChatDesk:
+    def desk(self) -> ChatDesk:
+        """Return the desk that answers and keeps; it is made when this is asked first."""
         from orchestration.chatting.desk import ChatDesk
 
         with self._lock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import Literal
@@ -15,11 +15,13 @@ from orchestration.web.chatting.listing import Listing
 from orchestration.web.chatting.place import Place, go
 from orchestration.web.chatting.room import Room, UnderWay
 from orchestration.web.chatting.words import Words
-from warehouse.conversation_records import Begun, Feedback
+from warehouse.conversation_records import Begun, Turn
 from warehouse.conversations import Conversation
 from warehouse.errors import AssayError
 
 NOTICE = "notice"
+Thumbs = Literal[-1, 0, 1]
+Preferred = Literal["a", "b", "tie"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Session:
         try:
             asking = checked(Asking(question, without=without))
             conversation = self.place.conversation if self.conversation else None
-            if conversation is None:
+            if conversation is None:  # its desk may not be there yet
                 begun = Begun(record_id=token_urlsafe(12), person=self.place.person)
                 conversation = self.room.chats.begin(self.study, begun)
             wanted = self._wanted if cells is None else lambda _catalogue: cells
@@ -90,13 +92,30 @@ class Session:
     def _wanted(self, catalogue: Catalogue) -> list[str]:
         return [one.key for one in self.chosen(catalogue)]
 
-    def keep(self, *records: Begun | Feedback) -> bool:
-        """Add lines to the conversation; return whether that was done, and say on the page why not."""
-        if self.place.conversation is None:
-            return False
+    def opine(self, turn: Turn, thumbs: Thumbs, comment: str) -> bool:
+        """Keep what a person thinks of an answer; return whether that was done."""
+        conversation = self.place.conversation or ""
+        return self.did(
+            lambda: self.room.desk().feedback(self.study, conversation, turn.record_id, thumbs, comment)
+        )
+
+    def vote(self, number: int, preferred: Preferred, cell: str) -> None:
+        """Keep which of two answers is better.
+
+        cell: one that answered, by which the study's own questions are known again
+        """
+        conversation = self.place.conversation or ""
+        if self.catalogue is not None:
+            study, talk = self.catalogue.study, self.room.talk(cell)
+            self.did(
+                lambda: self.room.desk().vote(study, conversation, number, preferred, talk.result().knows)
+            )
+
+    def did(self, what: Callable[[], object]) -> bool:
+        """Do something; return whether it could be done, and say on the page why not."""
         try:
-            self.room.chats.append(self.study, self.place.conversation, records)
-        except AssayError as error:
+            what()
+        except (AssayError, OSError, ValueError) as error:
             notify(self.words("not_done", why=error))
             return False
         return True
@@ -105,8 +124,3 @@ class Session:
 def notify(sentence: str, kind: Literal["warning", "success"] = "warning") -> None:
     """Say something on the page, at its next run."""
     st.session_state[NOTICE] = (kind, sentence)
-
-
-def new_id() -> str:
-    """Return an id of a line, which nobody has."""
-    return token_urlsafe(12)

@@ -27,16 +27,20 @@ def show_sidebar(session: Session) -> None:
 
 
 def _list(session: Session) -> None:
-    words, entries = session.words, session.listing.of(session.place.person)
+    words, here = session.words, session.place.conversation
+    every = session.listing.of(session.place.person)
+    # What could not be asked has left one without a question.
+    entries = [one for one in every if one.title or one.conversation == here]
     shown = st.session_state.setdefault(_MORE, _SHOWN)
     st.html(f'<h2 class="as-kicker">{words("conversations")}</h2>')
     if not entries:
         st.html(f'<p class="as-note">{words("no_conversations")}</p>')
     with st.container(key="conversations", gap=None):
         for entry in entries[:shown]:
-            is_here = entry.conversation == session.place.conversation
+            is_here = entry.conversation == here
+            asked = next((one.question for one in session.under_way), "") if is_here else ""
             st.button(
-                label(entry.title, 80) or words("untitled"),
+                label(entry.title or asked, 80) or words("untitled"),
                 key=f"to-{entry.conversation}",
                 type="secondary" if is_here else "tertiary",
                 width="stretch",

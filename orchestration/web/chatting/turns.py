@@ -17,13 +17,17 @@ from orchestration.web.chatting.facts import (
     failure,
     removed_html,
 )
-from orchestration.web.chatting.session import Session, new_id, notify
+from orchestration.web.chatting.session import Session, Thumbs, notify
 from orchestration.web.chatting.sources import anchor_of, sources_html
+from orchestration.web.chatting.words import Words
 from orchestration.web.chatting.writing import answer_html, label, text_html
 from warehouse.conversation_records import Feedback, Turn, Understood
 from warehouse.status import Status
 
 _COMMENT = 10_000  # characters
+UP: Thumbs = 1
+DOWN: Thumbs = -1
+NEITHER: Thumbs = 0
 
 
 def show_turns(session: Session) -> None:
@@ -71,12 +75,13 @@ def _understood(session: Session, turn: Turn) -> None:
         st.html(
             f'<p class="as-note">{escape(words("asked_as"))}: <em dir="auto">{escape(plain(text))}</em></p>'
         )
-    narrowing = [one for one in turn.understood if one.kind != "follow_up" and not one.removed]
+    narrowing = [one for one in turn.understood if not one.removed and one.status != "unused"]
     if narrowing:
         with st.container(horizontal=True, gap="small", key=f"chips-{turn.record_id}"):
             for at, one in enumerate(narrowing):
+                rewriting = one.kind == "follow_up"
                 st.button(
-                    label(chip(one, words), 80),
+                    words("follow_up") if rewriting else label(chip(one, words), 80),
                     key=f"chip-{turn.record_id}-{at}",
                     icon=":material/close:",
                     icon_position="right",
@@ -90,8 +95,8 @@ def _understood(session: Session, turn: Turn) -> None:
 
 
 def _ask_without(session: Session, turn: Turn, one: Understood) -> None:
-    gone = {other.kind for other in turn.understood if other.removed}
-    session.ask(turn.question, [turn.cell], frozenset({*gone, one.kind}))
+    gone = {other.removal for other in turn.understood if other.removed}
+    session.ask(turn.question, [turn.cell], frozenset({*gone, one.removal}))
 
 
 def _body(session: Session, turn: Turn) -> None:
@@ -121,7 +126,7 @@ def _failed(session: Session, turn: Turn) -> None:
     sentence, reason = failure(turn, words)
     st.html(
         f'<div class="as-failed" role="note"><p><b>{escape(words("no_answer"))}.</b> {escape(sentence)}</p>'
-        f'<p class="as-note">{escape(reason)}</p></div>'
+        f'<p class="as-note">{escape(reason)}</p>{_partial(turn, words)}</div>'
     )
     st.button(
         words("ask_again"),
@@ -130,6 +135,15 @@ def _failed(session: Session, turn: Turn) -> None:
         on_click=session.ask,
         args=(turn.question,),
     )
+
+
+def _partial(turn: Turn, words: Words) -> str:
+    """Return what had come of an answer, which is none, as HTML."""
+    if not turn.partial:
+        return ""
+    text = answer_html(turn.partial, (), (), anchor_of(turn))
+    summary = f"<summary>{escape(words('partial'))}</summary>"
+    return f'<details class="as-others">{summary}<div class="as-answer">{text}</div></details>'
 
 
 def _facts(session: Session, turn: Turn) -> None:
@@ -166,29 +180,44 @@ def _kept(session: Session, turn: Turn) -> Feedback | None:
 
 
 def _take_thumbs(session: Session, turn: Turn, key: str) -> None:
-    pressed, kept = st.session_state[key], _kept(session, turn)
-    thumbs = {1: 1, 0: -1}.get(pressed, 0)
-    comment = kept.comment if kept else ""
-    session.keep(Feedback(record_id=new_id(), turn=turn.record_id, thumbs=thumbs, comment=comment))
+    kept = _kept(session, turn)
+    thumbs: Thumbs = {1: UP, 0: DOWN}.get(st.session_state[key], NEITHER)
+    session.opine(turn, thumbs, kept.comment if kept else "")
 
 
 def _take_comment(session: Session, turn: Turn, key: str) -> None:
-    kept, text = _kept(session, turn), str(st.session_state[key]).strip()
-    if len(text) > _COMMENT:
-        notify(session.words("comment_long", n=f"{_COMMENT:,}"))
-        return
-    thumbs = kept.thumbs if kept else 0
-    if session.keep(Feedback(record_id=new_id(), turn=turn.record_id, thumbs=thumbs, comment=text)):
+    kept, text = _kept(session, turn), str(st.session_state[key])
+    if session.opine(turn, kept.thumbs if kept else NEITHER, text):
         notify(session.words("comment_kept"), "success")
 
 
-# Two cells side by side -----------------------------------------------------------------------------------
+# Two cells side by side ------------------------------------------------------------------------------------
 
 
 def _show_pair(session: Session, sides: Sequence[Turn]) -> None:
-    for column, turn in zip(st.columns(len(sides)), sides, strict=True):
+    """Show two answers; which cells gave them is shown when a person has chosen, or cannot."""
+    words, number = session.words, sides[0].number
+    said = session.conversation.votes.get(number) if session.conversation else None
+    can_vote = len(sides) == 2 and all(turn.answer for turn in sides)
+    is_blind = said is None and (can_vote or len(sides) < 2)
+    for column, turn in zip(st.columns(2), sides, strict=False):
         with column, st.chat_message("assistant"):
-            st.html(f'<p class="as-kicker">{escape(session.words(f"answer_{turn.side}"))}</p>')
-            _understood(session, turn)
+            st.html(f'<p class="as-kicker">{escape(words(f"answer_{turn.side}"))}</p>')
+            if not is_blind:
+                _understood(session, turn)
             _body(session, turn)
-            _facts(session, turn)
+            if not is_blind:
+                _facts(session, turn)
+                _opinion(session, turn)
+    if said is not None:
+        st.html(f'<p class="as-note">{escape(words(f"voted_{said.preferred}"))}</p>')
+    elif can_vote:
+        st.html(f'<p class="as-kicker">{escape(words("vote"))}</p>')
+        with st.container(horizontal=True, gap="small", key=f"vote-{sides[0].record_id}"):
+            for preferred in ("a", "tie", "b"):
+                st.button(
+                    words(f"vote_{preferred}"),
+                    key=f"vote-{sides[0].record_id}-{preferred}",
+                    on_click=session.vote,
+                    args=(number, preferred, sides[0].cell),
+                )

@@ -17,6 +17,7 @@ from evals.reporting.display import plain
 
 MOST = 50_000  # characters of a text that are shown
 _HELD = re.compile("\ue000(\\d+)\ue001")
+_JOINED = re.compile(r"(\\[:.])(?=\w)")
 _OURS = re.compile("[\ue000\ue001]")
 
 
@@ -69,9 +70,7 @@ def label(text: str, longest: int = 200) -> str:
     short = " ".join(plain(text[: longest + 1]).split())
     short = short if len(short) <= longest else f"{short[:longest]}…"
     # The joiner keeps `:word:` and `www.` from being read after the text is taken apart.
-    return (
-        re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", short).replace("\\:", "\\:\u2060").replace("\\.", "\\.\u2060")
-    )
+    return _JOINED.sub("\\1\u2060", re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", short))
 
 
 def _hold(text: str, passages: Sequence[str]) -> str:

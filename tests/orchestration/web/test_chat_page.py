@@ -1,0 +1,250 @@
+"""The page of `assay chat` in a real Chromium: a conversation in German, its sources, what outlives what."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from orchestration.web.serving import served
+from tests.fakes.browser import axe_violations, tab
+from tests.fakes.processes import wait_until
+from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted, chatted
+from warehouse.conversation_records import Feedback, ShownPassage, Turn, Understood
+from warehouse.status import Status
+
+pytestmark = pytest.mark.models
+MARKUP = (
+    "<img src='http://evil.example/a.png' onerror='window.hit=1'><script>window.hit=1</script>"
+    " ![x](http://evil.example/b.png) [here](javascript:window.hit=1) $\\href{http://evil.example}{x}$ "
+    ":red[no] `code` {{x}} \x1b[31m \u202e www.evil.example :smile: </div></details>"
+)
+FIVE = (
+    "Wie ging das Kohlenbacher Heimspiel gegen die Eintracht in der Saison 2022/23 aus?",
+    "Und wie viele Zuschauer waren dort?",
+    "Welche Artikel erschienen im April 2024 über Hammerlohe?",
+    "Wer wurde 2023 Meister?",
+    "Und wer wurde Zweiter?",
+)
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatted]:
+    with chatted(tmp_path_factory.mktemp("chat")) as found:
+        yield found
+
+
+@pytest.fixture
+def at(browser: Any) -> Iterator[ChatTab]:
+    with tab(browser) as found:
+        yield ChatTab(found)
+        assert found.errors == []
+
+
+def hostile_turn(cell: str = EXTRACTIVE) -> Turn:
+    passage = ShownPassage(
+        number=1,
+        chunk_id="c",
+        doc_id="d",
+        text=f"Belegt: {MARKUP}",
+        title=MARKUP,
+        url="javascript:window.hit=1",
+        date="2024-05-31",
+        section=(MARKUP, MARKUP),
+        cited=True,
+        evidence=((0, 20),),
+    )
+    known = (Understood(kind="entities", type="club", text=MARKUP, value=MARKUP),)
+    return Turn(
+        record_id="hostile",
+        number=1,
+        cell=cell,
+        question=MARKUP,
+        status=Status.OK,
+        answer=f"{MARKUP} [1] [9]",
+        passages=(passage,),
+        understood=known,
+        model=MARKUP,
+    )
+
+
+def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="de", cell=EXTRACTIVE))
+    assert "Was möchten Sie wissen?" in at.page.locator(".as-welcome").inner_text()
+    at.page.get_by_role("button", name="Kohlenbacher Heimspiel").click()  # the study's own question
+    at.wait()
+    for question in FIVE[1:]:
+        at.ask(question)
+    turns = chat.conversation(at.id).turns
+    assert [turn.question for turn in turns] == list(FIVE)
+    assert [turn.number for turn in turns] == [1, 2, 3, 4, 5]
+    assert all(turn.language == "de" and turn.passages for turn in turns)
+    rewritten = next(one for one in turns[1].understood if one.kind == "follow_up")
+    assert rewritten.value in at.page.locator(".as-note em").first.inner_text()
+    frames = [one for one in turns[2].understood if one.kind == "time_frame"]
+    assert [one.value for one in frames] == ["2024-04-01/2024-04-30"]
+    assert all(one.date and one.date.startswith("2024-04") for one in turns[2].passages)
+
+    at.page.locator(".as-sources li > details > summary").first.click()
+    passage = at.page.locator(".as-passage").first
+    first = next(one for one in turns[0].passages if one.cited)
+    assert passage.inner_text().split() == first.text.split()
+    assert at.page.locator(".as-passage mark").first.inner_text() == first.text[slice(*first.evidence[0])]
+    link = at.page.locator(".as-where a").first.get_attribute("href")
+    assert link.startswith(f"{first.url}#:~:text=")
+    assert unquote(link.partition("text=")[2]).split(",")[0].split()[0] in first.text
+
+    at.page.locator("[class*=st-key-thumbs] button").last.click()
+    at.page.get_by_role("button", name="Warum?").last.click()
+    at.page.get_by_role("textbox", name="Was war gut oder falsch?").fill("Knapp <b>daneben</b>")
+    at.page.get_by_role("button", name="Speichern").last.click()
+    at.page.locator(".as-comment").wait_for()
+    kept = "SELECT turn_id, thumbs, comment FROM chat_feedback"
+    last = turns[-1].record_id
+    assert wait_until(lambda: chat.selected(kept) == [(last, -1, "Knapp <b>daneben</b>")], 60)
+
+    where = at.page.url
+    at.page.reload()
+    at.page.locator(".as-facts").nth(4).wait_for()
+    assert at.page.url == where
+    assert at.page.locator(".as-asked").all_inner_texts() == list(FIVE)
+
+
+def test_a_chip_is_taken_away_and_the_question_asked_without(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="de", cell=EXTRACTIVE)).ask(FIVE[2])
+    at.page.get_by_role("button", name="Zeit: 2024").click()
+    at.wait()
+    first, second = chat.conversation(at.id).turns
+    assert [one.removed for one in second.understood if one.kind == "time_frame"] == [True]
+    assert second.question == first.question
+    assert "ohne Zeit: 2024" in at.page.locator(".as-note:has(s)").inner_text()
+
+
+def test_a_model_writes_is_stopped_and_lost_in_mid_stream(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="en", cell=MODEL)).ask("Wie endete das Derby?")
+    answer = at.page.locator(".as-answer").first
+    assert answer.locator("strong").inner_text() == "1:3"
+    assert answer.locator("li").count() == 2
+    answer.locator(".as-cite").first.click()
+    at.page.locator("details[open] .as-passage").first.wait_for()
+    assert "scripted" in at.page.locator(".as-facts").first.inner_text()
+
+    at.put("Ganz LANGSAM: wie endete es?")
+    at.page.locator(".as-draft strong").first.wait_for()  # while the model goes on
+    at.page.get_by_role("button", name="Stop").click()
+    at.wait()
+    at.put("Und bei ABBRUCH der Leitung?").wait()
+    assert "There is no answer" in at.page.locator(".as-failed").last.inner_text()
+    assert "kept" in at.page.locator(".as-failed").last.inner_text()
+    ended = [turn.status for turn in chat.conversation(at.id).turns]
+    assert (ended[0], ended[1]) == (Status.OK, Status.NOT_RUN)
+    assert ended[2] in {Status.ERROR, Status.TIMEOUT}
+    assert at.page.evaluate("window.hit") is None
+
+
+def test_two_cells_side_by_side_are_blind_until_the_vote(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="en", cell=EXTRACTIVE, against=MODEL)).put("Wer gewann das Derby?")
+    at.page.get_by_role("button", name="Alike").wait_for(timeout=120_000)
+    assert at.shown == 0  # nothing says who gave which
+    at.page.get_by_role("button", name="A is better").click()
+    at.page.locator(".as-facts").nth(1).wait_for()
+    conversation = chat.conversation(at.id)
+    assert conversation.votes[1].preferred == "a"
+    a = next(turn for turn in conversation.turns if turn.side == "a")
+    assert a.cell.rpartition(".")[2] in at.page.locator(".as-facts").first.inner_text()
+
+
+def test_markup_anywhere_is_text(chat: Chatted, at: ChatTab) -> None:
+    said = Feedback(record_id="said", turn="hostile", thumbs=1, comment=MARKUP)
+    name = chat.begin(hostile_turn(), said)
+    at.open(chat.url(lang="en", c=name))
+    at.page.locator(".as-sources summary").first.click()
+    shown = MARKUP.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd")
+    for place in (".as-asked", ".as-comment", ".as-source b"):
+        assert at.page.locator(place).first.text_content() == shown
+    assert at.page.locator(".as-passage").first.text_content() == f"Belegt: {shown}"
+    assert at.page.locator(".as-answer code").inner_text() == "code"
+    made = at.page.locator(":is(.as-answer, .as-sources, .as-asked, .as-facts)").locator(
+        "img, script, iframe"
+    )
+    assert made.count() == 0
+    links = at.page.locator("[data-testid=stMain] a").evaluate_all(
+        "all => all.map(one => one.getAttribute('href'))"
+    )
+    assert links == ["#p-hostile-1"]
+    assert at.page.evaluate("window.hit") is None
+    at.ask(MARKUP)
+    assert at.page.evaluate("window.hit") is None
+    assert chat.conversation(name).turns[-1].question == MARKUP.strip()
+
+
+def test_a_question_of_a_megabyte_is_refused_in_a_sentence(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="en"))
+    before = len(chat.chats.stamps())
+    box = at.page.locator("[data-testid=stChatInput] textarea")
+    box.evaluate(
+        """(box, text) => {
+      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(box, text);
+      box.dispatchEvent(new Event("input", { bubbles: true }));
+    }""",
+        "x" * 1_000_000,
+    )
+    box.press("Enter")
+    at.page.get_by_text("1,000,000 characters, more than 8,000").wait_for()
+    assert len(chat.chats.stamps()) == before
+
+
+def test_two_tabs_two_people_and_deleting(chat: Chatted, browser: Any, at: ChatTab) -> None:
+    at.open(chat.url(lang="en", cell=EXTRACTIVE, person="Ada")).ask(FIVE[3])
+    with tab(browser) as second:
+        other = ChatTab(second).open(chat.url(lang="en", cell=EXTRACTIVE, person="Ada", c=at.id))
+        at.put(FIVE[0])
+        other.put(FIVE[2])
+        for one in (at, other):
+            one.page.locator(".as-facts").nth(2).wait_for()
+        turns = chat.conversation(at.id).turns
+        assert sorted(turn.question for turn in turns) == sorted([FIVE[3], FIVE[0], FIVE[2]])
+        assert sorted(turn.number for turn in turns) == [1, 2, 3]
+        assert second.errors == []
+    with tab(browser) as stranger:
+        ben = ChatTab(stranger).open(chat.url(lang="en", person="Ben"))
+        assert ben.page.locator(".st-key-conversations button").count() == 0
+    name = at.id
+    at.page.locator(".st-key-menu button").first.click()
+    at.page.locator(".st-key-delete button").first.click()
+    at.page.get_by_role("button", name="Delete for good").click()
+    at.page.get_by_text("The conversation was deleted.").wait_for()
+    assert chat.chats.read("liga", name) is None
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_the_screen_and_can_be_read(browser: Any, chat: Chatted, width: int, scheme: str) -> None:
+    name = chat.begin(hostile_turn())
+    with tab(browser, width, 844, scheme) as found:
+        at = ChatTab(found).open(chat.url(lang="de", c=name))
+        at.page.locator(".as-sources summary").first.click()
+        assert at.page.evaluate(WIDER) == [0, 0]
+        assert axe_violations(at.page) == []
+        assert found.errors == []
+
+
+def test_a_server_that_is_killed_and_started_again_has_lost_nothing(chat: Chatted, browser: Any) -> None:
+    with tab(browser) as found:
+        at = ChatTab(found).open(chat.url(lang="en", cell=EXTRACTIVE)).ask(FIVE[3])
+        os.kill(chat.server.process_id, signal.SIGKILL)
+        at.page.wait_for_timeout(500)
+        with served(chat.site) as again:
+            again.wait_until_ready()
+            at.open(at.page.url)
+            assert at.page.locator(".as-asked").inner_text() == FIVE[3]
+            at.ask(FIVE[4])
+            assert len(chat.conversation(at.id).turns) == 2
+
+
+WIDER = """() => [document.documentElement, document.querySelector("[data-testid=stMain]")].map(
+  (one) => one.scrollWidth - one.clientWidth)"""
