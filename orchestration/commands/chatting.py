@@ -65,12 +65,20 @@ def chat(  # noqa: PLR0913, PLR0917 - the options of a command
     known = None if _NAME.fullmatch(name) and not Path(name).is_file() else study_of(name)
     arguments = (known.study if known else name, name, cell or "", str(budget_usd), model or "")
     page = Page("chat", arguments, host, port, password, open_browser)
-    with served_page(page, prepared_home()) as server:  # it starts while the study is read
-        found = known or study_of(name)
-        home_of(found)
-        if cell or model:
-            _refuse_unknown(found, cell, model)
-        run_page(page, server, f"the documents of {found.study} can be asked here")
+    where = prepared_home()
+    with served_page(page, where) as server:
+        if cell or model or not _was_run(arguments[0], where):  # else the page reads it
+            found = known or study_of(name)
+            home_of(found)
+            if cell or model:
+                _refuse_unknown(found, cell, model)
+        run_page(page, server, f"the documents of {arguments[0]} can be asked here")
+
+
+def _was_run(study: str, where: Home) -> bool:
+    from warehouse.artifacts import ArtifactStore
+
+    return study in ArtifactStore(where).keys("leaderboard")
 
 
 def _refuse_unknown(study: Study, cell: str | None, model: str | None) -> None:

@@ -126,7 +126,9 @@ def site_of(study: Path, home: Home, cell: str = "") -> Site:
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         port = int(tried.getsockname()[1])
-    return Site("chat", ("liga", str(study), cell, "1"), "127.0.0.1", port, {"ASSAY_HOME": str(home.root)})
+    return Site(
+        "chat", ("liga", str(study), cell, "1", ""), "127.0.0.1", port, {"ASSAY_HOME": str(home.root)}
+    )
 
 
 @dataclass
