@@ -1,4 +1,4 @@
-"""Embedders of other packages: what they keep to, and how a study names one."""
+"""Embedders that are no models, ours and other packages': what they keep to, and how a study names one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NOT_ITS_OWN = ("model", "commit", "query_prompt", "passage_prompt", "dtype", "de
 
 
 class OtherEmbedder(EmbedderRecipe):
-    """An embedder that another package brings; a study writes it as `{kind: {its parameters}}`.
+    """An embedder that is no model, ours or another package's; a study writes `{kind: {its parameters}}`.
 
     Its vectors keep to the contract of `Embedder`. Tokens are not counted for it, so that a text that is too
     long for it is its own to deal with.
 
     kind: the name that study files use
-    package: the package that it is of, with its version
+    package: the package that it is of, with its version; None: ours
     """
 
     kind: ClassVar[str]
@@ -68,6 +68,7 @@ class OtherEmbedder(EmbedderRecipe):
 
 
 EMBEDDERS: Registry[OtherEmbedder] = Registry("embedders", OtherEmbedder)
+EMBEDDERS.add_places(hashing="assets.embedding.hashing:Hashing")
 
 
 def _of_its_kind(written: Any, handler: ValidatorFunctionWrapHandler) -> Any:

@@ -55,6 +55,9 @@ def build(
         str | None,
         typer.Option(help="minilm, e5, mpnet, a folder, or owner/name@commit; by language unless said."),
     ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Search by words alone: no model, built in seconds.")
+    ] = False,
     retriever: Annotated[
         str | None, typer.Option(help="Which answers first: hybrid, bm25, dense, or any kind.")
     ] = None,
@@ -65,30 +68,36 @@ def build(
     """Build a corpus, or take in what has changed since; it is then the selected one."""
     from evals.study.run_studies import note
     from evals.study.study_file import read_study
-    from orchestration.commands.walking import walk
-    from orchestration.corpora.facts import BUILT, facts_of, set_damaged_aside
+    from orchestration.commands.corpus_building import build as build_corpus
+    from orchestration.commands.corpus_building import how_to_add_meaning
+    from orchestration.corpora.corpus_study import Said
+    from orchestration.corpora.facts import facts_of, set_damaged_aside
     from orchestration.corpora.making import corpus_of, place_of
     from orchestration.corpora.records import Corpora
     from orchestration.corpora.showing import sentence_of
 
     where = prepared_home()
     corpora = Corpora(where)
-    made = corpus_of(place_of(target, corpora, say), name, corpora, embedder, retriever, generator)
+    said = Said(embedder, retriever, generator, words)
+    made = corpus_of(place_of(target, corpora, say), name, corpora, said)
     study = read_study(made.study)
     home_of(study)
     note(study, where)
     if damaged := set_damaged_aside(study, where):
         say(f"{damaged} of what was built before is damaged, and is built again.")
-    report = walk(study, where, only=BUILT, again=True)
-    if not report.is_there("indexes"):
-        say(
-            f"{made.name} cannot be asked yet; what failed stands above. The same command goes on from there."
-        )
+    built = build_corpus(made, said, corpora)
+    made = built.corpus
+    if not built.report.is_there("indexes"):
+        has_words = made.choices is not None and made.choices.search == "both"
+        state = "is still searched by words alone" if has_words else "cannot be asked yet"
+        say(f"{made.name} {state}; what failed stands above. The same command goes on from there.")
         return FAILED
     corpora.select(made)
     say(f"{made.name}: {sentence_of(facts_of(made, where))}; its study is {made.study}")
+    if hint := how_to_add_meaning(built, corpora):
+        say(hint)
     say('It is selected. Ask it:  assay corpus query "…"   or, at a prompt:  assay corpus query')
-    return DONE if report.ok else FAILED
+    return DONE if built.report.ok else FAILED
 
 
 @app.command("list")

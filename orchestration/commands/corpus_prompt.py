@@ -191,11 +191,12 @@ class Prompt:
         return MatchedWords(said, self.open.analyzer)
 
     def _choose(self, study: Study, name: str | None) -> Cell:
-        """Return the cell of a name; else the recommended one of a measured study, else the first."""
+        """Return the cell of a name; else the recommended one of a measured study, else the first built."""
         if name is not None:
             return named_cell(study, name)
-        measured = ArtifactStore(self.home).current("leaderboard", study.study) is not None
-        return recommended_cell(study, self.home) if measured else first_cell(study)
+        store = ArtifactStore(self.home)
+        measured = store.current("leaderboard", study.study) is not None
+        return recommended_cell(study, self.home) if measured else first_cell(study, store)
 
 
 def picked(said: str, corpora: Corpora) -> Corpus:

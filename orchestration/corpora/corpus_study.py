@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, Self
 
 from evals.gold.question_files import UNFILLED
 from orchestration.corpora.records import QUESTIONS, Choices, Corpus, slug
-from orchestration.templates.languages import lines_for
+from orchestration.templates.languages import STEMMED, lines_for
 from orchestration.templates.sources import beir_splits
 from orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
 from orchestration.templates.study_files import described, language_of_target, quoted
@@ -17,7 +17,8 @@ from warehouse.parquet import replacing
 
 PAGES = 500  # of a site
 SIZE = 254  # tokens of a chunk: what all-MiniLM-L6-v2 reads as published, but for its two special tokens
-KNOWN = ("hybrid", "bm25", "dense")  # retrievers that every corpus has
+KNOWN = ("hybrid", "bm25", "dense")  # retrievers that every corpus has whose meanings are indexed
+BY_MEANING = {"hybrid", "dense"}
 MINILM = "all-MiniLM-L6-v2"  # whose tokens are counted unless a chunking names another model
 EMBEDDERS = {"minilm": MINILM, "e5": "multilingual-e5-small", "mpnet": "all-mpnet-base-v2"}
 
@@ -37,7 +38,7 @@ chunkings: # windows in tokens of the embedder
   tokens-{size}: {{tokens: {{size: {size}}}{tokenizer}}}
 
 embedders:
-  {embedder}
+{embedders}
 
 retrievers: # the first one answers; all search the same index
 {retrievers}
@@ -52,27 +53,72 @@ metrics: [{metrics}]
 """
 
 
-def choices_of(target: str, embedder: str | None, retriever: str | None, generator: str | None) -> Choices:
+class Said(NamedTuple):
+    """What a person says of a corpus that is built; None, or False: nothing.
+
+    embedder: a short name, a folder, or a model of the hub
+    retriever: the kind that answers first
+    generator: a kind, or a model
+    words: it is searched by words alone
+    """
+
+    embedder: str | None = None
+    retriever: str | None = None
+    generator: str | None = None
+    words: bool = False
+
+    @property
+    def is_something(self) -> bool:
+        """Whether anything is said."""
+        return self != Said()
+
+    def checked(self) -> Self:
+        """Return this, where it does not contradict itself.
+
+        Raises:
+            InputError: search by words alone, and by meaning.
+        """
+        if self.words and self.embedder:
+            raise InputError("--words and --embedder exclude each other: words are searched without a model")
+        if self.words and self.retriever in BY_MEANING:
+            raise InputError(
+                f"--words and --retriever {self.retriever} exclude each other: it searches by meaning"
+            )
+        return self
+
+
+def choices_of(target: str, said: Said) -> Choices:
     """Return what the study of a new corpus is written with: what is said, the rest by its language."""
     language = language_of_target(target)
     by_language = "minilm" if language in {None, "en"} else "e5"
     return Choices(
         language=language,
-        embedder=_model(embedder or by_language),
-        dtype=_dtype(),
-        retriever=retriever or KNOWN[0],
-        generator=generator or "extractive",
+        embedder=_model(said.embedder or by_language),
+        dtype="fp32" if said.words else _dtype(),
+        retriever=said.retriever or KNOWN[0],
+        generator=said.generator or "extractive",
+        search="words" if said.words else "meaning",
     )
 
 
-def changed(choices: Choices, embedder: str | None, retriever: str | None, generator: str | None) -> Choices:
-    """Return choices with what is said in place of what was said before."""
-    said = {
-        "embedder": _model(embedder) if embedder else None,
-        "retriever": retriever,
-        "generator": generator,
-    }
-    return choices.model_copy(update={name: value for name, value in said.items() if value})
+def changed(choices: Choices, said: Said) -> Choices:
+    """Return choices with what is said in place of what was said before.
+
+    A model that is named for a corpus that is searched by words is added to these.
+    """
+    found: dict[str, str | None] = {"retriever": said.retriever, "generator": said.generator}
+    if said.words:
+        found["search"] = "words"
+    elif said.embedder:
+        found["embedder"] = _model(said.embedder)
+        if choices.search != "meaning":
+            found |= {"search": "both", "dtype": _dtype()}
+    return choices.model_copy(update={name: value for name, value in found.items() if value})
+
+
+def short_name_of(choices: Choices) -> str:
+    """Return what `--embedder` calls the model of a corpus."""
+    return next((name for name, model in EMBEDDERS.items() if model == choices.embedder), choices.embedder)
 
 
 def _model(said: str) -> str:
@@ -105,7 +151,7 @@ def write_study(corpus: Corpus, choices: Choices) -> Corpus:
         source_names=", ".join(sources),
         size=SIZE,
         tokenizer="" if choices.embedder == MINILM else f", tokenizer: {quoted(choices.embedder)}",
-        embedder=_embedder(choices),
+        embedders="\n".join(f"  {line}" for line in _embedders(choices)),
         retrievers="\n".join(_retrievers(choices)),
         generators="\n".join(_generators(choices.generator)),
         questions="the folder's own" if splits else QUESTIONS,
@@ -122,8 +168,18 @@ def write_study(corpus: Corpus, choices: Choices) -> Corpus:
     return corpus.model_copy(update={"choices": choices, "written": sha256_text(text)})
 
 
-def _embedder(choices: Choices) -> str:
-    """Return the line of the embedder: a registered model, a folder, or `owner/name@commit` of the hub."""
+def _embedders(choices: Choices) -> list[str]:
+    """Return the lines of the embedders, the first of which answers where its index is there."""
+    language = STEMMED.get(choices.language or "en")
+    words = f"words: {{hashing: {{language: {language or 'null'}}}}} # without a model"
+    return [
+        *([_model_line(choices)] if choices.search != "words" else []),
+        *([words] if choices.search != "meaning" else []),
+    ]
+
+
+def _model_line(choices: Choices) -> str:
+    """Return the line of the model: a registered one, a folder, or `owner/name@commit` of the hub."""
     known = {model: name for name, model in EMBEDDERS.items()}
     model, _, revision = choices.embedder.partition("@")
     name = known.get(model) or slug(Path(model).name)
@@ -139,6 +195,9 @@ def _retrievers(choices: Choices) -> list[str]:
     lines = lines_for(choices.language)
     known = {"hybrid": lines["hybrid"], "bm25": lines["bm25"], "dense": "{dense: {k: 50}}"}
     first = choices.retriever
+    if choices.search == "words":
+        known = {"bm25": known["bm25"]}
+        first = "bm25" if first in BY_MEANING else first
     if first not in known:
         if not first.replace("_", "").isalnum():
             raise InputError(f"{first!r} is no kind of retriever; `assay parts retrievers` lists them")

@@ -53,9 +53,9 @@ def facts_of(corpus: Corpus, home: Home) -> Facts:
         study = read_study(corpus.study, sources_gone=True)
     except InputError as error:
         return Facts(corpus, state=error.findings[0])
-    cell = first_cell(study)
-    embedder = study.embedders[cell.embedder].model
     store = ArtifactStore(home)
+    cell = first_cell(study, store)
+    embedder = study.embedders[cell.embedder].model
     key = Grid([study]).index_key(cell)
     chunks = store.current("chunks", key.rpartition(".")[0])
     index = store.current("indexes", key)
@@ -79,26 +79,32 @@ def set_damaged_aside(study: Study, home: Home) -> int:
 
     Building stops at the index, and reads none: a run of the grid finds damage when it searches.
     """
-    store = ArtifactStore(home)
-    key = Grid([study]).index_key(first_cell(study))
-    names = (("chunks", key.rpartition(".")[0]), ("embeddings", key), ("indexes", key))
-    found = [artifact for stage, one in names if (artifact := store.current(stage, one))]
+    store, grid = ArtifactStore(home), Grid([study])
+    keys = sorted({grid.index_key(cell) for cell in study.cells() if cell.reads_ranking})
+    names = {(stage, key) for key in keys for stage in ("embeddings", "indexes")}
+    names |= {("chunks", key.rpartition(".")[0]) for key in keys}
+    found = [artifact for stage, one in sorted(names) if (artifact := store.current(stage, one))]
     damaged = [artifact for artifact in found if store.damage(artifact)]
     for artifact in damaged:
         store.set_aside(artifact)
     return len(damaged)
 
 
-def first_cell(study: Study) -> Cell:
+def first_cell(study: Study, store: ArtifactStore | None = None) -> Cell:
     """Return the first cell of a study that answers questions from passages.
+
+    store: where the index of a cell may lie: the first one that has one goes before the others, as that of
+        words does until meanings are embedded
 
     Raises:
         InputError: it has none.
     """
-    found = next((cell for cell in study.cells() if cell.reads_ranking), None)
-    if found is None:
+    found = [cell for cell in study.cells() if cell.reads_ranking]
+    if not found:
         raise InputError(f"{study.path}: no cell of the study can be asked")
-    return found
+    grid = Grid([study])
+    there = (cell for cell in found if store and store.current("indexes", grid.index_key(cell)))
+    return next(there, found[0])
 
 
 def _of_export(corpus: Corpus) -> Facts:

@@ -10,9 +10,15 @@ from evals.exporting.sealing import SUMS
 from evals.study.known_studies import known_path
 from evals.study.study_file import read_study
 from orchestration.corpora.beir_sets import beir_folder, known_sets
-from orchestration.corpora.corpus_study import changed, choices_of, is_mended, write_study
+from orchestration.corpora.corpus_study import (
+    Said,
+    changed,
+    choices_of,
+    is_mended,
+    write_study,
+)
 from orchestration.corpora.facts import first_cell
-from orchestration.corpora.records import Corpora, Corpus, composed, slug
+from orchestration.corpora.records import Choices, Corpora, Corpus, composed, slug
 from orchestration.templates.study_files import short_name
 from warehouse.errors import InputError
 from warehouse.near_names import unknown
@@ -58,14 +64,7 @@ def place_of(said: str, corpora: Corpora, say: Say) -> str:
     return str(found)
 
 
-def corpus_of(
-    target: str,
-    name: str | None,
-    corpora: Corpora,
-    embedder: str | None,
-    retriever: str | None,
-    generator: str | None,
-) -> Corpus:
+def corpus_of(target: str, name: str | None, corpora: Corpora, said: Said) -> Corpus:
     """Return the corpus of a folder or URL with its study as it is to be built, made where there is none.
 
     Raises:
@@ -73,8 +72,9 @@ def corpus_of(
             its study, and parts are named.
     """
     found = _known(target, name, corpora)
+    said = said.checked()
     if found is None:
-        choices = choices_of(target, embedder, retriever, generator)
+        choices = choices_of(target, said)
         called = name if name is not None else _default_name(target, corpora)
         found = corpora.add(Corpus(name=called, target=target, choices=choices))
         try:
@@ -85,18 +85,25 @@ def corpus_of(
             raise
         corpora.write(found)
         return found
-    said = any(one is not None for one in (embedder, retriever, generator))
-    before = found.choices or choices_of(target, None, None, None)
+    before = found.choices or choices_of(target, Said())
     if is_mended(found):
-        if said or found.target != target:
+        if said.is_something or found.target != target:
             raise InputError(
                 f"{found.study} was changed by hand, and is not written again; change it there, or build "
                 "another corpus with --name"
             )
         return found
-    found = write_study(
-        found.model_copy(update={"target": target}), changed(before, embedder, retriever, generator)
-    )
+    return _rewritten(found.model_copy(update={"target": target}), changed(before, said), corpora)
+
+
+def by_words(corpus: Corpus, corpora: Corpora) -> Corpus:
+    """Return a corpus with its study written so that words alone are searched, until meanings are wanted."""
+    assert corpus.choices is not None  # noqa: S101 -- one whose study this writes
+    return _rewritten(corpus, corpus.choices.model_copy(update={"search": "words"}), corpora)
+
+
+def _rewritten(corpus: Corpus, choices: Choices, corpora: Corpora) -> Corpus:
+    found = write_study(corpus, choices)
     read_study(found.study)
     corpora.write(found)
     return found

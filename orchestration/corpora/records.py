@@ -21,6 +21,7 @@ from warehouse.paths import Home
 RECORD, STUDY, QUESTIONS, SELECTED = "corpus.json", "study.yaml", "made.questions.yaml", "selected.json"
 LONGEST = 100  # characters of a name
 Kind = Literal["built", "export", "study"]
+Search = Literal["meaning", "words", "both"]
 
 
 class Choices(BaseModel):
@@ -29,6 +30,8 @@ class Choices(BaseModel):
     language: two-letter code that its parts go by; None: none was told
     embedder, dtype: the model, and what it computes in
     retriever, generator: which answer first: the name of a part, or a model
+    search: what is indexed: vectors of the model, from which passages are found by meaning and by words;
+        words alone, without a model; or both, so that the words answer until the vectors are there
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,6 +41,7 @@ class Choices(BaseModel):
     dtype: Literal["fp32", "bf16"] = "fp32"
     retriever: str = "hybrid"
     generator: str = "extractive"
+    search: Search = "meaning"
 
 
 class Corpus(BaseModel):

@@ -13,6 +13,7 @@ import pytest
 from assets.embedding.api import ApiEmbedder
 from assets.embedding.cached import CachedEmbedder
 from assets.embedding.embedder import Api, Embedder, EmbedderRecipe, Matrix
+from assets.embedding.hashing import HashedWords, Hashing
 from assets.embedding.local import LocalEmbedder, has_bf16
 from tests.fakes.openai_server import FakeOpenAI, embeddings
 from warehouse.errors import InputError
@@ -122,6 +123,26 @@ CHECKS: tuple[Check, ...] = (
 @pytest.mark.parametrize("overflow", ["truncate", "average"])
 def test_contract(check: Check, overflow: str, make: Make) -> None:
     check(make(overflow=overflow))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("fields", [{}, {"size": 64, "language": None}], ids=["stems", "words"])
+def test_hashed_words(check: Check, fields: dict[str, object]) -> None:
+    check(HashedWords(Hashing.model_validate(fields)))
+
+
+def test_hashed_words_meet_by_their_stems_and_cancel_to_no_zero() -> None:
+    ferries, ferry, library = HashedWords(Hashing()).embed(["Ferries!", "the ferry", "a library"])
+    assert ferries @ ferry > 0.7 > abs(ferries @ library)
+    narrow = HashedWords(Hashing(size=16, language=None, normalise=False))
+    words = [f"w{number}" for number in range(64)]
+    vectors = narrow.embed([f"{one} {two}" for one, two in pairwise(words)])
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert (lengths > 0.5).all(), "words of one bucket and opposite signs leave something"
+    assert {round(float(length), 3) for length in lengths} <= {1.0, 1.414, 2.0}
+    assert narrow.embed(["w1 " * 8])[0].max() - narrow.embed(["w1 " * 8])[0].min() == pytest.approx(
+        1 + np.log(8)
+    )
 
 
 @pytest.mark.models

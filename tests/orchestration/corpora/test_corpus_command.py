@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evals.study.study_file import read_study
-from orchestration.corpora import corpus_study
+from orchestration.commands import corpus_building
+from orchestration.corpora import corpus_study, estimating
+from orchestration.corpora.corpus_study import Said
 from orchestration.corpora.making import corpus_of
 from orchestration.corpora.records import Corpora
 from tests.fakes.commands import assay
@@ -149,11 +153,66 @@ def test_a_person_asks_at_a_prompt(at: Path) -> None:
     assert "half a line" not in history
 
 
+WITHOUT_TORCH = """
+import sys
+from orchestration.start import main
+sys.argv = ["assay", "corpus", "query", "How many cars does the ferry carry?"]
+try:
+    main()
+finally:
+    print({"torch", "sentence_transformers", "litellm"} & set(sys.modules))
+"""
+
+
+def test_words_come_first_where_meaning_would_take_long(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_study, "_dtype", lambda: "fp32")
+    folder = at.with_name("long")
+    shutil.copytree(at, folder)
+    (folder / "new.txt").write_text("The lighthouse keeper feeds eleven cats.")
+    monkeypatch.setattr(corpus_building, "seconds_to_embed", lambda _study, _home: 130.0)
+    done = assay("corpus", "build", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "would take about 2 minutes here" in done.stderr
+    assert "assay corpus build long --embedder minilm" in done.stderr
+    assert "stage 5 of 5  indexes" in done.stderr
+    (one,) = (row for row in listed() if row["name"] == "long")
+    assert (one["embedder"], one["documents"], one["state"]) == ("hashing", 5, "ready")
+    alone = subprocess.run(  # a process of its own: these tests have imported torch
+        [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert "nineteen cars" in alone.stdout
+    assert alone.stdout.endswith("set()\n")
+    again = assay("corpus", "build", "long")
+    assert "5 unchanged" in again.stderr
+    assert "Search by meaning (all-MiniLM-L6-v2) is added by" in again.stderr
+    for words in (["--embedder", "minilm"], ["--retriever", "dense"]):
+        assert "exclude each other" in assay("corpus", "build", "long", "--words", *words).stderr
+    more = assay("corpus", "build", "long", "--embedder", "minilm")
+    assert more.returncode == 0, more.stderr
+    assert "chunks        1 up to date" in more.stderr
+    assert "embeddings    1 computed · 1 up to date" in more.stderr
+    assert "is added by" not in more.stderr
+    asked = json.loads(assay("corpus", "query", "Who feeds the cats?", "--json", "--forget").stdout)
+    assert asked["cell"].endswith("tokens-254.minilm.hybrid.extractive")
+
+
+def test_the_time_of_embedding_is_that_of_what_is_new(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(Path(os.environ["ASSAY_HOME"]))
+    (found,) = Corpora(home).all()
+    monkeypatch.setattr(estimating, "FEW", 0)
+    assert estimating.seconds_to_embed(read_study(found.study), home) == 0
+    shutil.rmtree(home.root / "cache" / "vectors")
+    seconds = estimating.seconds_to_embed(read_study(found.study), home)
+    assert 0 < seconds < 60
+    monkeypatch.setattr(estimating, "FEW", 4)
+    assert estimating.seconds_to_embed(read_study(found.study), home) == 0
+
+
 def test_names_are_anybodys_and_a_removed_corpus_takes_only_its_own(at: Path) -> None:
     home = Home(Path(os.environ["ASSAY_HOME"]))
     corpora = Corpora(home)
     for name in ("Über uns", "日本", "über uns"):  # the last one is the first
-        corpus_of(str(at), name, corpora, None, None, None)
+        corpus_of(str(at), name, corpora, Said())
     assert assay("corpus", "build", str(at), "--name", "list").returncode == 0
     assert [row["name"] for row in listed()] == [at.name, "list", "Über uns", "日本"]
     several = assay("corpus", "build", str(at))
@@ -191,7 +250,7 @@ def test_a_study_that_a_person_has_changed_is_built_so(at: Path) -> None:
 
 def test_parts_are_chosen_and_what_is_none_leaves_nothing(at: Path, tmp_path: Path) -> None:
     corpora = Corpora(Home(Path(os.environ["ASSAY_HOME"])))
-    found = corpus_of(str(at), None, corpora, None, "bm25", "local/smollm2-135m-instruct")
+    found = corpus_of(str(at), None, corpora, Said(None, "bm25", "local/smollm2-135m-instruct"))
     assert [one.generator for one in read_study(found.study).cells()][:2] == ["model", "extractive"]
     assert next(iter(read_study(found.study).retrievers)) == "bm25"
     assert assay("corpus", "build", str(at), "--retriever", "nonsense").returncode == 2

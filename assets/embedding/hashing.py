@@ -1,0 +1,91 @@
+"""Vectors of words without a model: feature hashing (Weinberger et al., ICML 2009, arXiv:0902.2206).
+
+Each distinct stem ``s`` of a text adds ``sign(s) * (1 + log(count))`` to the number at ``bucket(s)``, both
+taken from a hash of the stem; the sign keeps collisions from adding up. A cosine of two such vectors says how
+many words the texts share, and nothing of what they mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from assets.embedding.embedder import Embedder, Matrix
+from assets.embedding.other import OtherEmbedder
+from assets.embedding.windows import unit
+from assets.indexing.lexical import plain_tokens
+from warehouse.encodable import all_encodable
+
+REMEMBERED = 200_000  # words whose place is remembered: some 40 MB
+
+
+class Hashing(OtherEmbedder):
+    """Hashes the words of a text into a vector: finds like words, not like meanings; needs no model.
+
+    size: numbers in a vector; of fewer, more words share one
+    language: whose stems are taken (Snowball); None: words as they stand
+    """
+
+    kind: ClassVar[str] = "hashing"
+
+    size: Annotated[int, Field(ge=16, le=16384)] = 512
+    language: Literal["english", "german"] | None = "english"
+
+    def load(self) -> Embedder:
+        """Return what hashes."""
+        return HashedWords(self)
+
+
+@dataclass
+class HashedWords:
+    """Counts words by their hashes.
+
+    >>> ferry, ferries, quay = HashedWords(Hashing()).embed(["the ferry", "two ferries", "a quay"])
+    >>> round(float(ferry @ ferries), 2), round(float(ferry @ quay), 2)
+    (0.5, 0.0)
+    """
+
+    recipe: Hashing
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector."""
+        return self.recipe.size
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts of any length: float32, shape (texts, dimensions)."""
+        stem, size = _stemmer(self.recipe.language), self.recipe.size
+        rows = np.zeros((len(texts), size), np.float32)
+        for row, text in zip(rows, all_encodable(texts), strict=True):
+            for word, count in Counter(map(stem, plain_tokens(text))).items():
+                bucket, sign = _hashed(word, size)
+                row[bucket] += sign * (1 + math.log(count))
+            if not row.any():  # no word, or words that cancel out: the text as a whole is what it holds
+                bucket, sign = _hashed(text, size)
+                row[bucket] = sign
+        return unit(rows) if self.recipe.normalise else rows
+
+
+@lru_cache
+def _stemmer(language: str | None) -> Callable[[str], str]:
+    if language is None:
+        return str
+    import Stemmer
+
+    stem: Callable[[str], str] = Stemmer.Stemmer(language, 0).stemWord
+    return lru_cache(REMEMBERED)(stem)
+
+
+@lru_cache(REMEMBERED)
+def _hashed(text: str, size: int) -> tuple[int, int]:
+    """Return the bucket and the sign of a text, the same on every machine."""
+    number = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+    return number // 2 % size, 1 if number % 2 else -1

@@ -1,0 +1,108 @@
+"""Builds a corpus: at once with meanings where that takes seconds, else by words first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import NamedTuple
+
+from evals.study.grid import Grid
+from evals.study.study_file import read_study
+from orchestration.corpora.corpus_study import Said, is_mended, short_name_of
+from orchestration.corpora.estimating import seconds_to_embed
+from orchestration.corpora.facts import BUILT, first_cell
+from orchestration.corpora.making import by_words
+from orchestration.corpora.records import Corpora, Corpus
+from orchestration.driver import Driver
+from orchestration.progress import Bars
+from orchestration.run_report import RunReport
+from orchestration.stages import stages_of
+from orchestration.terminal.showing import show_end
+from warehouse.artifacts import ArtifactStore
+
+PATIENCE = 30.0  # seconds of embedding that may pass without anybody having asked for it
+CUT_AT = BUILT.index("chunks") + 1
+
+
+class Built(NamedTuple):
+    """A corpus as it was built.
+
+    seconds: that its model would have taken, where it was left out for that; else 0
+    """
+
+    corpus: Corpus
+    report: RunReport
+    seconds: float = 0.0
+
+
+def build(corpus: Corpus, said: Said, corpora: Corpora) -> Built:
+    """Build a corpus; where nobody has named a model and it would take long, by words alone."""
+    home, study = corpora.home, read_study(corpus.study)
+    with _Bars([name for name, stage in stages_of(Grid([study])).items() if stage.keys()]) as bars:
+        if not _may_be_by_words(corpus, said, corpora):
+            found = Built(corpus, Driver(study, home, bars.tell, bars).run(BUILT, again=True))
+        else:
+            cut = Driver(study, home, bars.tell, bars).run(BUILT[:CUT_AT], again=True)
+            found = _indexed(corpus, cut, corpora, bars) if cut.is_there("chunks") else Built(corpus, cut)
+    show_end(found.report)
+    return found
+
+
+def _may_be_by_words(corpus: Corpus, said: Said, corpora: Corpora) -> bool:
+    """Whether it is open how a corpus is searched: nobody has said it, and nothing was built yet."""
+    if said.embedder or corpus.choices is None or corpus.choices.search != "meaning" or is_mended(corpus):
+        return False
+    study = read_study(corpus.study)
+    key = Grid([study]).index_key(first_cell(study))
+    return ArtifactStore(corpora.home).current("indexes", key) is None
+
+
+def _indexed(corpus: Corpus, cut: RunReport, corpora: Corpora, bars: Bars) -> Built:
+    """Index the chunks of a corpus by its model, or by words where that would take longer than PATIENCE."""
+    seconds = seconds_to_embed(read_study(corpus.study), corpora.home)
+    if seconds > PATIENCE:
+        corpus = by_words(corpus, corpora)
+    study = read_study(corpus.study)
+    rest = Driver(study, corpora.home, bars.tell, bars).run(BUILT[CUT_AT:])
+    report = RunReport([*cut.stages, *rest.stages], cut.seconds + rest.seconds)
+    return Built(corpus, report, seconds if seconds > PATIENCE else 0.0)
+
+
+def how_to_add_meaning(built: Built, corpora: Corpora) -> str:
+    """Say of a corpus that is searched by words how meanings are added; nothing of others."""
+    corpus, choices = built.corpus, built.corpus.choices
+    if choices is None or choices.search != "words" or is_mended(corpus):
+        return ""
+    lasts = f" would take about {_duration(built.seconds)} here and" if built.seconds else ""
+    several = len(corpora.of_target(corpus.target)) > 1
+    is_short = not several and not Path(corpus.name).exists()
+    target = corpus.name if is_short else corpus.target
+    named = f" --name {quote(corpus.name)}" if several else ""
+    return (
+        f"It is searched by words. Search by meaning ({choices.embedder}){lasts} is added by:  "
+        f"assay corpus build {quote(target)}{named} --embedder {quote(short_name_of(choices))}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words, as far as an estimate goes.
+
+    >>> _duration(42.3), _duration(100), _duration(9000)
+    ('40 s', '2 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{round(seconds, -1):.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+class _Bars(Bars):
+    """Bars of walks that are parts of one: stages are numbered as if they were walked at once."""
+
+    def __init__(self, stages: Sequence[str]) -> None:
+        super().__init__()
+        self._stages = [one for one in BUILT if one in stages]
+
+    def begin(self, stage: str, number: int, of: int) -> None:
+        """Hear that a stage begins; its number is that among all stages."""
+        super().begin(stage, self._stages.index(stage) + 1, len(self._stages))
