@@ -20,6 +20,7 @@ from orchestration.corpora.corpus_study import (
 from orchestration.corpora.facts import first_cell
 from orchestration.corpora.records import Choices, Corpora, Corpus, composed, slug
 from orchestration.templates.study_files import short_name
+from warehouse.attempts import turn
 from warehouse.errors import InputError
 from warehouse.near_names import unknown
 
@@ -71,20 +72,12 @@ def corpus_of(target: str, name: str | None, corpora: Corpora, said: Said) -> Co
         InputError: nothing in the target can be read; the name is another corpus'; or a person has changed
             its study, and parts are named.
     """
-    found = _known(target, name, corpora)
     said = said.checked()
-    if found is None:
-        choices = choices_of(target, said)
-        called = name if name is not None else _default_name(target, corpora)
-        found = corpora.add(Corpus(name=called, target=target, choices=choices))
-        try:
-            found = write_study(found, choices)
-            first_cell(read_study(found.study))
-        except BaseException:
-            corpora.drop(found)
-            raise
-        corpora.write(found)
-        return found
+    with turn(corpora.root, lambda: None):  # two commands at once make one corpus of a folder
+        found = _known(target, name, corpora)
+        if found is None:
+            called = name if name is not None else _default_name(target, corpora)
+            return _added(called, target, said, corpora)
     before = found.choices or choices_of(target, Said())
     if is_mended(found):
         if said.is_something or found.target != target:
@@ -94,6 +87,20 @@ def corpus_of(target: str, name: str | None, corpora: Corpora, said: Said) -> Co
             )
         return found
     return _rewritten(found.model_copy(update={"target": target}), changed(before, said), corpora)
+
+
+def _added(name: str, target: str, said: Said, corpora: Corpora) -> Corpus:
+    """Make a corpus; one whose study cannot be written leaves nothing."""
+    choices = choices_of(target, said)
+    found = corpora.add(Corpus(name=name, target=target, choices=choices))
+    try:
+        found = write_study(found, choices)
+        first_cell(read_study(found.study))
+    except BaseException:
+        corpora.drop(found)
+        raise
+    corpora.write(found)
+    return found
 
 
 def by_words(corpus: Corpus, corpora: Corpora) -> Corpus:

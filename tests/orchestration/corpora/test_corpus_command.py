@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,15 @@ def test_the_time_of_embedding_is_that_of_what_is_new(at: Path, monkeypatch: pyt
     assert 0 < seconds < 60
     monkeypatch.setattr(estimating, "FEW", 4)
     assert estimating.seconds_to_embed(read_study(found.study), home) == 0
+
+
+def test_two_at_once_make_one_corpus(at: Path) -> None:
+    folder = at.with_name("twice")
+    shutil.copytree(at, folder)
+    corpora = Corpora(Home(Path(os.environ["ASSAY_HOME"])))
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _one: corpus_of(str(folder), None, corpora, Said(words=True)), range(4)))
+    assert {(one.name, one.folder) for one in made} == {("twice", corpora.root / "twice")}
 
 
 def test_names_are_anybodys_and_a_removed_corpus_takes_only_its_own(at: Path) -> None:
