@@ -8,6 +8,7 @@ many words the texts share, and nothing of what they mean.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from pydantic import Field
 from assets.embedding.embedder import Embedder, Matrix
 from assets.embedding.other import OtherEmbedder
 from assets.embedding.windows import unit
-from assets.indexing.lexical import plain_tokens
 from warehouse.encodable import all_encodable
 
+_WORD = re.compile(r"\w+")  # as in the lexical index, a stage above
 REMEMBERED = 200_000  # words whose place is remembered: some 40 MB
 
 
@@ -65,7 +66,7 @@ class HashedWords:
         stem, size = _stemmer(self.recipe.language), self.recipe.size
         rows = np.zeros((len(texts), size), np.float32)
         for row, text in zip(rows, all_encodable(texts), strict=True):
-            for word, count in Counter(map(stem, plain_tokens(text))).items():
+            for word, count in Counter(map(stem, _WORD.findall(text.casefold()))).items():
                 bucket, sign = _hashed(word, size)
                 row[bucket] += sign * (1 + math.log(count))
             if not row.any():  # no word, or words that cancel out: the text as a whole is what it holds
