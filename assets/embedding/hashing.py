@@ -49,8 +49,8 @@ class Hashing(OtherEmbedder):
 class HashedWords:
     """Counts words by their hashes.
 
-    >>> ferry, ferries, quay = HashedWords(Hashing()).embed(["the ferry", "two ferries", "a quay"])
-    >>> round(float(ferry @ ferries), 2), round(float(ferry @ quay), 2)
+    >>> one, two, other = HashedWords(Hashing()).embed(["one ferry", "two ferries", "a harbour"])
+    >>> round(float(one @ two), 2), round(float(one @ other), 2)
     (0.5, 0.0)
     """
 
