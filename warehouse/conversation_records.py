@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from warehouse.schemas import Status
+from warehouse.status import Status
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Side = Literal["a", "b"]
+ASKED = "-asked"
+"""What tells the id of a question from that of its turn."""
 
 
 def now() -> datetime:
@@ -54,16 +56,28 @@ class Place(BaseModel):
 class Asked(Record):
     """A question was put, and is being answered; what ends before it is answered has lost no question.
 
-    places: the cell that it was put to, or two side by side
+    places: the cell that it was put to, or two side by side; none: they are not known or not open yet, and
+        another line follows, which has them
     process: names who answers it (`warehouse.processes`)
+    again: `record_id` of the line without places that this one takes the place of
     """
 
     kind: Literal["asked"] = "asked"
+    again: str | None = None
     question: str
     language: str | None = None
     asked_at: str | None = None
-    places: tuple[Place, ...]
+    places: tuple[Place, ...] = ()
     process: str = ""
+
+    @property
+    def turn(self) -> str:
+        """Id of the turn of a question that was put to no cell.
+
+        >>> Asked(record_id="x-asked", question="Who?").turn
+        'x'
+        """
+        return (self.again or self.record_id).removesuffix(ASKED)
 
 
 class Understood(BaseModel):
@@ -130,7 +144,7 @@ class Turn(Record):
     """A question and what a cell answered.
 
     number: of the question in its conversation, from 1; two cells side by side answer the same number
-    cell: key of the cell
+    cell: key of the cell; empty: the question was put to none
     side: which of two cells side by side; None: it was asked alone
     language: two-letter code of the question's language; None: not known
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from warehouse.conversations import Conversation, Conversations
+from warehouse.conversation_records import ShownPassage, Turn, Understood
+from warehouse.conversations import Conversation, Conversations, Stamp
 from warehouse.parquet import frame
 from warehouse.paths import Home
 from warehouse.schemas import UTC_TIME, Schema
@@ -37,6 +39,7 @@ CHAT_TURNS: Schema = {
     "question_id": pl.String,
     "status": pl.String,
     "reason": pl.String,
+    "declined": pl.String,  # no_passages | gate | min_score | model
     "answer": pl.String,
     "model": pl.String,
     "confidence": pl.Float64,
@@ -101,9 +104,15 @@ TABLES: dict[str, Schema] = {
     "chat_feedback": CHAT_FEEDBACK,
     "chat_votes": CHAT_VOTES,
 }
-BATCH = 500  # conversations written at once: bounds the memory
+BATCH = 500  # conversations written at once, and …
+BYTES = 32_000_000  # of their files: bounds the memory
+_OF_TURN = tuple(name for name in CHAT_TURNS if name in Turn.model_fields)
+_OF_PASSAGE = tuple(name for name in CHAT_PASSAGES if name in ShownPassage.model_fields)
+_OF_UNDERSTOOD = tuple(name for name in CHAT_UNDERSTOOD if name in Understood.model_fields)
 
 Rows = dict[str, list[dict[str, Any]]]
+Key = tuple[str, str]
+"""Study and conversation."""
 
 
 def write_conversations(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
@@ -121,32 +130,47 @@ def write_conversations(connection: duckdb.DuckDBPyConnection, home: Home) -> in
     }
     changed = [key for key, stamp in now.items() if known.get(key) != tuple(stamp)]
     gone = [key for key in known if key not in now]
-    for at in range(0, len(changed), BATCH):
-        keys = changed[at : at + BATCH]
+    for keys in _batches(changed, now):
         rows: Rows = {table: [] for table in TABLES}
         for key in keys:
             conversation = there.read(*key)
             if conversation is not None:
                 _add(rows, conversation, now[key].size, now[key].changed_ns)
-        _replace(connection, keys, rows)
+        _replace(connection, [key for key in keys if key in known], rows)
     if gone:
         _replace(connection, gone, {table: [] for table in TABLES})
     return len(changed)
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, keys: list[tuple[str, str]], rows: Rows) -> None:
-    """Put rows in place of all that the tables hold of these conversations, all or nothing."""
-    names = [f"{study}/{name}" for study, name in keys]
+def _batches(keys: Sequence[Key], stamps: Mapping[Key, Stamp]) -> Iterator[list[Key]]:
+    batch: list[Key] = []
+    size = 0
+    for key in keys:
+        if batch and (len(batch) == BATCH or size + stamps[key].size > BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(key)
+        size += stamps[key].size
+    if batch:
+        yield batch
+
+
+def _replace(connection: duckdb.DuckDBPyConnection, leaving: Sequence[Key], rows: Rows) -> None:
+    """Add rows, and take away all that the tables hold of some conversations, all or nothing."""
     connection.execute("BEGIN")
     try:
         for table, schema in TABLES.items():
-            connection.execute(
-                f"DELETE FROM {table} WHERE list_contains(?, study || '/' || conversation_id)",  # noqa: S608 -- from TABLES
-                [names],
-            )
-            connection.register("incoming", frame(rows[table], schema).to_arrow())
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- from TABLES
-            connection.unregister("incoming")
+            if leaving:
+                names = pl.DataFrame(list(leaving), _WHOSE, orient="row")
+                connection.register("leaving", names.to_arrow())
+                connection.execute(
+                    f"DELETE FROM {table} WHERE (study, conversation_id) IN (FROM leaving)"  # noqa: S608 -- from TABLES
+                )
+                connection.unregister("leaving")
+            if rows[table]:
+                connection.register("incoming", frame(rows[table], schema).to_arrow())
+                connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- from TABLES
+                connection.unregister("incoming")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -160,13 +184,14 @@ def _add(rows: Rows, one: Conversation, size: int, changed_ns: int) -> None:
     rows["conversations"].append({**whose, **begun, "title": one.title, **stamp})
     for turn in one.turns:
         of_turn = {**whose, "turn_id": turn.record_id}
-        own = {name: getattr(turn, name) for name in CHAT_TURNS if name in type(turn).model_fields}
+        own = {name: getattr(turn, name) for name in _OF_TURN}
+        own["cell"] = turn.cell or None  # of a question that was put to none
         rows["chat_turns"].append({**of_turn, **own, "is_demo": one.begun.place == "demo"})
         for passage in turn.passages:
-            shown = {name: getattr(passage, name) for name in CHAT_PASSAGES if hasattr(passage, name)}
+            shown = {name: getattr(passage, name) for name in _OF_PASSAGE}
             rows["chat_passages"].append({**of_turn, **shown})
         rows["chat_understood"] += [
-            {**of_turn, **understood.model_dump(include=set(CHAT_UNDERSTOOD))}
+            {**of_turn, **{name: getattr(understood, name) for name in _OF_UNDERSTOOD}}
             for understood in turn.understood
         ]
     rows["chat_feedback"] += [

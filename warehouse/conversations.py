@@ -78,6 +78,30 @@ class Conversation:
         return self.begun.title or next(iter(questions), "")
 
 
+class _Questions:
+    """The questions of a file, as its lines are read.
+
+    open: id of a turn -> the question that it answers, or will
+    last: the highest number
+    """
+
+    def __init__(self) -> None:
+        self.open: dict[str, Unanswered] = {}
+        self.last = 0
+        self._noted: dict[str, int] = {}  # by id of the line: put to no cell yet -> its number
+
+    def add(self, asked: Asked) -> None:
+        """Take a line; one that says which cells the question is put to takes the place of what noted it."""
+        number = self._noted.pop(asked.again or "", 0) or self.last + 1
+        self.last = max(self.last, number)
+        if asked.again:
+            self.open.pop(asked.turn, None)
+        if not asked.places:
+            self._noted[asked.record_id] = number
+        places = asked.places or (Place(turn=asked.turn, cell=""),)
+        self.open |= {place.turn: Unanswered(number, asked, place) for place in places}
+
+
 class Conversations:
     """The conversations of a home; safe for several threads and processes at once."""
 
@@ -125,27 +149,26 @@ class Conversations:
         except FileNotFoundError:
             return None
         begun, turns, feedback = None, dict[str, Turn](), dict[str, Feedback]()
-        asked, votes, number = dict[str, Unanswered](), dict[int, Vote](), 0
+        questions, votes = _Questions(), dict[int, Vote]()
         for line in read_lines(data):
             match line_of(line.record):
                 case Begun() as found:
                     kept: dict[str, Any] = {} if begun is None else {"at": begun.at, "place": begun.place}
                     begun = found.model_copy(update=kept)
                 case Asked() as question:
-                    number += 1
-                    asked |= {place.turn: Unanswered(number, question, place) for place in question.places}
+                    questions.add(question)
                 case Turn() as turn:
                     turns.setdefault(turn.record_id, turn)
-                    number = max(number, turn.number)
+                    questions.last = max(questions.last, turn.number)
                 case Feedback() as said:
                     feedback[said.turn] = said
                 case Vote() as vote:
                     votes[vote.number] = vote
-        times = [*(turn.at for turn in turns.values()), *(one.asked.at for one in asked.values())]
+        times = [*(turn.at for turn in turns.values()), *(one.asked.at for one in questions.open.values())]
         if begun is None and not times:
             return None
         begun = begun or Begun(record_id=conversation, at=min(times))
-        open_ones = tuple(one for name, one in asked.items() if name not in turns)
+        open_ones = tuple(one for name, one in questions.open.items() if name not in turns)
         return Conversation(study, conversation, begun, tuple(turns.values()), feedback, open_ones, votes)
 
     def delete(self, study: str, conversation: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from warehouse.annotator_names import annotator_name
 from warehouse.encodable import encodable
 from warehouse.errors import InputError
 from warehouse.human_score_rows import Row, row_of, why_not
@@ -20,7 +20,6 @@ from warehouse.journal import append, read_lines
 from warehouse.paths import Home
 
 Standing = Literal["ok", "withdrawn", "skipped"]
-LONGEST_NAME = 80  # characters of an annotator's name
 LONGEST_TEXT = 100_000  # of a comment, and of all else
 CHAT = "chat"
 """Where a row is from that was said of two cells side by side, in a conversation."""
@@ -91,26 +90,6 @@ class Records(NamedTuple):
 
     rows: list[Row]
     faults: list[Fault]
-
-
-def annotator_name(text: str) -> str:
-    r"""Return the name of an annotator in the one form in which it is kept.
-
-    >>> annotator_name("  Zoe\u0308  Müller ")
-    'Zoë Müller'
-
-    Raises:
-        InputError: it is empty, too long, or has characters that cannot be seen.
-    """
-    name = " ".join(unicodedata.normalize("NFC", text).split())
-    if not name:
-        raise InputError("an annotator has a name: it is empty")
-    if len(name) > LONGEST_NAME:
-        raise InputError(f"the name of an annotator has at most {LONGEST_NAME} characters, not {len(name)}")
-    unseen = next((sign for sign in name if unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Cn", "Co"}), "")
-    if unseen:
-        raise InputError(f"the name of an annotator has a character that cannot be seen: U+{ord(unseen):04X}")
-    return name
 
 
 class HumanScores:

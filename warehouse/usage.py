@@ -111,6 +111,20 @@ SELECT "at", study, cell, CASE thumbs WHEN 1 THEN 'up' WHEN -1 THEN 'down' END A
 FROM usage_feedback WHERE "comment" IS NOT NULL AND <chosen> ORDER BY "at" DESC, turn_id""",
         is_list=True,
     ),
+    "votes": Panel(
+        "usage_votes",
+        "Votes between two cells",
+        "Which of two answers side by side people found better, not knowing whose they were: the cell's "
+        "share of the votes that preferred one, with Wilson's 95 % interval. Ties are counted apart.",
+        """
+SELECT study, cell, rival, won, lost, ties, won / nullif(won + lost, 0) AS share,
+       wilson_low(won, won + lost) AS low, wilson_high(won, won + lost) AS high
+FROM (
+    SELECT study, cell, rival, count(*) FILTER (outcome = 'won') AS won,
+           count(*) FILTER (outcome = 'lost') AS lost, count(*) FILTER (outcome = 'tie') AS ties
+    FROM usage_votes WHERE ($cell IS NOT NULL OR cell < rival) AND <chosen> GROUP BY study, cell, rival
+) ORDER BY won + lost + ties DESC, study, cell, rival""",
+    ),
     "latency": Panel(
         "usage_latency",
         "Latency by stage",
@@ -150,7 +164,7 @@ ORDER BY used_by, usd DESC NULLS LAST, calls DESC, model, purpose""",
         "scale of its own: a line tells of its cell's days, never of two cells.",
         """
 SELECT day, study, cell, count(*) AS n, median(top_score) AS top_score, median(confidence) AS confidence
-FROM usage_scores WHERE <chosen> GROUP BY day, study, cell ORDER BY day, study, cell""",
+FROM usage_scores WHERE cell IS NOT NULL AND <chosen> GROUP BY day, study, cell ORDER BY day, study, cell""",
     ),
     "leaders": Panel(
         "usage_leaders",
@@ -177,7 +191,7 @@ ORDER BY cited DESC, shown DESC, study, doc_id""",
         "Questions without an answer",
         "What was declined, found no passage, failed, or was given a thumb down, the latest first.",
         """
-SELECT "at", study, cell, why, question, reason, "comment", conversation_id
+SELECT "at", study, cell, why, declined_by, question, reason, "comment", conversation_id
 FROM usage_unanswered WHERE <chosen> ORDER BY "at" DESC, turn_id""",
         is_list=True,
     ),
@@ -287,7 +301,7 @@ def choices(connection: duckdb.DuckDBPyConnection, wanted: Wanted) -> Choices:
     mine = [row for row in asked if row[4] == wanted.demo]
     return Choices(
         tuple(sorted(studies)),
-        tuple((study, cell) for study, cell, *_ in mine),
+        tuple((study, cell) for study, cell, *_ in mine if cell is not None),
         min((row[2] for row in mine), default=None),
         max((row[3] for row in mine), default=None),
         counts.get(False, 0),
@@ -295,7 +309,16 @@ def choices(connection: duckdb.DuckDBPyConnection, wanted: Wanted) -> Choices:
     )
 
 
-def usage(connection: duckdb.DuckDBPyConnection, wanted: Wanted, most: int | None = MOST) -> Usage:
-    """Return all panels of one look."""
+def usage(
+    connection: duckdb.DuckDBPyConnection,
+    wanted: Wanted,
+    most: int | None = MOST,
+    known: Choices | None = None,
+) -> Usage:
+    """Return all panels of one look.
+
+    most: of a list, so many rows at most; None: all
+    known: what can be chosen, if that was looked up already
+    """
     found = {name: panel(connection, name, wanted, most) for name in PANELS}
-    return Usage(wanted, choices(connection, wanted), found)
+    return Usage(wanted, known or choices(connection, wanted), found)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from secrets import token_urlsafe
 
 from evals.retrieving.understood import Removal
+from warehouse.conversation_records import ASKED, Asked
+from warehouse.conversations import Conversations
 from warehouse.encodable import encodable
 from warehouse.errors import InputError
 from warehouse.inference.drafts import Draft
+from warehouse.processes import this_process
 
 LONGEST = 8_000  # characters of a question, as `assay serve` takes them
 Hear = Callable[[Draft], None]
@@ -68,6 +72,29 @@ def checked(asking: Asking) -> Asking:
         except ValueError as error:
             raise QuestionError(str(error)) from None
     return replace(asking, question=question, language=language.lower() if language else None, asked_at=day)
+
+
+def asked_of(asking: Asking, chats: Conversations) -> Asked:
+    """Return the line of a question that this process is to answer; it is put to no cell yet."""
+    return Asked(
+        record_id=f"{token_urlsafe(12)}{ASKED}",  # the turn has an id of its own
+        question=asking.question,
+        language=asking.language,
+        asked_at=asking.asked_at,
+        process=this_process(chats.home),
+    )
+
+
+def noted(chats: Conversations, study: str, conversation: str, asking: Asking) -> Asked:
+    """Keep a question whose cells are not open yet; it is on disk when this returns.
+
+    Raises:
+        QuestionError: it cannot be asked; nothing is kept.
+        GoneError: the conversation is not there (any more).
+    """
+    line = asked_of(checked(asking), chats)
+    chats.append(study, conversation, [line])
+    return line
 
 
 def _day(text: str) -> str:

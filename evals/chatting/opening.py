@@ -16,8 +16,6 @@ from warehouse.conversations import Conversations
 from warehouse.inference.token_counts import known_window
 from warehouse.parquet import read_parquet
 
-OBSTACLES_LAST = 10.0  # seconds: a talk outlives a model that is started again
-
 
 def open_talk(study: Study, cell: Cell, work: Work, usd: float | None = None) -> Talk:
     """Open a cell of a study that was run, to talk to it.
@@ -29,14 +27,15 @@ def open_talk(study: Study, cell: Cell, work: Work, usd: float | None = None) ->
     Raises:
         InputError: as `open_pipeline`.
     """
-    work.resource(RunResources).obstacles_last = OBSTACLES_LAST
     spending = None if usd is None else StudyBudget(usd=usd)
     paid = study.model_copy(update={"budget": spending})
     pipeline = open_pipeline(paid, cell, work).with_follow_up()
     if pipeline.generator is not None and pipeline.generator.chat is not None:
         known_window(pipeline.generator.chat.model)  # loads what the first long prompt would wait for
     questions = StudyQuestions(study, work)
-    return Talk(pipeline, Conversations(work.home), questions.known, places_of(study, cell, work))
+    # A person asks by hand: a model that was lost a moment ago is tried at once, and may be back.
+    begin = work.resource(RunResources).forget_obstacles
+    return Talk(pipeline, Conversations(work.home), questions.known, places_of(study, cell, work), begin)
 
 
 def places_of(study: Study, cell: Cell, work: Work) -> Places:

@@ -43,6 +43,14 @@ def answered_by(study: Study, cell: Cell, name: str) -> tuple[Study, Cell]:
     return widened, replace(cell, generator=key, replicate=1)
 
 
+def _plainly(error: ValidationError) -> str:
+    """Return what is wrong with a model's name, without how the library that found it puts it."""
+    found = error.errors()[0]
+    if found["type"] == "string_too_short":
+        return "it is too short to be a name"
+    return found["msg"].removeprefix("Value error, ").rstrip(".")
+
+
 def _recipe(name: str) -> Llm:
     """Return a generator that asks a model, which can be asked as far as is known without a call."""
     local = {one.name: one for one in models.known()}
@@ -54,9 +62,7 @@ def _recipe(name: str) -> Llm:
     try:
         recipe = Llm(model=model)
     except ValidationError as error:
-        raise InputError(
-            f"`{name}` is no model: {error.errors()[0]['msg']}. Local ones: {writers}."
-        ) from None
+        raise InputError(f"`{name[:80]}` is no model: {_plainly(error)}. Local ones: {writers}.") from None
     reason = unreachable(recipe.model, recipe.api_base)
     if reason:
         raise InputError(f"{reason}. Without a key, these answer: {writers}.")

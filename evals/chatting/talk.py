@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from secrets import token_urlsafe
 from types import TracebackType
 from typing import Any, Self
 
-from evals.chatting.asking import Asking, Hear, checked
+from evals.chatting.asking import Asking, Hear, asked_of, checked
 from evals.chatting.earlier import earlier
 from evals.chatting.turn_making import LONGEST_PARTIAL, Places, answered_turn
 from evals.pipeline.pipeline import Pipeline
@@ -23,7 +22,7 @@ from warehouse.conversations import GONE, Conversation, Conversations, GoneError
 from warehouse.identity import digest
 from warehouse.inference.drafts import Draft, drafts_to
 from warehouse.inference.redaction import one_line
-from warehouse.processes import is_running, this_process
+from warehouse.processes import is_running
 from warehouse.schemas import Status
 from warehouse.waiting import UnwantedError, is_unwanted
 
@@ -42,6 +41,7 @@ class Talk:
     chats: where conversations are kept
     knows: words -> the study's question that has them (a row of `schemas.QUESTIONS`), or None
     places: of the chunks in their documents, as far as they are known
+    begin: is called before each question is answered
     """
 
     def __init__(
@@ -50,11 +50,13 @@ class Talk:
         chats: Conversations,
         knows: Callable[[str], Row | None] = lambda _words: None,
         places: Places | None = None,
+        begin: Callable[[], object] = lambda: None,
     ) -> None:
         self.pipeline = pipeline
         self.chats = chats
         self.knows = knows
         self._places: Places = places or {}
+        self._begin = begin
 
     @property
     def cell(self) -> Cell:
@@ -107,6 +109,7 @@ class Talk:
             reply = reply_to_courtesy(turn.question, turn.language)
             return turn.model_copy(update={"status": Status.OK, "reason": NO_QUESTION, "answer": reply})
         try:
+            self._begin()
             with drafts_to(hear or _nobody):
                 result = self.pipeline.ask_row(row, without=[Removal.read(one) for one in asking.without])
         except UnwantedError:
@@ -177,10 +180,14 @@ class OpenQuestion:
         return next(one for one in there.turns if one.record_id == turn.record_id)
 
 
-def put(talks: Sequence[Talk], conversation: str, asking: Asking) -> list[OpenQuestion]:
+def put(
+    talks: Sequence[Talk], conversation: str, asking: Asking, noted: Asked | None = None
+) -> list[OpenQuestion]:
     """Put a question to a cell, or to two side by side; it is kept before anybody answers it.
 
     Which of two cells is side a is drawn, so that nobody can tell by it which cell answered.
+
+    noted: the line by which it was kept before its cells were open (`noted`); None: it was not
 
     Raises:
         QuestionError: it cannot be asked: empty, too long; nothing is kept.
@@ -188,9 +195,10 @@ def put(talks: Sequence[Talk], conversation: str, asking: Asking) -> list[OpenQu
     """
     asking, began = checked(asking), time.monotonic()
     first = talks[0]
-    chats, study, home = first.chats, first.study, first.chats.home
+    chats, study = first.chats, first.study
     settle(chats, study, conversation)
-    name = token_urlsafe(12)
+    asked = asked_of(asking, chats) if noted is None else noted
+    name = asked.turn
     sides: list[Side | None] = [None] if len(talks) == 1 else ["a", "b"]
     ordered = list(talks)
     if len(talks) > 1 and is_swapped(name):
@@ -199,14 +207,8 @@ def put(talks: Sequence[Talk], conversation: str, asking: Asking) -> list[OpenQu
         Place(turn=f"{name}{f'-{side}' if side else ''}", cell=talk.cell.key, side=side)
         for talk, side in zip(ordered, sides, strict=True)
     ]
-    asked = Asked(
-        record_id=f"{name}-asked",  # the turn has an id of its own
-        question=asking.question,
-        language=asking.language,
-        asked_at=asking.asked_at,
-        places=tuple(places),
-        process=this_process(home),
-    )
+    again = {} if noted is None else {"record_id": f"{name}-put", "again": noted.record_id}
+    asked = asked.model_copy(update={"places": tuple(places), **again})
     chats.append(study, conversation, [asked])
     there = chats.read(study, conversation)
     numbers = {one.place.turn: one.number for one in there.unanswered} if there else {}

@@ -14,7 +14,7 @@ from evals.gold.unanswered import unanswered
 from evals.pipeline.pipeline import PipelineResult
 from warehouse.conversation_records import ShownPassage, Turn, Understood
 from warehouse.inference.redaction import one_line
-from warehouse.schemas import Status
+from warehouse.status import Status
 
 DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
 """The documents do not say: an answer, too."""

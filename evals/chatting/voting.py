@@ -20,10 +20,11 @@ from evals.annotating.pairwise import LOSS, TIE, WIN, Pairwise
 from evals.annotating.rubric import Rubric
 from evals.chatting.earlier import earlier
 from evals.study.study import Study
+from warehouse.annotator_names import annotator_name
 from warehouse.conversation_records import Turn, Vote
 from warehouse.conversations import GONE, Conversations, GoneError
 from warehouse.errors import InputError
-from warehouse.human_scores import CHAT, HumanScore, HumanScores, annotator_name
+from warehouse.human_scores import CHAT, HumanScore, HumanScores
 from warehouse.schemas import Status
 
 Preferred = Literal["a", "b", "tie"]

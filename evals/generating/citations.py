@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from assets.chunking.sentence_splitter import sentence_places
 from warehouse.eurlex_celex import EURLEX, act_url, celex_in
 
 MOST_IN_A_RANGE = 100  # a longer one names its two ends only
@@ -254,6 +253,8 @@ def _blanked(text: str, groups: Sequence[_Group], start: int, end: int) -> str:
 
 def _claims(text: str, groups: Sequence[_Group]) -> tuple[list[tuple[int, int]], int]:
     """Return the sentences of an answer, and where a list of sources begins after them (or the text ends)."""
+    from assets.chunking.sentence_splitter import sentence_places  # loads numpy, which pages do without
+
     end = _sources_begin(text, groups)
     plain = _blanked(text, groups, 0, end)  # a full stop before a bracket ends its sentence
     return [place for place in sentence_places(plain) if _WORD.search(plain, *place)], end

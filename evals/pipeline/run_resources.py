@@ -86,6 +86,11 @@ class RunResources(Resource):
             )
         return self._gateways[budget]
 
+    def forget_obstacles(self) -> None:
+        """Let models that could not be asked be tried again."""
+        for gateway in list(self._gateways.values()):
+            gateway.forget_obstacles()
+
     def tokenizer(self, name: str) -> Tokenizer:
         """Return the tokenizer that a chunking names."""
         if name not in self._tokenizers:

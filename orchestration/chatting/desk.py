@@ -12,12 +12,12 @@ from secrets import token_urlsafe
 from typing import Literal
 
 from evals.chatting.asking import Asking
-from evals.chatting.talk import STOPPED, OpenQuestion, Talk, put, settle
+from evals.chatting.talk import STOPPED, OpenQuestion, Talk, failed, put, settle, unanswered_turn
 from evals.chatting.voting import Knows, Preferred, vote
 from evals.study.study import Study
 from orchestration.serving.desk import Limits, Workers
 from orchestration.serving.failures import RequestError
-from warehouse.conversation_records import AnyRecord, Begun, Feedback, Turn, Vote
+from warehouse.conversation_records import AnyRecord, Asked, Begun, Feedback, Place, Turn, Vote
 from warehouse.conversation_sync import ConversationSync
 from warehouse.conversations import GONE, Conversation, Conversations, GoneError
 from warehouse.encodable import encodable
@@ -138,8 +138,16 @@ class ChatDesk:
         self._putting = threading.Lock()
         self._closed = threading.Event()
 
-    def ask(self, talks: Talk | Sequence[Talk], conversation: str, asking: Asking) -> Waiting:
+    def ask(
+        self,
+        talks: Talk | Sequence[Talk],
+        conversation: str,
+        asking: Asking,
+        noted: Asked | None = None,
+    ) -> Waiting:
         """Put a question to a cell, or to two side by side; it is kept when this returns.
+
+        noted: the line by which it was kept before its cells were open; None: it was not
 
         Raises:
             QuestionError: it cannot be asked: empty, too long; nothing is kept.
@@ -149,7 +157,7 @@ class ChatDesk:
         sides = [talks] if isinstance(talks, Talk) else list(talks)
         self._refuse_too_many(len(sides))
         with self._putting:
-            questions = put(sides, conversation, asking)
+            questions = put(sides, conversation, asking, noted)
             waiting = Waiting(questions, self.limits.timeout)
             key = (sides[0].study, conversation)
             before = self._before.get(key)
@@ -207,6 +215,18 @@ class ChatDesk:
         found = self.chats.delete(study, conversation)
         self._sync.changed()
         return found
+
+    def fail(self, study: str, conversation: str, noted: Asked, status: Status, reason: str) -> None:
+        """Keep the turn of a question that was put to no cell, and never will be.
+
+        Raises:
+            GoneError: the conversation was deleted meanwhile.
+        """
+        there = self._there(study, conversation)
+        number = next((one.number for one in there.unanswered if one.place.turn == noted.turn), 0)
+        if number:
+            turn = unanswered_turn(noted, Place(turn=noted.turn, cell=""), number)
+            self._keep(study, conversation, failed(turn, status, reason))
 
     def _there(self, study: str, conversation: str) -> Conversation:
         there = self.chats.read(study, conversation)

@@ -38,7 +38,7 @@ def annotate(
     open_browser: OpenOption = False,
 ) -> None:
     """Serve a page on which people score the answers of a study; Ctrl-C ends it."""
-    from warehouse.human_scores import annotator_name
+    from warehouse.annotator_names import annotator_name
 
     name = annotator_name(annotator) if annotator is not None else None
     found = whole_study_of(study)

@@ -49,7 +49,8 @@ def export_queue(
     """Write what people are to score as a sheet, or as tasks for Label Studio; `import-scores` reads it."""
     import evals.queueing.sheets.exporting as sheets
     from evals.queueing.preparing import prepare_queue
-    from warehouse.human_scores import HumanScores, annotator_name
+    from warehouse.annotator_names import annotator_name
+    from warehouse.human_scores import HumanScores
 
     who = annotator_name(annotator) if annotator is not None else None
     names = [annotator_name(name) for name in among or []]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import quote, urlencode
 
 import typer
@@ -25,8 +26,11 @@ from warehouse.errors import InputError
 from warehouse.paths import Home
 
 if TYPE_CHECKING:
-    from warehouse.usage import Usage, Wanted
+    import duckdb
 
+    from warehouse.usage import Choices, Usage, Wanted
+
+Found = TypeVar("Found")
 app = typer.Typer()
 VARIABLE = variable_of("usage")
 _MANY = 2_000  # conversations that may take a while to be read for the first time
@@ -95,8 +99,7 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
 
 def _serve(page: Page, wanted: Wanted, where: Home) -> None:
     with served_page(page, where) as server:  # it starts while DuckDB is brought up to date
-        found = _found(wanted, where)
-        known = found.choices
+        known = _known(wanted, where)
         asked = f"{known.questions:,} questions" + (
             f" and {known.demo_questions:,} of demo data" if known.demo_questions else ""
         )
@@ -131,19 +134,27 @@ def _print(wanted: Wanted, where: Home, form: UsageFormat, panel: str | None) ->
 
 def _found(wanted: Wanted, where: Home) -> Usage:
     """Bring DuckDB up to date with the conversations, and look."""
+    from warehouse.usage import usage as look
+
+    return _up_to_date(where, lambda connection: look(connection, wanted, None))
+
+
+def _known(wanted: Wanted, where: Home) -> Choices:
+    """Bring DuckDB up to date with the conversations, and count what there is: the page itself looks."""
+    from warehouse.usage import choices
+
+    return _up_to_date(where, lambda connection: choices(connection, wanted))
+
+
+def _up_to_date(where: Home, look: Callable[[duckdb.DuckDBPyConnection], Found]) -> Found:
     from warehouse.conversation_tables import write_conversations
     from warehouse.conversations import Conversations
     from warehouse.tables import using
-    from warehouse.usage import usage as look
 
     n = len(Conversations(where).stamps())
     if n > _MANY:
         say(f"bringing DuckDB up to date with {n:,} conversations …")
-    return using(
-        where,
-        lambda connection: (write_conversations(connection, where), look(connection, wanted, None))[1],
-        say,
-    )
+    return using(where, lambda connection: (write_conversations(connection, where), look(connection))[1], say)
 
 
 def _name_of(study: str | None, where: Home) -> str | None:

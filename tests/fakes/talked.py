@@ -65,6 +65,8 @@ def scripted(received: Received) -> Scripted:
         return Scripted(b"", pieces=whole.pieces[:6], pause=0.05, drops=True)
     if "LANGSAM" in prompt:
         return replace(answer("Das **dauert** lange [1]. " * 40), pause=0.15)
+    if "TEUER" in prompt.rpartition("Question")[2]:
+        return answer("Es war teuer [1].", prompt_tokens=2_000_000)
     return answer("Mit **1:3** verlor Kohlenbach [1].\n\n- so [2]\n- <img src=x onerror='window.hit=1'>")
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from warehouse.conversation_records import Begun, Feedback, ShownPassage, Turn
+from warehouse.conversation_records import Begun, Feedback, ShownPassage, Turn, Vote
 from warehouse.conversations import Conversations
 from warehouse.paths import Home
 from warehouse.schemas import Status
@@ -81,5 +81,13 @@ def used_home(folder: Path) -> Home:
                     for at, (of, up, word) in enumerate(said)
                 ],  # type: ignore[arg-type]
             )
+    for of, name in there.stamps():
+        if name != "demo-0001":
+            said = ("a", "tie") if of == "village" else ("a", "b", "a")
+            votes = [
+                Vote(record_id=f"v{n}", number=1, a="t1", b="side", preferred=one)
+                for n, one in enumerate(said)
+            ]  # type: ignore[arg-type]
+            there.append(of, name, votes)
     there.append("town", "demo-0001", [Begun(record_id="d", place="demo"), turn(1, record_id="demo")])
     return found

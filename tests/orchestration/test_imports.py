@@ -5,12 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ["scipy.stats", "sentence_transformers", "torch", "litellm", "ragas", "lancedb", "trafilatura"]
 
 
-def test_definitions_load_without_heavy_libraries() -> None:
-    loaded = f"[name for name in {HEAVY} if name in sys.modules]"
-    code = f"import sys, orchestration.definitions, orchestration.driver; print({loaded})"
+PAGE_HEAVY = [*HEAVY, "polars", "numpy", "duckdb", "dagster"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("orchestration.definitions, orchestration.driver", HEAVY),
+        ("orchestration.web.chatting.page", PAGE_HEAVY),  # it is shown while all else is loaded
+    ],
+)
+def test_what_is_started_loads_without_heavy_libraries(modules: str, heavy: list[str]) -> None:
+    loaded = f"[name for name in {heavy} if name in sys.modules]"
+    code = f"import sys, {modules}; print({loaded})"
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )

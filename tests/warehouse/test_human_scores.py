@@ -18,8 +18,9 @@ import pytest
 from tests.fakes.human_scores import score
 from warehouse import journal
 from warehouse.annotation_schemas import HUMAN_SCORES
+from warehouse.annotator_names import annotator_name
 from warehouse.errors import AssayError, InputError, LockedError
-from warehouse.human_scores import HumanScores, annotator_name, current_scores
+from warehouse.human_scores import HumanScores, current_scores
 from warehouse.parquet import frame
 from warehouse.paths import Home
 

@@ -48,6 +48,23 @@ def turns(home: Home, study: str | None = None, place: str = "chat") -> list[tup
     return found
 
 
+def test_the_last_vote_of_each_question_counts_once_and_from_the_side_of_the_cell_that_is_chosen(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    plain, other = "town.plain.e.r.g", f"town.{SCRIPT}.e.r.g"
+    asked = panel(connection, "votes", Wanted()).select("study", "cell", "rival", "won", "lost", "ties")
+    assert sorted(asked.rows()) == [
+        ("town", other, plain, 3, 0, 0),  # each of three conversations: a, then b, then a again
+        ("village", other, plain, 0, 0, 3),
+    ]
+    (row,) = panel(connection, "votes", Wanted("town", plain)).iter_rows(named=True)
+    assert (row["cell"], row["rival"], row["won"], row["lost"], row["share"]) == (plain, other, 0, 3, 0.0)
+    assert row["low"] == 0.0 < row["high"] < 1.0
+    (row,) = panel(connection, "votes", Wanted("village")).iter_rows(named=True)
+    assert (row["share"], row["low"], row["ties"]) == (None, None, 3)
+    assert panel(connection, "votes", Wanted(demo=True)).is_empty()
+
+
 def day(line: dict[str, Any]) -> date:
     return datetime.fromisoformat(line["at"]).astimezone(UTC).date()
 

@@ -313,6 +313,10 @@ class Gateway:
             self.cache.put(reply.call_id, record_of(call, reply, response, terms.purpose))
         return reply
 
+    def forget_obstacles(self) -> None:
+        """Let models that could not be asked be asked again: a person wants to know whether they can."""
+        self._obstacles.forget()
+
     def close(self) -> None:
         """Stop the local servers; a later local call starts them again."""
         self._local.close()

@@ -44,6 +44,10 @@ class Obstacles:
         """Note why a model cannot be asked."""
         self._met[asked] = reason, monotonic()
 
+    def forget(self) -> None:
+        """Let every model be tried again."""
+        self._met.clear()
+
     def has_answered(self, asked: Asked) -> bool:
         """Return whether a model has answered."""
         return asked in self._answered

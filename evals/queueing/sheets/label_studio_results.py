@@ -25,9 +25,9 @@ from evals.queueing.sheets.heading import Heading, is_heading, read_heading
 from evals.queueing.sheets.label_studio import FIELDS, HEADING, ITEM, control
 from evals.queueing.sheets.standing import Asked
 from evals.queueing.sheets.table import COMMENT, SCORE, SKIP, score_column
+from warehouse.annotator_names import annotator_name
 from warehouse.errors import InputError
 from warehouse.files import read_bounded
-from warehouse.human_scores import annotator_name
 
 MAX_BYTES = 500_000_000
 _DAY = 86_400.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from warehouse.annotator_names import annotator_name
 from warehouse.errors import InputError
-from warehouse.human_scores import HumanScore, annotator_name
+from warehouse.human_scores import HumanScore
 
 
 def name_or_none(typed: object) -> str | None:

@@ -18,8 +18,9 @@ from orchestration.web.annotating.names import known_names, name_or_none
 from orchestration.web.annotating.view import View, desk_view, gate_view, name_view, trouble_view
 from orchestration.web.components.scoring_page import pressed, scoring_page
 from orchestration.web.look import dress
+from warehouse.annotator_names import annotator_name
 from warehouse.errors import AssayError, InputError
-from warehouse.human_scores import HumanScore, HumanScores, annotator_name
+from warehouse.human_scores import HumanScore, HumanScores
 from warehouse.paths import Home
 
 NAME = "annotator"

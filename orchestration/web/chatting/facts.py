@@ -22,7 +22,7 @@ def facts_html(turn: Turn, wanted: str | None, cell: str, words: Words) -> str:
     wanted: the model that the cell asks first; None: it asks none
     cell: its name for people
     """
-    parts = [cell, *([_model(turn, wanted, words)] if turn.answer is not None else [])]
+    parts = [*([cell] if cell else []), *([_model(turn, wanted, words)] if turn.answer is not None else [])]
     if turn.seconds is not None:
         parts.append(words("seconds", n=f"{turn.seconds:.1f}"))
     if turn.model and turn.prompt_tokens is not None:
@@ -50,6 +50,8 @@ def failure(turn: Turn, words: Words) -> tuple[str, str]:
     """Return what is to be said of a turn without an answer: a sentence, and the reason as it was given."""
     if turn.status is Status.OVER_BUDGET:
         sentence = words("over_budget")
+    elif turn.status is Status.ERROR and not turn.cell:
+        sentence = words("not_put")
     elif turn.status in _GONE:
         sentence = words("model_gone")
     elif turn.status is Status.NOT_RUN:

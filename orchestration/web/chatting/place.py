@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from warehouse.annotator_names import annotator_name
 from warehouse.errors import InputError
-from warehouse.human_scores import annotator_name
 
 CONVERSATION, PERSON, CELL, RIVAL = "c", "person", "cell", "against"
 

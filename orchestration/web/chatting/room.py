@@ -10,21 +10,23 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from evals.chatting.asking import Asking, noted
 from orchestration.web.chatting.catalogue import Catalogue, read_catalogue
+from warehouse.conversation_records import Asked
 from warehouse.conversations import Conversation, Conversations
 from warehouse.errors import AssayError
 from warehouse.inference.redaction import one_line
 from warehouse.paths import Home
+from warehouse.status import Status
 
 if TYPE_CHECKING:
     from assets.engine.stage import Work
-    from evals.chatting.asking import Asking
     from evals.chatting.talk import Talk
     from orchestration.chatting.desk import ChatDesk, Waiting
 
-
+STOPPED_BEFORE = "it was stopped before it was put to a cell"
 Cells = Callable[[Catalogue], Sequence[str]]
 """What the study offers -> keys of the cells that a question is put to, one or two."""
 
@@ -35,7 +37,8 @@ class UnderWay:
 
     n_cells: one, or two side by side
     waiting: None: its cells are being opened
-    error: why it could not be asked at all; None: it could
+    error: why it could not even be kept, empty where its turn says it; None: it is kept and goes its way
+    is_put: set when its cells have it, or never will: questions of a conversation are put in their order
     """
 
     question: str
@@ -44,6 +47,7 @@ class UnderWay:
     waiting: Waiting | None = None
     error: str | None = None
     is_unwanted: bool = False
+    is_put: threading.Event = field(default_factory=threading.Event)
 
     @property
     def seconds(self) -> float:
@@ -60,6 +64,21 @@ class UnderWay:
         self.is_unwanted = True
         if self.waiting is not None:
             self.waiting.stop()
+
+
+class _Put(NamedTuple):
+    """A question on its way to its cells.
+
+    before: set when the question before it has been put; None: there is none
+    noted: the line by which it is kept
+    """
+
+    begun: UnderWay
+    before: threading.Event | None
+    study: str
+    conversation: str
+    noted: Asked
+    asking: Asking
 
 
 class Room:
@@ -123,14 +142,22 @@ class Room:
 
     # What is asked -----------------------------------------------------------------------------------------
 
-    def ask(self, conversation: str, cells: Cells, asking: Asking) -> None:
-        """Begin to answer a question of a conversation, by cells that are known when the study is read."""
+    def ask(self, study: str, conversation: str, cells: Cells, asking: Asking) -> None:
+        """Begin to answer a question of a conversation, by cells that are known when the study is read.
+
+        It is on disk when this returns, whatever becomes of this process before its cells are open.
+
+        Raises:
+            QuestionError: it cannot be asked; nothing is kept.
+            AssayError: it cannot be kept: the conversation was deleted, the disk is full.
+        """
         begun = UnderWay(asking.question)
+        line = noted(self.chats, study, conversation, asking)
         with self._lock:
             there = [one for one in self._under_way.get(conversation, ()) if not one.is_over]
             self._under_way[conversation] = [*there, begun]
-        arguments = (begun, conversation, cells, asking)
-        threading.Thread(target=self._put, args=arguments, name="put", daemon=True).start()
+        to = _Put(begun, there[-1].is_put if there else None, study, conversation, line, asking)
+        threading.Thread(target=self._put, args=(to, cells), name="put", daemon=True).start()
 
     def under_way(self, conversation: str) -> list[UnderWay]:
         """Return the questions of a conversation that are being answered here, or could not be asked."""
@@ -146,19 +173,32 @@ class Room:
 
         return settle(self.chats, study, conversation)
 
-    def _put(self, begun: UnderWay, conversation: str, cells: Cells, asking: Asking) -> None:
+    def _put(self, one: _Put, cells: Cells) -> None:
+        begun = one.begun
         try:
             opening = [self.talk(cell) for cell in cells(self.catalogue().result())]
             begun.n_cells = len(opening)
-            talks = [one.result() for one in opening]
+            talks = [talk.result() for talk in opening]
+            if one.before is not None:
+                one.before.wait()
             if begun.is_unwanted:
-                begun.error = ""
+                self._fail(one, Status.NOT_RUN, STOPPED_BEFORE)
                 return
-            begun.waiting = self.desk().ask(talks, conversation, asking)
+            begun.waiting = self.desk().ask(talks, one.conversation, one.asking, one.noted)
             if begun.is_unwanted:  # it was stopped meanwhile
                 begun.waiting.stop()
-        except Exception as error:  # the page says it
-            begun.error = _reason(error)
+        except Exception as error:
+            self._fail(one, Status.ERROR, _reason(error))
+        finally:
+            begun.is_put.set()
+
+    def _fail(self, one: _Put, status: Status, reason: str) -> None:
+        """Let a question's turn say why it was put to no cell; where that cannot be kept, the page does."""
+        try:
+            self.desk().fail(one.study, one.conversation, one.noted, status, reason)
+            one.begun.error = ""
+        except Exception:
+            one.begun.error = reason
 
     def desk(self) -> ChatDesk:
         """Return the desk that answers and keeps; it is made when this is asked first."""

@@ -83,7 +83,7 @@ class Session:
                 begun = Begun(record_id=token_urlsafe(12), person=self.place.person)
                 conversation = self.room.chats.begin(self.study, begun)
             wanted = self._wanted if cells is None else lambda _catalogue: cells
-            self.room.ask(conversation, wanted, asking)
+            self.room.ask(self.study, conversation, wanted, asking)
         except (AssayError, OSError) as error:
             notify(self.words("not_done", why=error))
         else:

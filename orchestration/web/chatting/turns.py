@@ -102,9 +102,10 @@ def _ask_without(session: Session, turn: Turn, one: Understood) -> None:
 def _body(session: Session, turn: Turn) -> None:
     words = session.words
     if turn.status in DECLINED:
+        why = words(f"declined_{turn.declined}" if turn.declined else "declined_more")
         st.html(
-            f'<div class="as-declined"><p><b>{escape(words("declined"))}.</b> '
-            f"{escape(words('declined_more'))}</p>{sources_html(turn, words)}</div>"
+            f'<div class="as-declined"><p><b>{escape(words("declined"))}.</b> {escape(why)}</p>'
+            f"{sources_html(turn, words)}</div>"
         )
     elif turn.answer is not None and turn.status in ANSWERED:
         texts = [one.text for one in turn.passages]

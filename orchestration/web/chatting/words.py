@@ -120,6 +120,22 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Nothing was found that answers this. It may help to ask with other words.",
         "Es fand sich nichts, was das beantwortet. Andere Worte helfen vielleicht.",
     ),
+    "declined_no_passages": (
+        "The search found no passage at all. Other words, or fewer limits such as a time, may help.",
+        "Die Suche fand keine Textstelle. Andere Worte oder weniger Einschränkungen helfen vielleicht.",
+    ),
+    "declined_gate": (
+        "What was found fits the question too little to answer from. It may help to ask with other words.",
+        "Was sich fand, passt zu wenig zur Frage, um daraus zu antworten. Andere Worte helfen vielleicht.",
+    ),
+    "declined_min_score": (
+        "No sentence of the passages below is near enough to the question to be quoted.",
+        "Kein Satz der Textstellen unten kommt der Frage nahe genug, um zitiert zu werden.",
+    ),
+    "declined_model": (
+        "The model has read the passages below, and says that they do not answer this.",
+        "Das Modell hat die Textstellen unten gelesen und sagt, dass sie das nicht beantworten.",
+    ),
     "no_answer": ("There is no answer", "Es gibt keine Antwort"),
     "kept": (
         "Your question is kept; ask it again when you like.",
@@ -133,6 +149,10 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "model_gone": (
         "The model could not be asked: its server is gone, or refuses. Nothing else is lost.",
         "Das Modell war nicht zu erreichen: Sein Server fehlt oder lehnt ab. Sonst ist nichts verloren.",
+    ),
+    "not_put": (
+        "It could not be put to a cell, for none could be opened or was free.",
+        "Sie konnte keiner Zelle gestellt werden: Keine ließ sich öffnen oder war frei.",
     ),
     "stopped": ("You stopped it, or the server ended.", "Angehalten, oder der Server wurde beendet."),
     "truncated": (

@@ -41,7 +41,7 @@ def _page() -> None:
     if found is None:
         return
     wanted = _filters(found, zone)
-    shown = or_trouble(lambda: _look(wanted))
+    shown = or_trouble(lambda: _look(wanted, found))
     if shown is not None:
         _say_whose(shown)
         show_panels(shown, _home())
@@ -58,9 +58,9 @@ def _choices(wanted: Wanted) -> Choices:
         )
 
 
-def _look(wanted: Wanted) -> Usage:
+def _look(wanted: Wanted, known: Choices) -> Usage:
     with looking("The page goes on by itself.") as say:
-        return using(_home(), lambda connection: usage(connection, wanted), say)
+        return using(_home(), lambda connection: usage(connection, wanted, known=known), say)
 
 
 def _filters(found: Choices, zone: str) -> Wanted:

@@ -55,6 +55,7 @@ def show_panels(shown: Usage, home: Home) -> None:
     _questions(panels)
     _unanswered(panels)
     _feedback(panels)
+    _votes(panels)
     _latency(panels)
     _models(panels)
     _scores(panels)
@@ -130,6 +131,35 @@ def _feedback(panels: Panels) -> None:
         if len(told):
             st.subheader(PANELS["sentences"].title, anchor=False)
             panels.table("sentences", folded=False)
+
+
+def _votes(panels: Panels) -> None:
+    rows = panels.rows("votes")
+    with _section("votes"):
+        if rows.is_empty():
+            nothing("Nobody has compared two cells in these days.")
+            return
+        st.markdown(label(words.votes_words(rows.row(0, named=True)), 400))
+        named = (
+            rows.filter(pl.col("share").is_not_null())
+            .head(_BARS)
+            .select(
+                pl.struct("cell", "rival").map_elements(_pair, pl.String).alias("name"),
+                value="share",
+                low="low",
+                high="high",
+            )
+        )
+        if len(named):
+            chart(
+                charts.intervals(named, "share of votes for the first", (0, 1)),
+                "A point with its interval a pair of cells; the table has the figures.",
+            )
+        panels.table("votes")
+
+
+def _pair(row: dict[str, str]) -> str:
+    return trimmed(f"{_own(row['cell'])} rather than {_own(row['rival'])}", 2 * _NAME)
 
 
 def _latency(panels: Panels) -> None:
@@ -273,4 +303,8 @@ def _section(name: str) -> AbstractContextManager[None]:
 
 def _short(cell: str) -> str:
     """Return a cell's key without its study's name."""
-    return trimmed(cell.partition(".")[2] or cell, _NAME)
+    return trimmed(_own(cell), _NAME)
+
+
+def _own(cell: str) -> str:
+    return cell.partition(".")[2] or cell

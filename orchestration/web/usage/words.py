@@ -57,6 +57,25 @@ def share_words(row: Row) -> str:
     )
 
 
+def votes_words(row: Row) -> str:
+    """Say how votes between two cells went.
+
+    >>> votes_words({"cell": "s.a", "rival": "s.b", "won": 3, "lost": 1, "ties": 1, "share": 0.75, "low": 0.3,
+    ...     "high": 0.95})
+    's.a and s.b, 5 votes: the first was preferred 3 times, the second 1, alike 1; 75 % (30 % to 95 %).'
+    """
+    n = row["won"] + row["lost"] + row["ties"]
+    share = (
+        f"; {percent(row['share'])} ({percent(row['low'])} to {percent(row['high'])})"
+        if row["share"] is not None
+        else ""
+    )
+    return (
+        f"{row['cell']} and {row['rival']}, {several(n, 'vote')}: the first was preferred "
+        f"{several(row['won'], 'time')}, the second {count(row['lost'])}, alike {count(row['ties'])}{share}."
+    )
+
+
 def totals_words(row: Row) -> str:
     """Say in a sentence what was asked.
 

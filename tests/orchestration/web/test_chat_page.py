@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from markdown_it import MarkdownIt
 
+from orchestration.web.chatting.words import TEXTS
 from orchestration.web.serving import served
 from tests.fakes.browser import axe_violations, tab
 from tests.fakes.processes import wait_until
@@ -30,6 +36,7 @@ FIVE = (
     "Wer wurde 2023 Meister?",
     "Und wer wurde Zweiter?",
 )
+CLUBS = "Was geschah zwischen SV Kohlenbach 07 und Hammerlohe?"
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +50,11 @@ def at(browser: Any) -> Iterator[ChatTab]:
     with tab(browser) as found:
         yield ChatTab(found)
         assert found.errors == []
+
+
+def wordy(number: int, status: Status, **more: Any) -> Turn:
+    values = {"record_id": f"w{number}", "number": number, "cell": MODEL, "question": f"Frage {number}?"}
+    return Turn(**{**values, "status": status, **more})
 
 
 def hostile_turn(cell: str = EXTRACTIVE) -> Turn:
@@ -122,6 +134,76 @@ def test_a_chip_is_taken_away_and_the_question_asked_without(chat: Chatted, at: 
     assert [one.removed for one in second.understood if one.kind == "time_frame"] == [True]
     assert second.question == first.question
     assert "ohne Zeit: 2024" in at.page.locator(".as-note:has(s)").inner_text()
+
+
+def test_one_of_two_entities_is_taken_away_alone(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="de", cell=EXTRACTIVE)).ask(CLUBS)
+    (first,) = chat.conversation(at.id).turns
+    known = {one.value: one for one in first.understood if one.kind == "entities" and one.status == "used"}
+    assert len(known) >= 2, first.understood
+    gone = sorted(known)[0]
+    chips = at.page.locator("[class*=st-key-chips-]")
+    chips.get_by_role("button", name=gone).click()
+    at.wait()
+    second = chat.conversation(at.id).turns[1]
+    assert second.question == CLUBS
+    assert {one.value for one in second.understood if one.removed} == {gone}
+    assert {one.value for one in second.understood if one.status == "used"} >= known.keys() - {gone}
+    left = chips.last.inner_text().replace("\u2060", "")
+    assert gone not in left
+    assert all(one in left for one in known.keys() - {gone})
+    assert gone in at.page.locator(".as-note s").inner_text()
+
+
+def test_renaming_and_exports_as_markdown_and_json(chat: Chatted, at: ChatTab) -> None:
+    said = Feedback(record_id="said", turn="hostile", thumbs=-1, comment=MARKUP)
+    name = chat.begin(hostile_turn(), said, wordy(2, Status.TIMEOUT, reason="silence"))
+    at.open(chat.url(lang="en", c=name))
+    at.page.locator(".st-key-menu button").first.click()
+    at.page.get_by_role("textbox", name="Name", exact=True).fill("  Derby **und** <b>mehr</b> ")
+    at.page.get_by_role("button", name="Save").first.click()
+    listed = at.page.locator(".st-key-conversations button", has_text="Derby **und** <b>mehr</b>")
+    listed.wait_for()
+    assert chat.conversation(name).title == "Derby **und** <b>mehr</b>"
+    files = {}
+    for kind in ("markdown", "json"):
+        if not at.page.locator(f".st-key-export_{kind}").is_visible():
+            at.page.locator(".st-key-menu button").first.click()
+        with at.page.expect_download() as download:
+            at.page.locator(f".st-key-export_{kind} button").click()
+        files[kind] = Path(download.value.path()).read_text(encoding="utf-8")
+    kept = chat.conversation(name)
+    exported = json.loads(files["json"])
+    assert [Turn.model_validate(one) for one in exported["turns"]] == list(kept.turns)
+    assert [one["comment"] for one in exported["feedback"]] == [MARKUP]
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(files["markdown"])
+    assert not re.search(r"<(img|script|a|iframe|details)\b", html), html
+    assert "silence" in html
+    assert html.startswith("<h1>Derby **und** &lt;b&gt;mehr")
+
+
+def test_why_there_is_no_answer_and_which_model_gave_one_is_said(chat: Chatted, at: ChatTab) -> None:
+    decliners = ("no_passages", "gate", "min_score", "model")
+    turns = [
+        wordy(n, Status.REFUSED if by != "no_passages" else Status.NO_CONTEXT, declined=by, answer="Nein.")
+        for n, by in enumerate(decliners, 1)
+    ]
+    spent = wordy(5, Status.OVER_BUDGET, reason="1.00 of 1.00 US dollars are spent")
+    other = wordy(6, Status.OK, answer="So.", model="openai/second", prompt_tokens=9, usd=0.25)
+    unput = wordy(7, Status.ERROR, cell="", reason="no <b>cell</b>")
+    name = chat.begin(*turns, spent, other, unput)
+    for language, place in (("en", 0), ("de", 1)):
+        at.open(chat.url(lang=language, c=name))
+        assert at.page.locator(".as-declined > p").all_inner_texts() == [
+            f"{TEXTS['declined'][place]}. {TEXTS[f'declined_{by}'][place]}" for by in decliners
+        ]
+        failed = at.page.locator(".as-failed").all_inner_texts()
+        assert TEXTS["over_budget"][place] in failed[0]
+        assert "1.00 of 1.00 US dollars" in failed[0]
+        assert TEXTS["not_put"][place] in failed[1]
+        assert "no <b>cell</b>" in failed[1]
+        in_place = TEXTS["fallback"][place].format(model="openai/scripted")
+        assert f"openai/second ({in_place})" in at.page.locator(".as-facts").nth(5).inner_text()
 
 
 def test_a_model_writes_is_stopped_and_lost_in_mid_stream(chat: Chatted, at: ChatTab) -> None:
@@ -233,17 +315,37 @@ def test_it_fits_the_screen_and_can_be_read(browser: Any, chat: Chatted, width: 
         assert found.errors == []
 
 
-def test_a_server_that_is_killed_and_started_again_has_lost_nothing(chat: Chatted, browser: Any) -> None:
+def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_for_a_password(
+    chat: Chatted, browser: Any
+) -> None:
     with tab(browser) as found:
         at = ChatTab(found).open(chat.url(lang="en", cell=EXTRACTIVE)).ask(FIVE[3])
         os.kill(chat.server.process_id, signal.SIGKILL)
         at.page.wait_for_timeout(500)
-        with served(chat.site) as again:
+        locked = {**chat.site.environment, "ASSAY_CHAT_PASSWORD": "Hafen 'ü'"}
+        with served(replace(chat.site, environment=locked)) as again:
             again.wait_until_ready()
-            at.open(at.page.url)
+            found.received.clear()
+            at.page.goto(at.page.url)
+            at.page.locator("input[type=password]").fill("hafen")
+            at.page.get_by_role("button", name="Open").click()
+            at.page.get_by_text("That is not the password.").wait_for()
+            assert FIVE[3].encode() not in b"".join(found.received)
+            at.page.locator("input[type=password]").fill("Hafen 'ü'")
+            at.page.get_by_role("button", name="Open").click()
+            # No cell is open yet: the question is on disk as soon as the page shows it.
+            at.page.locator(".as-asked").wait_for()
             assert at.page.locator(".as-asked").inner_text() == FIVE[3]
+            at.answers = 1
             at.ask(FIVE[4])
             assert len(chat.conversation(at.id).turns) == 2
+            at.open(chat.url(lang="en", cell=MODEL, c=at.id)).ask("Was ist TEUER?")
+            at.ask("Und was kostet es?")
+            dear, refused = chat.conversation(at.id).turns[2:]
+            assert (dear.status, refused.status) == (Status.OK, Status.OVER_BUDGET)
+            assert dear.usd is not None
+            assert dear.usd > 1
+            assert "The money for calls of models is spent" in at.page.locator(".as-failed").inner_text()
 
 
 WIDER = """() => [document.documentElement, document.querySelector("[data-testid=stMain]")].map(

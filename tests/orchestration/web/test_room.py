@@ -1,0 +1,129 @@
+"""Questions that are put before any cell is open: on disk at once, in their order, never without a word."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.chatting.asking import Asking, QuestionError, noted
+from evals.chatting.talk import ENDED, settle
+from orchestration.web.chatting import room as rooms
+from orchestration.web.chatting.room import STOPPED_BEFORE, Room
+from tests.fakes.processes import wait_until
+from warehouse.conversation_records import Asked, Begun, Place, Turn
+from warehouse.conversations import Conversation, Conversations
+from warehouse.errors import InputError
+from warehouse.paths import Home
+from warehouse.status import Status
+
+STUDY = "town"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def chats(home: Home) -> Conversations:
+    return Conversations(home)
+
+
+@pytest.fixture
+def name(chats: Conversations) -> str:
+    return chats.begin(STUDY, Begun(record_id="begun"))
+
+
+def read(chats: Conversations, name: str) -> Conversation:
+    found = chats.read(STUDY, name)
+    assert found is not None
+    return found
+
+
+def test_questions_are_on_disk_before_the_study_is_read_and_their_turns_say_what_became_of_them(
+    home: Home, chats: Conversations, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_read = threading.Event()
+
+    def cannot(*_: Any) -> Any:
+        may_read.wait()
+        raise InputError("there is no such study")
+
+    monkeypatch.setattr(rooms, "read_catalogue", cannot)
+    room = Room("nowhere", home, None)
+    room.ask(STUDY, name, lambda _catalogue: ["cell"], Asking(" Who?\x00 "))
+    room.ask(STUDY, name, lambda _catalogue: ["cell"], Asking("And <b>when</b>?"))
+    there = read(chats, name)
+    assert [(one.number, one.asked.question) for one in there.unanswered] == [
+        (1, "Who?"),
+        (2, "And <b>when</b>?"),
+    ]
+    assert room.read(STUDY, name) == there, "they are under way"
+    room.under_way(name)[1].stop()
+    may_read.set()
+    assert wait_until(lambda: len(read(chats, name).turns) == 2, 60)
+    there = read(chats, name)
+    assert {(one.number, one.question, one.cell, one.status, one.answer) for one in there.turns} == {
+        (1, "Who?", "", Status.ERROR, None),
+        (2, "And <b>when</b>?", "", Status.ERROR, None),
+    }
+    assert all("no such study" in (one.reason or "") for one in there.turns)
+    assert there.unanswered == ()
+    assert wait_until(lambda: all(one.error == "" for one in room.under_way(name)), 60)
+
+
+def test_what_is_stopped_before_a_cell_is_open_says_so(
+    home: Home, chats: Conversations, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_read = threading.Event()
+
+    def nothing(*_: Any) -> Any:
+        may_read.wait()
+
+    monkeypatch.setattr(rooms, "read_catalogue", nothing)
+    room = Room("nowhere", home, None)
+    room.ask(STUDY, name, lambda _catalogue: [], Asking("Who?"))
+    room.under_way(name)[0].stop()
+    may_read.set()
+    assert wait_until(lambda: bool(read(chats, name).turns), 60)
+    (turn,) = read(chats, name).turns
+    assert (turn.status, turn.reason, turn.cell) == (Status.NOT_RUN, STOPPED_BEFORE, "")
+
+
+def test_a_question_of_a_process_that_was_killed_before_a_cell_was_open_is_not_lost(
+    chats: Conversations, name: str
+) -> None:
+    line = noted(chats, STUDY, name, Asking("Who?"))
+    other = line.model_copy(update={"record_id": "other-asked", "question": "When?", "process": "1-dead"})
+    chats.append(STUDY, name, [other])
+    settled = settle(chats, STUDY, name)
+    assert settled is not None
+    assert [(one.question, one.number, one.status, one.reason) for one in settled.turns] == [
+        ("When?", 2, Status.NOT_RUN, ENDED)
+    ]
+    assert [one.asked.question for one in settled.unanswered] == ["Who?"], "this process still runs"
+    with pytest.raises(QuestionError):
+        noted(chats, STUDY, name, Asking(" "))
+
+
+@pytest.mark.parametrize("sides", [(None,), ("a", "b")])
+def test_what_is_put_to_cells_takes_the_place_of_what_was_noted(
+    chats: Conversations, name: str, sides: tuple[Any, ...]
+) -> None:
+    first, second = (noted(chats, STUDY, name, Asking(text)) for text in ("One?", "Two?"))
+    for line in (second, first):  # in whatever order their cells were open
+        places = tuple(Place(turn=f"{line.turn}{side or ''}", cell="c", side=side) for side in sides)
+        put = {"record_id": f"{line.turn}-put", "again": line.record_id, "places": places}
+        chats.append(STUDY, name, [line.model_copy(update=put)])
+    there = read(chats, name)
+    assert sorted((one.number, one.asked.question, one.place.side or "") for one in there.unanswered) == [
+        (number, text, side or "") for number, text in ((1, "One?"), (2, "Two?")) for side in sides
+    ]
+    answered = Turn(
+        record_id=there.unanswered[0].place.turn, number=2, cell="c", question="Two?", status="ok"
+    )
+    chats.append(STUDY, name, [answered, Asked(record_id="third-asked", question="Three?")])
+    assert max(one.number for one in read(chats, name).unanswered) == 3
