@@ -45,10 +45,12 @@ def page() -> None:
     show_sidebar(session)
     with st.container(key="main"):
         show_head(session)
-        _notice()
-        _troubles(session)
-        if session.conversation is None and session.place.conversation:
-            st.info(words("gone"))
+        # In a place of its own: what comes and goes here moves no turn, of which parts would stay behind.
+        with st.container(key="told"):
+            _notice()
+            _troubles(session)
+            if session.conversation is None and session.place.conversation:
+                st.info(words("gone"))
         show_turns(session)
         _left_by_others(session)
         watch = Watch(session)
