@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from evals.study.study_file import read_study
@@ -18,6 +17,7 @@ from orchestration.settings import prepare
 from orchestration.web.serving import Server, Site, served
 from tests.fakes.browser import LONGEST, Tab
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, streamed
+from warehouse.connection import connect
 from warehouse.conversation_records import Begun
 from warehouse.conversations import Conversation, Conversations
 from warehouse.paths import Home
@@ -99,7 +99,7 @@ class Chatted:
         return found
 
     def selected(self, sql: str) -> list[tuple[Any, ...]]:
-        with duckdb.connect(str(self.home.database), read_only=True) as database:
+        with connect(self.home.database) as database:  # waits where the page is writing
             return database.execute(sql).fetchall()
 
 
