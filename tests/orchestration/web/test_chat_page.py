@@ -339,7 +339,10 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_
             at.answers = 1
             at.ask(FIVE[4])
             assert len(chat.conversation(at.id).turns) == 2
-            at.open(chat.url(lang="en", cell=MODEL, c=at.id)).ask("Was ist TEUER?")
+            at.open(chat.url(lang="en", cell=MODEL, c=at.id))
+            at.page.locator(".as-facts").nth(1).wait_for()  # the cell is named before turns are shown
+            at.answers = 2
+            at.ask("Was ist TEUER?")
             at.ask("Und was kostet es?")
             dear, refused = chat.conversation(at.id).turns[2:]
             assert (dear.status, refused.status) == (Status.OK, Status.OVER_BUDGET)
