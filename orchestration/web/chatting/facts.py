@@ -22,7 +22,9 @@ def facts_html(turn: Turn, wanted: str | None, cell: str, words: Words) -> str:
     wanted: the model that the cell asks first; None: it asks none
     cell: its name for people
     """
-    parts = [*([cell] if cell else []), *([_model(turn, wanted, words)] if turn.answer is not None else [])]
+    parts = [cell] if cell else []
+    if turn.model or turn.status in ANSWERED:  # what a gate declines, nothing has quoted
+        parts.append(_model(turn, wanted, words))
     if turn.seconds is not None:
         parts.append(words("seconds", n=f"{turn.seconds:.1f}"))
     if turn.model and turn.prompt_tokens is not None:
