@@ -39,7 +39,7 @@ class MatchedWords:
         >>> found = MatchedWords(["When does the ferry leave?"], Analyzer("stemmed", "english", False))
         >>> start, end = found.densest(text, 30)
         >>> text[start:end]
-        'three. The ferry leaves at'
+        'The ferry leaves at'
         """
         if len(text) <= length:
             return 0, len(text)

@@ -58,7 +58,8 @@ def test_rows_that_are_not_there_at_all_are_said() -> None:
 def test_every_view_is_compared_and_every_stage_is_killed(tmp_path: Path) -> None:
     with connect(tmp_path / "assay.duckdb") as connection:
         found = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-    assert {name for (name,) in found} <= QUERIES.keys()
+    # Those of use read conversations, which no run writes, and tables that are compared here.
+    assert {name for (name,) in found if not name.startswith("usage_")} <= QUERIES.keys()
     one = write(tmp_path / "town", "http://127.0.0.1:1/v1").one
     stages = stages_of(Grid([read_study(one)]))
     assert tuple(stages) == STAGES
