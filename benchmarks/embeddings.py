@@ -35,9 +35,10 @@ from assets.engine.stage import Work
 from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
 from warehouse.identity import digest, digest_strings
-from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home, home
 from warehouse.schemas import CHUNKS
+from warehouse.segments import read_name
 
 MODEL = "all-MiniLM-L6-v2"
 FEW, ROUNDS = 192, 3
@@ -159,7 +160,7 @@ def _run(path: Path, environment: dict[str, str]) -> Run:
     """Run a study as a user does, in a process of its own."""
     cache = Path(environment["ASSAY_HOME"]) / "cache" / "vectors"
     before, begin, clock = _vectors(cache), time.perf_counter(), time.time()
-    command = [sys.executable, "-m", "orchestration.cli", "run", str(path)]
+    command = [sys.executable, "-m", "orchestration.start", "run", str(path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - begin
     if done.returncode:
@@ -167,8 +168,8 @@ def _run(path: Path, environment: dict[str, str]) -> Run:
     indexes = Path(environment["ASSAY_HOME"]) / "indexes"
     times = [file.stat().st_mtime - clock for file in indexes.glob("*/artifact.json")]
     indexed = max((t for t in times if t > 0), default=None)
-    table = (line.split() for line in done.stderr.splitlines())
-    stages = sum(float(row[-1]) for row in table if row and row[0] in {"chunks", "embeddings", "indexes"})
+    lines = (line.split() for line in done.stderr.splitlines() if line.startswith("stage "))
+    stages = sum(float(row[-2]) for row in lines if row[4] in {"chunks", "embeddings", "indexes"})
     return Run(seconds, _vectors(cache) - before, indexed, stages)
 
 
@@ -184,7 +185,8 @@ def _say(what: str, run: Run, target: str) -> None:
 
 
 def _vectors(cache: Path) -> int:
-    return sum(len(read_parquet(path, ["sha256"])) for path in cache.glob("*/*.parquet"))
+    told = [read_name(path.name) for path in cache.glob("*/*.vectors")]
+    return sum(name.rows for name in told if name is not None)
 
 
 def second_chunking(texts: list[str], root: Path) -> None:
@@ -206,7 +208,7 @@ def killed(texts: list[str], root: Path) -> None:
     environment = {**os.environ, "ASSAY_MODELS": str(home().models)}
     child = subprocess.Popen(command, env=environment)
     cache = root / "home" / "cache" / "vectors"
-    while len(list(cache.glob("*/*.parquet"))) < 2 and child.poll() is None:
+    while len(list(cache.glob("*/*.vectors"))) < 2 and child.poll() is None:
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
     child.wait()

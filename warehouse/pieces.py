@@ -10,7 +10,7 @@ from shutil import rmtree
 import polars as pl
 
 from warehouse.identity import sha256_bytes
-from warehouse.parquet import temporary_beside
+from warehouse.replacing import temporary_beside
 
 
 class Pieces:

@@ -1,29 +1,50 @@
-"""Segments of the vector cache: immutable Parquet files of hashes, vectors and token counts.
+"""Segments of the vector cache: immutable files of vectors, sorted by the SHA-256 of their texts.
 
-Each page has a checksum, so that a bit that flips on the disk is found and is no vector.
+A segment is a header (`HEADER`), the index (the first 64 bits of each SHA-256, rising, and the tokens of each
+text), then one record of fixed size a text: its SHA-256, its vector, and a CRC-32 of both. Any one vector is
+read alone, wherever it lies. Header and index have a CRC-32 too. All of these begin with that of the
+embedder's revision, so that a file of another revision, or of another layout, is no segment.
+
+The name tells what a listing must know: `SHARD.ORDER.ROWS.vectors`. The shard is the leading hex digits that
+all texts of the segment share (`all`: none); the order rises with time.
 """
 
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain
+import os
+import re
+import struct
+import time
+import uuid
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 Matrix = npt.NDArray[np.float32]
+Keys = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int32]
+Places = npt.NDArray[np.intp]
+Digests = npt.NDArray[np.uint8]  # shape (texts, 32)
 log = logging.getLogger(__name__)
 
-GROUP = 1024  # vectors a row group: what is read for the sake of one
 UNKNOWN = -1  # tokens of a text that nobody has counted
+SUFFIX = ".vectors"
+MAGIC = b"assayvec"
+HEADER = struct.Struct("<8sQII")  # magic, rows, numbers in a vector, CRC-32 of these and of the index
+INDEXED = 12  # bytes of the index a row
+_NAME = re.compile(r"(all|[0-9a-f]+)\.[0-9a-f]{24}\.(\d+)\.vectors")
+_number = itertools.count()
 
 
 class GoneError(Exception):
@@ -34,166 +55,227 @@ class GoneError(Exception):
         super().__init__(name)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """Open a segment; one that is damaged is put aside, which only costs computing its vectors again.
+class Name(NamedTuple):
+    """What the name of a segment tells."""
+
+    shard: str
+    rows: int
+
+
+def read_name(name: str) -> Name | None:
+    """Return what the name of a file tells; None where it is no segment's.
+
+    >>> read_name("3f.0123456789abcdef01234567.16384.vectors")
+    Name(shard='3f', rows=16384)
+    >>> read_name("all.0123456789abcdef01234567.1.vectors")
+    Name(shard='', rows=1)
+    """
+    found = _NAME.fullmatch(name)
+    return Name("" if found[1] == "all" else found[1], int(found[2])) if found else None
+
+
+def _new_name(shard: str, rows: int) -> str:
+    number = next(_number) & 0xFF  # files of one clock tick are in order too
+    return f"{shard or 'all'}.{time.time_ns():016x}{number:02x}{uuid.uuid4().hex[:6]}.{rows}{SUFFIX}"
+
+
+def digests_of(hashes: Sequence[str]) -> Digests:
+    """Return SHA-256 hex digits as bytes, shape (texts, 32)."""
+    return np.frombuffer(bytes.fromhex("".join(hashes)), np.uint8).reshape(len(hashes), 32)
+
+
+def keys_of(digests: Digests) -> Keys:
+    """Return the first 64 bits of each SHA-256 as numbers that sort as the digits do, shape (texts,)."""
+    return np.ascontiguousarray(digests[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
+
+
+def bounds(shard: str) -> tuple[np.uint64, np.uint64]:
+    """Return the least and the greatest key of a shard.
+
+    >>> [f"{key:016x}" for key in bounds("3f")]
+    ['3f00000000000000', '3fffffffffffffff']
+    """
+    digits = shard[:16]
+    return np.uint64(int(digits.ljust(16, "0"), 16)), np.uint64(int(digits.ljust(16, "f"), 16))
+
+
+class Rows(NamedTuple):
+    """Texts with their vectors, in one order.
+
+    digests: shape (texts, 32); vectors: shape (texts, dimensions); tokens: shape (texts,), UNKNOWN where not
+    counted
+    """
+
+    digests: Digests
+    vectors: Matrix
+    tokens: Counts
+
+    def between(self, first: int, end: int) -> Rows:
+        """Return the rows from ``first`` to ``end``."""
+        return Rows(self.digests[first:end], self.vectors[first:end], self.tokens[first:end])
+
+    def sorted_once(self) -> Rows:
+        """Return each text once, the first of equal ones, in the order of the SHA-256."""
+        whole = np.ascontiguousarray(self.digests).view("V32").reshape(-1)
+        _, first = np.unique(whole, return_index=True)
+        return Rows(self.digests[first], self.vectors[first], self.tokens[first])
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of several parts, at least one, each text once."""
+    digests, vectors, tokens = (np.concatenate([part[n] for part in parts]) for n in range(3))
+    return Rows(digests, vectors, tokens).sorted_once()
+
+
+def seed_of(revision: str) -> int:
+    """Return the CRC-32 with which those of a revision begin."""
+    return zlib.crc32(revision.encode())
+
+
+def _record(width: int) -> np.dtype[Any]:
+    return np.dtype([("sha256", "u1", (32,)), ("vector", "<f4", (width,)), ("crc", "<u4")])
+
+
+def write(folder: Path, shard: str, rows: Rows, seed: int) -> str:
+    """Write rows of `Rows.sorted_once`, at least one, as one segment, whole or not; return its name."""
+    count, width = rows.vectors.shape
+    records = np.zeros(count, _record(width))
+    records["sha256"], records["vector"] = rows.digests, rows.vectors
+    plain, size = records.view(np.uint8).data, records.itemsize
+    records["crc"] = [zlib.crc32(plain[at : at + size - 4], seed) for at in range(0, count * size, size)]
+    index = keys_of(rows.digests).astype("<u8").tobytes() + rows.tokens.astype("<i4").tobytes()
+    head = HEADER.pack(MAGIC, count, width, 0)[:-4]
+    crc = zlib.crc32(index, zlib.crc32(head, seed))
+    name = _new_name(shard, count)
+    with replacing(folder / name) as temporary, temporary.open("wb") as file:
+        file.write(HEADER.pack(MAGIC, count, width, crc))
+        file.write(index)
+        file.write(plain)
+    return name
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The index of a segment, 12 bytes a text; vectors are read from the file when they are wanted.
+
+    keys: first 64 bits of each SHA-256, rising, shape (texts,); tokens: shape (texts,)
+    width: numbers in a vector
+    """
+
+    path: Path
+    keys: Keys
+    tokens: Counts
+    width: int
+    seed: int
+
+    @property
+    def size(self) -> int:
+        """Bytes that the index takes in memory."""
+        return INDEXED * len(self.keys)
+
+    def find(self, keys: Keys) -> Places:
+        """Return the row of each key, the first where several texts share it; -1 where it is not there."""
+        rows = np.searchsorted(self.keys, keys)
+        there = self.keys[np.minimum(rows, len(self.keys) - 1)] == keys
+        return np.where(there, rows, -1)
+
+    def read(self, rows: Places, digests: Digests) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+        """Read the vectors at some rows; a row that is another text's is followed by the next of its key.
+
+        Returns:
+            vectors, shape (rows, dimensions), and which of them are of ``digests``.
+
+        Raises:
+            GoneError: the file is not there any longer, or was damaged.
+        """
+        vectors = np.zeros((len(rows), self.width), np.float32)
+        right = np.zeros(len(rows), np.bool_)
+        wanted, at = np.arange(len(rows)), rows
+        with _guarded(self.path), self.path.open("rb", buffering=0) as file:
+            while len(at):
+                records = self._records(file.fileno(), at)
+                same = (records["sha256"] == digests[wanted]).all(axis=1)
+                vectors[wanted[same]] = records["vector"][same]
+                right[wanted[same]] = True
+                # Another text with the same short key: look at the next row, where that has the key too.
+                other, after = wanted[~same], at[~same] + 1
+                again = after < len(self.keys)
+                again[again] = self.keys[after[again]] == self.keys[after[again] - 1]
+                wanted, at = other[again], after[again]
+        return vectors, right
+
+    def part(self, first: int, end: int) -> Rows:
+        """Read the rows from ``first`` to ``end``.
+
+        Raises:
+            GoneError: the file is not there any longer, or was damaged.
+        """
+        with _guarded(self.path), self.path.open("rb", buffering=0) as file:
+            records = self._records(file.fileno(), np.arange(first, end))
+        return Rows(records["sha256"], records["vector"], self.tokens[first:end])
+
+    def _records(self, handle: int, rows: Places) -> Any:
+        """Read records and check them; those that follow each other are read together."""
+        kind = _record(self.width)
+        records = np.empty(len(rows), kind)
+        plain, size = records.view(np.uint8).data, kind.itemsize
+        begin = HEADER.size + INDEXED * len(self.keys)
+        breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+        firsts = [0, *breaks.tolist()]
+        for first, end in zip(firsts, [*firsts[1:], len(rows)], strict=True):
+            part = plain[first * size : end * size]
+            if os.preadv(handle, [part], begin + int(rows[first]) * size) != len(part):
+                raise ValueError("it ends too early")
+        sums = [zlib.crc32(plain[at : at + size - 4], self.seed) for at in range(0, len(plain), size)]
+        if sums != records["crc"].tolist():
+            raise ValueError("a checksum does not hold")
+        return records
+
+
+def opened(path: Path, seed: int) -> Segment:
+    """Read the index of a segment; one that is damaged is put aside, which only costs computing it again.
 
     Raises:
         GoneError: it is not there (any longer), or was damaged.
         OSError: the system does not let it be read (rights, too many open files): it may be whole.
     """
-    import pyarrow
-    import pyarrow.parquet
+    with _guarded(path), path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(HEADER.size)
+        if len(head) != HEADER.size:
+            raise ValueError("it ends too early")
+        magic, count, width, crc = HEADER.unpack(head)
+        whole = HEADER.size + count * (INDEXED + _record(0).itemsize + 4 * width)
+        if magic != MAGIC or not count or size != whole:
+            raise ValueError("no segment, or torn")
+        index = file.read(INDEXED * count)
+        if zlib.crc32(index, zlib.crc32(head[:-4], seed)) != crc:
+            raise ValueError("a checksum does not hold, or it is of another revision")
+        keys = np.frombuffer(index, "<u8", count).astype(np.uint64)
+        tokens = np.frombuffer(index, "<i4", count, 8 * count).astype(np.int32)
+        return Segment(path, keys, tokens, width, seed)
 
-    try:
-        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            _refuse_other_columns(file.schema_arrow)
-            yield file
-    except FileNotFoundError as error:
-        raise GoneError(path.name) from error
-    except (pyarrow.ArrowException, OSError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
+
+class _guarded:  # noqa: N801 -- used as a function is
+    """Turn what is wrong with a file into `GoneError`, and put a damaged one aside."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ESTALE:
+            raise GoneError(self.path.name) from error
         # What is wrong with the content has no number; a bad block of the disk is damage too.
-        if getattr(error, "errno", None) not in {None, errno.EIO}:
-            raise
-        log.warning("%s is damaged and is put aside (%s)", path, error)
-        with suppress(FileNotFoundError):  # another process has put it aside
-            path.rename(path.with_suffix(".damaged"))
-        raise GoneError(path.name) from error
+        if isinstance(error, ValueError) or getattr(error, "errno", None) == errno.EIO:
+            put_aside(self.path, error)
+            raise GoneError(self.path.name) from error
 
 
-def width_of(schema: Any) -> int | None:
-    """Return how many numbers a vector has, by the Arrow schema of a segment that says it."""
-    return getattr(schema.field("vector").type, "list_size", None)
-
-
-def _refuse_other_columns(schema: Any) -> None:
-    from pyarrow import types
-
-    wanted = {"sha256": _is_text, "vector": _is_vector, "tokens": types.is_int32}
-    mistyped = [
-        name
-        for name in schema.names  # the footer has no checksum: a bit may have flipped in a name
-        if name not in wanted or not wanted[name](schema.field(name).type)
-    ]
-    if mistyped:
-        raise ValueError(f"columns of another name or type: {', '.join(mistyped)}")
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _is_vector(kind: Any) -> bool:
-    from pyarrow import types
-
-    lists = types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
-    return bool(lists and types.is_float32(kind.value_type))
-
-
-def write(path: Path, parts: Iterator[pl.DataFrame]) -> None:
-    """Write the rows of `segment`, at least one, in groups of GROUP: all of them or no file."""
-    import pyarrow.parquet
-
-    groups = (rows.to_arrow(compat_level=pl.CompatLevel.oldest()) for rows in regrouped(parts))
-    first = next(groups)
-    options = {
-        "compression": "zstd",
-        "use_dictionary": False,  # no number comes twice: a dictionary made segments half as large again
-        "column_encoding": {"vector.list.element": "BYTE_STREAM_SPLIT"},
-        "write_statistics": False,
-        "write_page_checksum": True,
-    }
-    with (
-        replacing(path) as temporary,
-        pyarrow.parquet.ParquetWriter(temporary, first.schema, **options) as writer,
-    ):
-        for table in chain([first], groups):
-            writer.write_table(table, row_group_size=GROUP)
-
-
-def segment(hashes: pl.Series, vectors: Matrix, tokens: npt.NDArray[Any]) -> pl.DataFrame:
-    """Return the rows of a segment: `sha256`, `vector`, `tokens`."""
-    return pl.DataFrame(
-        {"sha256": hashes, "vector": vectors, "tokens": tokens.astype(np.int32)},
-        schema={"sha256": pl.String, "vector": pl.Array(pl.Float32, vectors.shape[1]), "tokens": pl.Int32},
-    )
-
-
-def read_hashes(path: Path) -> pl.DataFrame:
-    """Read `sha256` and `tokens` of a segment, and no vector."""
-    with opened(path) as file:
-        table = file.read(columns=["sha256", *_tokens_column(file)])
-        return pl.DataFrame(
-            {"sha256": table["sha256"].to_pylist(), "tokens": _tokens(table)},
-            schema={"sha256": pl.String, "tokens": pl.Int32},
-        )
-
-
-def read_rows(
-    path: Path, rows: npt.NDArray[np.uint32], keys: Sequence[str]
-) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-    """Read the vectors of some rows of a segment, and say which of them are of ``keys``."""
-    with opened(path) as file:
-        sizes = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
-        begins = np.concatenate([[0], np.cumsum(sizes)])
-        groups = np.searchsorted(begins, rows, side="right") - 1
-        right = np.zeros(len(rows), np.bool_)
-        result: Matrix | None = None
-        for group in np.unique(groups).tolist():
-            table = file.read_row_group(group, columns=["sha256", "vector"])
-            inside = np.flatnonzero(groups == group)
-            local = rows[inside] - begins[group]
-            vectors = _matrix(table["vector"])
-            hashes = table["sha256"].take(local).to_pylist()
-            if result is None:
-                result = np.zeros((len(rows), vectors.shape[1]), np.float32)
-            result[inside] = vectors[local]
-            right[inside] = [found == keys[at] for found, at in zip(hashes, inside.tolist(), strict=True)]
-        assert result is not None  # noqa: S101 -- a segment is only read for some of its rows
-        return result, right
-
-
-def read_distinct(paths: Sequence[Path]) -> Iterator[pl.DataFrame]:
-    """Yield the rows of several segments, one segment at a time and each text once."""
-    seen = pl.Series(dtype=pl.String)
-    for path in paths:
-        with opened(path) as file:
-            table = file.read(columns=["sha256", "vector", *_tokens_column(file)])
-            hashes = pl.Series(table["sha256"].to_pylist(), dtype=pl.String)
-            rows = segment(hashes, _matrix(table["vector"]), _tokens(table))
-        fresh = rows.filter(~pl.col("sha256").is_in(seen.implode()))
-        seen = pl.concat([seen, fresh["sha256"]])
-        yield fresh
-
-
-def regrouped(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield frames of GROUP rows, the last one aside, from frames of any length."""
-    held: pl.DataFrame | None = None
-    for part in frames:
-        held = part if held is None else pl.concat([held, part])
-        while len(held) >= GROUP:
-            yield held.head(GROUP)
-            held = held.slice(GROUP)
-    if held is not None and len(held):
-        yield held
-
-
-def _tokens_column(file: Any) -> list[str]:
-    return ["tokens"] if "tokens" in file.schema_arrow.names else []
-
-
-def _tokens(table: Any) -> npt.NDArray[np.int32]:
-    """Return the token counts, UNKNOWN in a segment that was written before they were kept."""
-    if "tokens" not in table.column_names:
-        return np.full(len(table), UNKNOWN, np.int32)
-    return np.asarray(table["tokens"].to_numpy(), np.int32)
-
-
-def _matrix(column: Any) -> Matrix:
-    """Return a column of vectors as an array, shape (rows, dimensions)."""
-    array = column.combine_chunks()
-    flat = array.flatten().to_numpy(zero_copy_only=False)
-    dimensions = getattr(array.type, "list_size", None) or (len(flat) // max(len(array), 1))
-    return np.ascontiguousarray(flat.reshape(len(array), dimensions), np.float32)
+def put_aside(path: Path, error: object) -> None:
+    """Rename a damaged file, so that nobody reads it again."""
+    log.warning("%s is damaged and is put aside (%s)", path, error)
+    with suppress(FileNotFoundError):  # another process has put it aside
+        path.rename(path.with_suffix(".damaged"))

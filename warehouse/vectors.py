@@ -1,44 +1,55 @@
 """The vector cache: a text is embedded once for each embedder revision.
 
-One folder an embedder revision, holding Parquet segments that are written whole and never changed, so that
-any number of processes may add and read at once, and a kill loses at most the segment being written. Which
-segment holds which text is read from the column of hashes alone, once a segment; vectors are read a row group
-at a time. Many small segments are joined into few (`compact`) while others read and write.
+One folder an embedder revision, holding segments (`warehouse/segments.py`) that are written whole and never
+changed, so that any number of processes may add and read at once, and a kill loses at most the segment being
+written. What is put is a segment of the shard `all`. Small segments of a shard are joined; a shard that has
+grown to FULL vectors is divided by the next hex digit of the texts' SHA-256, and so on: few texts stay few
+files, and of many texts a lookup touches the shards of its digits alone. A vector is rewritten once a digit.
 """
 
 from __future__ import annotations
 
-import fcntl
-import uuid
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
+from warehouse import claims
 from warehouse.errors import AssayError
-from warehouse.parquet import sweep
+from warehouse.parquet_segments import read_parquet_segment
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
+from warehouse.replacing import sweep
 from warehouse.segments import (
     UNKNOWN,
+    Counts,
     GoneError,
+    Keys,
+    Matrix,
+    Places,
+    Rows,
+    Segment,
+    bounds,
+    digests_of,
+    joined,
+    keys_of,
     opened,
-    read_distinct,
-    read_hashes,
-    read_rows,
-    segment,
-    width_of,
+    read_name,
+    seed_of,
     write,
 )
 
-Matrix = npt.NDArray[np.float32]
-
-LARGE = 16_384  # vectors: a segment of as many is joined no further
-MANY = 32  # small segments that there must be before some are joined
-
-_ENTRIES: dict[str, Any] = {"key": pl.UInt64, "segment": pl.UInt32, "row": pl.UInt32, "tokens": pl.Int32}
+LARGE = 16_384  # vectors a segment, as nearly as equal parts can have
+MANY = 32  # small segments of a shard, of less than half of LARGE, before they are joined
+FULL = 16 * LARGE  # vectors of a shard before it is divided by the next digit
+HELD = 64_000_000  # bytes of indexes of segments that an object keeps in memory (5 million vectors)
+DIGITS = "0123456789abcdef"
+DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones again and again
 
 
 class Found(NamedTuple):
@@ -52,10 +63,12 @@ class Found(NamedTuple):
     known: npt.NDArray[np.bool_]
 
 
-class VectorCache:
-    """Vectors of one embedder revision, by the SHA-256 of the embedded text.
+Mask = npt.NDArray[np.bool_]
+_Read = Callable[[Segment, Places, Places], Mask]  # of texts at rows of a segment: which need no other one
 
-    The index of what is there takes some 20 bytes a vector. One object serves one thread.
+
+class VectorCache:
+    """Vectors of one embedder revision, by the SHA-256 of the embedded text. One object serves one thread.
 
     Args:
         home: the home folder.
@@ -64,14 +77,17 @@ class VectorCache:
 
     def __init__(self, home: Home, revision: str) -> None:
         self.folder = home.cache("vectors") / revision
-        self._numbers: dict[str, int] = {}  # file name -> its number in the index
-        self._names: list[str] = []
-        self._entries = pl.DataFrame(schema=_ENTRIES)
+        self._place = f"cache/vectors/{revision}"
+        self._mirror = mirror_of(home)
+        self._seed = seed_of(revision)
+        self._shards: dict[str, dict[str, int]] = {}  # shard -> name of a segment -> its rows
+        self._held: OrderedDict[str, Segment] = OrderedDict()
+        self._bytes = 0
         self._width: int | None = None  # numbers in a vector, once that is known
 
     def __len__(self) -> int:
-        """Return how many vectors were there at the last look."""
-        return len(self._entries)
+        """Return how many vectors were there at the last look; one that was put twice may count twice."""
+        return sum(sum(names.values()) for names in self._shards.values())
 
     def get(self, hashes: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the vectors (float32, one dimension) that are there, by hash."""
@@ -82,27 +98,45 @@ class VectorCache:
     def take(self, hashes: Sequence[str]) -> Found:
         """Return vectors in the order of ``hashes``; those that another process has just added too."""
         self.refresh()
-        while True:
-            places = self._places(hashes)
-            try:
-                return self._read(hashes, places)
-            except GoneError as gone:  # damaged and put aside, or joined into another by another process
-                self._forget(gone.name)
-                self.refresh()
+        digests = digests_of(hashes)
+        known = np.zeros(len(hashes), np.bool_)
+        vectors = np.zeros((len(hashes), 0), np.float32)
 
-    def tokens(self, hashes: Sequence[str]) -> npt.NDArray[np.int32]:
+        def read(segment: Segment, at: Places, rows: Places) -> Mask:
+            nonlocal vectors
+            part, right = segment.read(rows, digests[at])
+            if not known.any():
+                vectors = np.zeros((len(hashes), segment.width), np.float32)
+            vectors[at[right]], known[at[right]] = part[right], True
+            return right
+
+        self._look(keys_of(digests), read)
+        return Found(vectors if known.any() else np.zeros((len(hashes), 0), np.float32), known)
+
+    def tokens(self, hashes: Sequence[str]) -> Counts:
         """Return the tokens stored with each text, shape (texts,): `UNKNOWN` where none are, or no vector."""
-        counts = self._places(hashes)["tokens"].fill_null(UNKNOWN).to_numpy()
-        return counts.astype(np.int32)
+        counts = np.full(len(hashes), UNKNOWN, np.int32)
+
+        def read(segment: Segment, at: Places, rows: Places) -> Mask:
+            counts[at] = segment.tokens[rows]
+            return counts[at] != UNKNOWN
+
+        self._look(keys_of(digests_of(hashes)), read)
+        return counts
 
     def has(self, hashes: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Say for each text whether its vector is there, as of the last `refresh`; shape (texts,)."""
-        return self._places(hashes)["segment"].is_not_null().to_numpy()
+        known = np.zeros(len(hashes), np.bool_)
 
-    def put(
-        self, hashes: Sequence[str], vectors: Matrix, tokens: npt.NDArray[np.int32] | None = None
-    ) -> None:
-        """Add vectors, float32, shape (len(hashes), dimensions), as one segment.
+        def read(_segment: Segment, at: Places, _rows: Places) -> Mask:
+            known[at] = True
+            return known[at]
+
+        self._look(keys_of(digests_of(hashes)), read)
+        return known
+
+    def put(self, hashes: Sequence[str], vectors: Matrix, tokens: Counts | None = None) -> None:
+        """Add vectors, float32, shape (len(hashes), dimensions), as one segment, or several of about LARGE.
 
         tokens: how long each text is, special tokens included, shape (len(hashes),), where that was counted
 
@@ -115,149 +149,225 @@ class VectorCache:
             return
         self._refuse_width(int(vectors.shape[1]))
         counts = np.full(len(hashes), UNKNOWN, np.int32) if tokens is None else tokens
-        name = f"{uuid.uuid4().hex}.parquet"
-        rows = segment(pl.Series(hashes, dtype=pl.String), vectors, counts)
-        write(self.folder / name, iter([rows]))
-        self._add({name: rows})
+        self._write("", Rows(digests_of(hashes), vectors, counts).sorted_once())
+        if self._untidy(""):
+            self.compact()
 
     def refresh(self) -> None:
-        """Look which segments have come and gone; only the hashes of new ones are read."""
-        there = {path.name for path in self.folder.glob("*.parquet")}
-        for name in set(self._numbers) - there:
+        """Look which segments have come and gone, by their names; those of older versions are taken over."""
+        shards: dict[str, dict[str, int]] = defaultdict(dict)
+        older: list[Path] = []
+        for path in self.folder.glob("[!.]*"):
+            if told := read_name(path.name):
+                shards[told.shard][path.name] = told.rows
+            elif path.suffix == ".parquet":
+                older.append(path)
+        self._shards = dict(shards)
+        there = {name for names in shards.values() for name in names}
+        for name in [name for name in self._held if name not in there]:
             self._forget(name)
-        new: dict[str, pl.DataFrame] = {}
-        for name in sorted(there - set(self._numbers)):
-            with suppress(GoneError):
-                new[name] = read_hashes(self.folder / name)
-        self._add(new)
+        if older:
+            self._take_over()
 
     def compact(self) -> int:
-        """Join small segments into large ones, a text once; return how many segments went.
+        """Join small segments and divide full shards, a text once; return how many segments went.
 
         What processes that were killed while they wrote have left is removed after a day.
 
-        Readers that hold the old ones look again and find the new one, which is there before they go. One
-        process joins at a time; a second one does nothing. A kill leaves both, and the next call tidies up.
+        Readers that hold the old ones look again and find the new ones, which are there before they go. One
+        process tidies a shard at a time; a second one does nothing. A kill leaves both, and a later call
+        tidies up.
         """
         sweep(self.folder)
-        small = [name for name, rows in self._sizes().items() if rows < LARGE]
-        if len(small) < MANY:
-            return 0
-        with self._lock("compacting", wait=False) as held:
-            return self._join(small) if held else 0
+        self.refresh()
+        before = {name for names in self._shards.values() for name in names}
+        went = self._tidy()
+        if went and self._mirror:
+            self._mirror.push(self._place)
+            gone = before.difference(*self._shards.values())
+            self._mirror.store.delete(f"{self._place}/{name}" for name in gone)
+        return went
+
+    def _tidy(self) -> int:
+        went, todo = 0, sorted(self._shards)
+        while todo:
+            shard = todo.pop()
+            if not self._untidy(shard):
+                continue
+            with claims.locked(self.folder / f".{shard or 'all'}.lock", wait=False) as held:
+                if held is False:
+                    continue
+                self.refresh()
+                divides = self._is_full(shard)
+                with suppress(GoneError):  # damaged or tidied by another: a later call goes on without it
+                    went += self._divide(shard) if divides else self._join(shard)
+                    todo += [shard + digit for digit in DIGITS] if divides else []
+        return went
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for one's turn to compute vectors of this revision, so that no two processes compute the same.
+    def claim(self, hashes: Sequence[str]) -> Iterator[Mask]:
+        """Claim texts that will be computed and put, but for those that another process is computing.
 
-        A killed process gives its turn away. What others have added meanwhile is known afterwards.
+        A killed process gives its claims away. What others have added meanwhile is found by the next `take`.
+        Of a home on object storage, what other machines have stored is fetched first; what was put is stored.
         """
-        with self._lock("computing", wait=True):
+        with claims.claimed(self.folder, hashes) as mine:
+            if self._mirror:
+                self._mirror.pull(self._place, once=True)
             self.refresh()
-            yield
-
-    @contextmanager
-    def _lock(self, name: str, *, wait: bool) -> Iterator[bool]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / f".{name}.lock").open("w") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+                yield mine
+            finally:
+                if self._mirror:
+                    self._mirror.push(self._place)
 
-    # The index ---------------------------------------------------------------------------------------------
+    def wait_for(self, hashes: Sequence[str]) -> None:
+        """Wait until no other process computes one of some texts."""
+        claims.wait_for(self.folder, hashes)
 
-    def _add(self, segments: dict[str, pl.DataFrame]) -> None:
-        """Take in the hashes and tokens of segments, by file name."""
-        parts = [self._entries]
-        for name, rows in segments.items():
-            number = self._numbers.setdefault(name, len(self._names))
-            if number == len(self._names):
-                self._names.append(name)
-            columns = {
-                "key": rows["sha256"].hash(),
-                "segment": np.full(len(rows), number, np.uint32),
-                "row": np.arange(len(rows), dtype=np.uint32),
-                "tokens": rows["tokens"],
-            }
-            parts.append(pl.DataFrame(columns, schema=_ENTRIES))
-        if segments:
-            self._entries = pl.concat(parts).unique("key", keep="last", maintain_order=False)
+    # Looking -----------------------------------------------------------------------------------------------
+
+    def _look(self, keys: Keys, read: _Read) -> None:
+        """Let ``read`` see in each segment the texts whose keys it has, until each has what is wanted."""
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        wanted = np.ones(len(keys), np.bool_)
+        while True:
+            gone = False
+            for shard, names in list(self._shards.items()):
+                least, greatest = bounds(shard)
+                first, end = np.searchsorted(ranked, least), np.searchsorted(ranked, greatest, side="right")
+                for name in list(names) if first < end else ():
+                    at = np.flatnonzero(wanted[first:end]) + first
+                    if not len(at):
+                        break
+                    try:
+                        segment = self._segment(name)
+                        rows = segment.find(ranked[at])
+                        there = rows >= 0
+                        if there.any():
+                            wanted[at[there]] = ~read(segment, order[at[there]], rows[there])
+                    except GoneError:
+                        gone = True
+                        self._forget(name)
+            if not gone:
+                return
+            self.refresh()
+
+    def _segment(self, name: str) -> Segment:
+        """Return a segment, whose index may be in memory still.
+
+        Raises:
+            GoneError: it is not there any longer, or was damaged.
+            AssayError: its vectors have another number of dimensions than others.
+        """
+        segment = self._held.pop(name, None)
+        if segment is None:
+            segment = opened(self.folder / name, self._seed)
+            self._width = self._width or segment.width
+            self._refuse_width(segment.width)
+            self._bytes += segment.size
+        self._held[name] = segment
+        while self._bytes > HELD and len(self._held) > 1:
+            self._bytes -= self._held.popitem(last=False)[1].size
+        return segment
 
     def _forget(self, name: str) -> None:
-        number = self._numbers.pop(name, None)
-        if number is not None:
-            self._entries = self._entries.filter(pl.col("segment") != number)
-
-    def _places(self, hashes: Sequence[str]) -> pl.DataFrame:
-        """Return segment, row and tokens of each text in its order, NULL where it is not there."""
-        wanted = pl.DataFrame({"key": pl.Series(hashes, dtype=pl.String).hash()}, schema={"key": pl.UInt64})
-        return wanted.join(self._entries, on="key", how="left", maintain_order="left")
-
-    # Segments ----------------------------------------------------------------------------------------------
+        segment = self._held.pop(name, None)
+        self._bytes -= segment.size if segment else 0
+        for names in self._shards.values():
+            names.pop(name, None)
 
     def _refuse_width(self, width: int) -> None:
         """Raise where the vectors that are there have another number of dimensions than ``width``."""
-        for name in self._names if self._width is None else ():
-            with suppress(GoneError), opened(self.folder / name) as file:
-                self._width = width_of(file.schema_arrow)
-                break
         if self._width is None:
-            self._width = width
+            self.refresh()
+            self._width = next(self._widths(), width)
         if self._width != width:
             raise AssayError(
                 f"{self.folder}: holds vectors of {self._width} numbers, and now one of {width} came: "
                 "another model answers under the same name. Give it another name, or delete that folder"
             )
 
-    def _read(self, hashes: Sequence[str], places: pl.DataFrame) -> Found:
-        known = places["segment"].is_not_null().to_numpy()
-        result: Matrix | None = None
-        wanted = places.select("segment", "row").with_row_index("at").drop_nulls()
-        for (number,), part in wanted.group_by(["segment"], maintain_order=True):
-            name = self._names[int(number)]
-            keys = [hashes[at] for at in part["at"].to_list()]
-            vectors, right = read_rows(self.folder / name, part["row"].to_numpy(), keys)
-            if result is None:
-                result = np.zeros((len(hashes), vectors.shape[1]), np.float32)
-            self._refuse_width(int(vectors.shape[1]))
-            at = part["at"].to_numpy()
-            result[at[right]] = vectors[right]
-            known[at[~right]] = False  # another text with the same short key: as good as not there
-        return Found(result if result is not None else np.zeros((len(hashes), 0), np.float32), known)
+    def _widths(self) -> Iterator[int]:
+        for names in self._shards.values():
+            for name in names:
+                with suppress(GoneError):
+                    yield opened(self.folder / name, self._seed).width
 
-    def _sizes(self) -> dict[str, int]:
-        """Return the rows of each segment that is there, by name."""
-        self.refresh()
-        sizes = {}
-        for name in sorted(self._numbers):
-            with suppress(GoneError), opened(self.folder / name) as file:
-                sizes[name] = int(file.metadata.num_rows)
-        return sizes
+    # Writing -----------------------------------------------------------------------------------------------
 
-    def _join(self, names: list[str]) -> int:
-        joined, group, rows = 0, list[str](), 0
-        for name in names:
-            with suppress(GoneError), opened(self.folder / name) as file:
-                rows += file.metadata.num_rows
-                group.append(name)
-            if rows >= LARGE:
-                joined += self._merge(group)
-                group, rows = [], 0
-        return joined + self._merge(group)
+    def _write(self, shard: str, rows: Rows) -> None:
+        """Write sorted rows as segments of one shard, as many as it takes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        count = len(rows.tokens)
+        cuts = np.linspace(0, count, max(1, round(count / LARGE)) + 1).astype(int).tolist()
+        for first, end in pairwise(cuts):
+            part = rows.between(first, end)
+            name = write(self.folder, shard, part, self._seed)
+            self._shards.setdefault(shard, {})[name] = len(part.tokens)
 
-    def _merge(self, names: list[str]) -> int:
-        """Write the rows of some segments into one, then remove them."""
-        if len(names) < 2:
-            return 0
-        target = self.folder / f"{uuid.uuid4().hex}.parquet"
-        try:
-            write(target, read_distinct([self.folder / name for name in names]))
-        except GoneError:  # damaged since they were counted: the next call goes on without it
-            return 0
+    def _small(self, shard: str) -> list[str]:
+        return sorted(name for name, rows in self._shards.get(shard, {}).items() if 2 * rows < LARGE)
+
+    def _is_full(self, shard: str) -> bool:
+        return len(shard) < DEEPEST and sum(self._shards.get(shard, {}).values()) >= FULL
+
+    def _untidy(self, shard: str) -> bool:
+        return self._is_full(shard) or len(self._small(shard)) >= MANY
+
+    def _remove(self, names: Sequence[str]) -> int:
         for name in names:
             (self.folder / name).unlink(missing_ok=True)
-        self.refresh()
+            self._forget(name)
         return len(names)
+
+    def _join(self, shard: str) -> int:
+        """Write small segments of a shard into larger ones, then remove them."""
+        went, group, rows = 0, list[str](), 0
+        small = self._small(shard)
+        for name in small if len(small) >= MANY else ():
+            group.append(name)
+            rows += self._shards[shard][name]
+            if 2 * rows >= LARGE:
+                went += self._merge(shard, group)
+                group, rows = [], 0
+        return went + (self._merge(shard, group) if len(group) > 1 else 0)
+
+    def _merge(self, shard: str, names: list[str]) -> int:
+        parts = [opened(self.folder / name, self._seed) for name in names]
+        self._write(shard, joined([part.part(0, len(part.keys)) for part in parts]))
+        return self._remove(names)
+
+    def _divide(self, shard: str) -> int:
+        """Write the segments of a shard as those of the sixteen below it, then remove them."""
+        names = list(self._shards[shard])
+        parents = [opened(self.folder / name, self._seed) for name in names]
+        for digit in DIGITS:
+            least, greatest = bounds(shard + digit)
+            parts = []
+            for parent in parents:
+                first = int(np.searchsorted(parent.keys, least))
+                end = int(np.searchsorted(parent.keys, greatest, side="right"))
+                if first < end:
+                    parts.append(parent.part(first, end))
+            if parts:
+                self._write(shard + digit, joined(parts))
+        return self._remove(names)
+
+    # What older versions have left -------------------------------------------------------------------------
+
+    def _take_over(self) -> None:
+        """Write Parquet segments of older versions anew, one after the other, then remove each.
+
+        A kill leaves the one under way, whole; a process of an older version misses it and computes again.
+        """
+        with claims.locked(self.folder / ".older.lock", wait=True):
+            for path in sorted(self.folder.glob("*.parquet")):
+                with suppress(GoneError):
+                    for rows in read_parquet_segment(path, LARGE):
+                        self._write("", rows.sorted_once())
+                    path.unlink(missing_ok=True)
+        self.refresh()
+        if self._untidy(""):
+            self.compact()

@@ -126,8 +126,8 @@ class CachedEmbedder:
     def embed(self, texts: Sequence[str], progress: CountProgress | None = None) -> Embedded:
         """Embed texts that are already prefixed, each distinct one once.
 
-        What is finished is kept after every FLUSH texts and FLUSH_SECONDS. Processes that embed the same wait
-        for each other.
+        What is finished is kept after every FLUSH texts and FLUSH_SECONDS. Processes that embed the same
+        texts share the work: what one computes the others wait for, and compute the rest meanwhile.
         """
         if not texts:
             return Embedded(np.zeros((0, 0), np.float32), 0)
@@ -153,16 +153,24 @@ class CachedEmbedder:
         order = np.lexsort((np.array(keys), lengths))
         flush = max(FLUSH, self._together)
         batches = [order[at : at + flush] for at in range(0, len(order), flush)]
+        # Short and long batches by turns, so that the time left can be foretold from the time gone.
+        todo = [batches[number] for number in np.random.default_rng(0).permutation(len(batches)).tolist()]
         vectors: Matrix | None = None
         done = computed = 0
-        # Short and long batches by turns, so that the time left can be foretold from the time gone.
-        for number in np.random.default_rng(0).permutation(len(batches)).tolist():
-            batch = batches[number]
-            with self.cache.turn():
-                part, fresh = self._batch(batch, keys, texts, counts, _shifted(progress, done, len(keys)))
-            vectors = np.zeros((len(keys), part.shape[1]), np.float32) if vectors is None else vectors
-            vectors[batch] = part
-            done, computed = done + len(batch), computed + fresh
+        while todo:
+            elsewhere: list[Ints] = []
+            for batch in todo:
+                with self.cache.claim([keys[at] for at in batch.tolist()]) as free:
+                    mine = batch[free]
+                    part, fresh = self._batch(mine, keys, texts, counts, _shifted(progress, done, len(keys)))
+                if len(mine):
+                    vectors = np.zeros((len(keys), part.shape[1]), np.float32) if vectors is None else vectors
+                    vectors[mine] = part
+                done, computed = done + len(mine), computed + fresh
+                elsewhere.append(batch[~free])
+            todo = [batch for batch in elsewhere if len(batch)]
+            # What other processes compute is taken from them; where one was killed, it is computed here.
+            self.cache.wait_for([keys[at] for batch in todo for at in batch.tolist()])
         assert vectors is not None  # noqa: S101 -- there is a batch
         if progress:
             progress(len(keys), len(keys))
