@@ -29,9 +29,10 @@ from assets.engine.stage import Work
 from assets.indexes import Indexes
 from assets.indexing.approximate import nearest
 from assets.indexing.index_facts import read_facts
-from assets.indexing.index_rows import StoredRows
 from assets.indexing.index_table import open_table
-from assets.indexing.lexical import lexical_of, open_lexical, write_lexical
+from assets.indexing.inverting import invert
+from assets.indexing.lexical import open_lexical
+from assets.indexing.row_files import ROWS, read_texts
 from assets.recipes.build_half import Corpus
 from assets.recipes.merging import Build
 from warehouse.artifacts import Artifact
@@ -129,22 +130,18 @@ def large(home: Home) -> None:
     found = built(home, {"search": "exact"})
     cost = f"{found['wall']:.1f} s, {found['memory']:,.0f} MB beyond the start (< 2,000)"
     print(f"{LARGE:,} chunks, exact: {cost}")
-    lexical(home, f"{LARGE}-None")
+    lexical(home, found["identity"])
 
 
 def lexical(home: Home, identity: str) -> None:
-    """Print what the lexical index of stored chunks costs."""
-    store_of = Work(home).store
-    rows = StoredRows(
-        store_of.folder("chunks", identity) / "chunks.parquet",
-        store_of.folder("embeddings", identity) / "embeddings.parquet",
-    )
+    """Print what the lexical index of an index that was built costs."""
+    folder = Work(home).store.folder("indexes", identity)
     begin = time.perf_counter()
-    write_lexical(lexical_of(rows.texts()), home.root / "lexical")
+    invert(read_texts(folder / ROWS, "text"), home.root / "lexical")
     middle = time.perf_counter()
-    open_lexical(home.root / "lexical")
+    chunks = len(open_lexical(home.root / "lexical").lengths)
     opened = time.perf_counter() - middle
-    print(f"  lexical index of {rows.count:,} chunks: {middle - begin:.2f} s, opened in {opened:.3f} s")
+    print(f"  lexical index of {chunks:,} chunks: {middle - begin:.2f} s, opened in {opened:.3f} s")
 
 
 def approximate(home: Home, count: int, kind: str) -> None:
@@ -187,7 +184,7 @@ def small(home: Home) -> None:
     """Print what one changed chunk of 5,183 costs, and what a whole build does."""
     store(home, SMALL)
     whole = [built(home, {})]
-    lexical(home, f"{SMALL}-None")
+    lexical(home, whole[0]["identity"])
     upserts = []
     for changed in (5, 6, 7):
         store(home, SMALL, changed)

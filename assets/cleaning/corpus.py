@@ -52,6 +52,7 @@ def corpus_duplicates(
     try:
         return read_parquet(kept)
     except CorruptFileError:  # not there yet, or torn
-        duplicates = find_duplicates(documents, threshold)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        duplicates = find_duplicates(documents, threshold, kept.parent)
         write_parquet(duplicates, kept)
         return duplicates

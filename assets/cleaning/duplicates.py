@@ -12,12 +12,15 @@ import unicodedata
 from collections import OrderedDict
 from datetime import UTC, datetime
 from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from assets.cleaning.bands import ALONE, Bands, Numbers
 from warehouse.identity import sha256_text
 from warehouse.parquet import frame
 from warehouse.schemas import DUPLICATES, UTC_TIME
@@ -27,13 +30,16 @@ SHINGLE = 5  # words
 PERMUTATIONS = 128
 MISSED = 1e-4  # probability at most that a pair of exactly the threshold's similarity shares no band
 _HELD = 512  # shingle sets of kept documents in memory
+_REMEMBERED = 500_000  # words whose hash is remembered: some 60 MB
 _BATCH = 4096  # shingles: 4096 x 128 x 8 bytes = 4 MB at once
 
 Hashes = npt.NDArray[np.uint64]
 _WORD = re.compile(r"\w+")
 
 
-def find_duplicates(documents: pl.DataFrame, threshold: float | None) -> pl.DataFrame:
+def find_duplicates(
+    documents: pl.DataFrame, threshold: float | None, scratch: Path | None = None
+) -> pl.DataFrame:
     """Link every copy among documents to its first copy; return `schemas.DUPLICATES`, sorted by id.
 
     The first copy is the earliest published one, of those without a date the first by URL; dated ones come
@@ -45,6 +51,7 @@ def find_duplicates(documents: pl.DataFrame, threshold: float | None) -> pl.Data
         documents: doc_id, url, text and published_at (ISO 8601) of the documents.
         threshold: Jaccard similarity of the sets of word 5-grams from which on documents are copies, in
             (0, 1]; None for exact copies only (equal texts, white space, case and Unicode form aside).
+        scratch: a folder for what is kept on disk meanwhile; None: that of the system.
     """
     moments = pl.Series("moment", [_moment(text) for text in documents["published_at"]], UTC_TIME)
     ordered = (
@@ -54,7 +61,7 @@ def find_duplicates(documents: pl.DataFrame, threshold: float | None) -> pl.Data
     )
     links = _exact(ordered)
     if threshold is not None:
-        near = _near(ordered.filter(~pl.col("doc_id").is_in(list(links))), threshold)
+        near = _near(ordered.filter(~pl.col("doc_id").is_in(list(links))), threshold, scratch)
         # Where the first of several exact copies is a near copy of another document, all of them are.
         links = {doc: near.get(link.first, link) for doc, link in links.items()} | near
     rows: list[dict[str, object]] = [
@@ -89,30 +96,24 @@ def normalised(text: str) -> str:
 
 
 def _exact(ordered: pl.DataFrame) -> dict[str, _Link]:
-    firsts: dict[str, str] = {}
-    links = {}
-    for doc, text in ordered.select("doc_id", "text").iter_rows():
-        first = firsts.setdefault(sha256_text(normalised(text)), doc)
-        if first != doc:
-            links[doc] = _Link(first, 1.0, True)
-    return links
+    texts = (bytes.fromhex(sha256_text(normalised(text))) for text in ordered["text"])
+    digests = np.fromiter(texts, "S32", len(ordered))
+    _, firsts, places = np.unique(digests, return_index=True, return_inverse=True)
+    docs, first = ordered["doc_id"], firsts[places]
+    copies = np.flatnonzero(first != np.arange(len(first)))
+    return {docs[number]: _Link(docs[int(first[number])], 1.0, True) for number in copies.tolist()}
 
 
 # ------------------------------------------------------------------------------------------- near copies
 
 
-def _near(ordered: pl.DataFrame, threshold: float) -> dict[str, _Link]:
+def _near(ordered: pl.DataFrame, threshold: float, scratch: Path | None) -> dict[str, _Link]:
     """Link documents in their order to the first kept one that is similar enough.
 
-    Only kept documents are in the index, so that a thousand copies of one page cost a thousand comparisons
-    and not half a million.
+    Band keys lie on disk, and only documents that share one with another are looked at. Only kept ones are
+    compared with, so that a thousand copies of one page cost a thousand comparisons and not half a million.
     """
-    from datasketch import MinHash, MinHashLSH
-
-    index = MinHashLSH(num_perm=PERMUTATIONS, params=bands_for(threshold))
-    empty = MinHash(PERMUTATIONS, hashfunc=int, scheme="affine64")  # shingles are hashes already
-    ids: list[str] = ordered["doc_id"].to_list()
-    texts = ordered["text"]
+    ids, texts = ordered["doc_id"], ordered["text"]
     words = _Words()
     held: OrderedDict[int, Hashes] = OrderedDict()
 
@@ -124,20 +125,40 @@ def _near(ordered: pl.DataFrame, threshold: float) -> dict[str, _Link]:
             held.popitem(last=False)
         return held[number]
 
+    numbers, groups = _possible_copies(texts, words, threshold, scratch)
+    kept: dict[int, list[int]] = {}  # group -> its documents that are no copies
     links: dict[str, _Link] = {}
-    for number, doc in enumerate(ids):
-        hashes = words.shingles(texts[number])
-        if not len(hashes):
-            continue
-        signature = _signature(hashes, empty)
-        for other in sorted(index.query(signature)):
+    for number, bands in zip(numbers.tolist(), groups, strict=True):
+        hashes = shingles_of(number)
+        shared = bands[bands != ALONE].tolist()
+        for other in sorted({other for group in shared for other in kept.get(group, ())}):
             similarity = jaccard(hashes, shingles_of(other))
             if similarity >= threshold:
-                links[doc] = _Link(ids[other], similarity, False)
+                links[ids[number]] = _Link(ids[other], similarity, False)
                 break
         else:
-            index.insert(number, signature)
+            for group in shared:
+                kept.setdefault(group, []).append(number)
     return links
+
+
+def _possible_copies(
+    texts: pl.Series, words: _Words, threshold: float, scratch: Path | None
+) -> tuple[Numbers, Numbers]:
+    """Return the numbers of texts that share a band with another, and their groups: see `Bands.groups`."""
+    from datasketch import MinHash
+
+    empty = MinHash(PERMUTATIONS, hashfunc=int, scheme="affine64")  # shingles are hashes already
+    some: list[int] = []  # texts that have a shingle
+    with TemporaryDirectory(prefix=".bands-", dir=scratch) as folder:
+        bands = Bands(Path(folder), *bands_for(threshold))
+        for number, text in enumerate(texts):
+            hashes = words.shingles(text)
+            if len(hashes):
+                some.append(number)
+                bands.add(_signature(hashes, empty).hashvalues)
+        members, groups = bands.groups()
+    return np.array(some, np.int64)[members], groups
 
 
 def _signature(shingles: Hashes, empty: Any) -> Any:
@@ -151,7 +172,7 @@ def _signature(shingles: Hashes, empty: Any) -> Any:
 def bands_for(threshold: float) -> tuple[int, int]:
     """Return the number of bands and of rows in each: the most rows that miss at most MISSED of the pairs.
 
-    There are two bands at least: datasketch takes no fewer.
+    There are two bands at least, as in datasketch.
 
     >>> bands_for(0.9), bands_for(1.0)  # 1 - 0.9^7 = 0.52, and 0.52^18 = 0.000008
     ((18, 7), (2, 64))
@@ -175,7 +196,7 @@ def jaccard(one: Hashes, other: Hashes) -> float:
 
 
 class _Words:
-    """Hashes of words, each computed once."""
+    """Hashes of words; those of many words are remembered."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
@@ -195,6 +216,8 @@ class _Words:
     def _hash(self, word: str) -> int:
         found = self.known.get(word)
         if found is None:
+            if len(self.known) >= _REMEMBERED:
+                self.known.clear()
             found = int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest())
             self.known[word] = found
         return found

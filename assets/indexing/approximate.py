@@ -25,6 +25,8 @@ SAMPLE = 100
 NOISE = 0.75  # length of what is added to a stored unit vector: the two then have a cosine near 0.8
 _SAME = 1e-5  # cosines nearer than this are ties
 _EF = (100, 200, 400, 800, 1_600, 3_200, 6_400)
+_SHARES = (0.125, 0.25, 0.5)  # of the partitions of graphs, before all are looked into
+_MANY = 8  # partitions, below which a search that leaves some out saves little
 _REFINE = (10, 30, 100, 300, 1_000)
 
 
@@ -124,6 +126,8 @@ def _ladder(recipe: IndexRecipe, chunks: int) -> Iterator[Search]:
     if search.ef or search.nprobes or search.refine_factor:
         yield search
     elif search.kind == "hnsw":
+        for share in _SHARES if partitions >= _MANY else ():
+            yield replace(search, ef=_EF[0], nprobes=round(share * partitions), refine_factor=2)
         for ef in _EF:
             yield replace(search, ef=ef, nprobes=partitions, refine_factor=2)
     else:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from assets.indexing.index_recipe import Kind
 from warehouse.errors import CorruptFileError
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 FACTS = "facts.json"
 

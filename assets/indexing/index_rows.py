@@ -18,6 +18,7 @@ from assets.embedding.embedder import Matrix
 from assets.indexing.publication_days import moment
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.identity import digest
+from warehouse.parquet import read_parquet
 from warehouse.schemas import CHUNKS
 
 QUESTIONS = "questions.parquet"  # further vectors that point at chunks: chunk_id and vector
@@ -68,8 +69,8 @@ class Rows(Protocol):
     def vectors(self) -> Iterator[Matrix]:
         """Yield the vectors alone, each part of shape (n, dimensions)."""
 
-    def texts(self) -> pl.Series:
-        """Return the texts in the order of their chunk ids."""
+    def ids(self) -> pl.Series:
+        """Return the chunk id of every row."""
 
 
 class HeldRows:
@@ -90,9 +91,9 @@ class HeldRows:
         """Yield all vectors."""
         yield self._vectors
 
-    def texts(self) -> pl.Series:
-        """Return the texts in the order of their chunk ids."""
-        return self._chunks.select("chunk_id", "text").sort("chunk_id")["text"]
+    def ids(self) -> pl.Series:
+        """Return the chunk ids."""
+        return self._chunks["chunk_id"]
 
 
 class StoredRows:
@@ -135,10 +136,9 @@ class StoredRows:
         for part in _parts(self._embeddings, ["vector"]):
             yield _matrix(part["vector"])
 
-    def texts(self) -> pl.Series:
-        """Return the texts in the order of their chunk ids."""
-        parts = [_frame(part) for part in _parts(self._chunks, ["chunk_id", "text"])]
-        return pl.concat(parts).sort("chunk_id")["text"] if parts else pl.Series([], dtype=pl.String)
+    def ids(self) -> pl.Series:
+        """Return the chunk ids."""
+        return read_parquet(self._chunks, ["chunk_id"])["chunk_id"]
 
 
 _AGAIN = "Delete the folder of the embeddings; `assay run STUDY` makes them again."

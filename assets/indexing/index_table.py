@@ -1,4 +1,4 @@
-"""Builds an index: a LanceDB table (vectors, full text, filter columns) and a lexical index beside it.
+"""Builds an index: a LanceDB table (vectors, full text, filter columns), beside it postings and ordered rows.
 
 The folder of an index is named by its identity, so a finished table is never changed: another corpus version
 is another folder, which begins as a clone of the one before where few rows differ. A table carries a tag that
@@ -16,13 +16,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pyarrow as pa
 
 from assets.indexing.approximate import RECALL, create_vector_index, tuned
 from assets.indexing.index_facts import FACTS, IndexFacts, Search, read_facts, write_facts
 from assets.indexing.index_recipe import IndexRecipe
 from assets.indexing.index_rows import Rows, schema_digest, schema_of
-from assets.indexing.lexical import lexical_of, write_lexical
+from assets.indexing.inverting import invert
+from assets.indexing.lance import lancedb
+from assets.indexing.row_files import ROWS, OrderedRows, read_columns, read_texts
 from assets.indexing.upsert import Changes, clone, compare, upsert
 from warehouse.errors import CorruptFileError
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
 TABLE = "chunks"
+LEXICAL, TITLES = "lexical", "titles"  # folders of postings (`lexical.open_lexical`): of texts, of titles
 VECTOR_INDEX = "vector_idx"
 MAX_SCANNED = 5_000
 """New rows that every search by vectors compares one by one, beside the index, before they are added to it: a
@@ -69,21 +73,22 @@ def build(
         made="whole",
         added=rows.count,
     )
-    update = None if previous is None or previous == folder else _update(previous, fresh, rows)
+    ordered = OrderedRows(rows, folder / ROWS)
+    update = None if previous is None or previous == folder else _update(previous, fresh, ordered)
     if previous is None or update is None:
         note("writing rows")
-        facts, table = fresh, _write(folder, rows)
+        facts, table = fresh, _write(folder, ordered)
     else:
         before, changes = update
         note("updating rows")
         facts, table = _updated(fresh, before, changes), _clone(previous, folder)
-        upsert(table, rows, changes)
+        upsert(table, ordered.folder, changes)
     note("indexing vectors")
     facts = replace(facts, search=_index_vectors(table, rows, recipe, update[0].search if update else None))
     note("indexing columns")
     _index_columns(table)
     note("indexing words")
-    write_lexical(lexical_of(rows.texts()), folder / "lexical")
+    _index_words(folder)
     table.tags.create(tag, table.version)
     write_facts(facts, folder)
     return facts
@@ -111,12 +116,11 @@ def _damaged(folder: Path, error: Exception) -> CorruptFileError:
 
 
 def _connect(folder: Path) -> Table:
-    import lancedb
+    table: Table = lancedb().connect(str(folder / "lancedb")).open_table(TABLE)
+    return table
 
-    return lancedb.connect(str(folder / "lancedb")).open_table(TABLE)
 
-
-def _update(previous: Path, fresh: IndexFacts, rows: Rows) -> tuple[IndexFacts, Changes] | None:
+def _update(previous: Path, fresh: IndexFacts, rows: OrderedRows) -> tuple[IndexFacts, Changes] | None:
     """Return what differs from the previous index, or None when it cannot or should not be updated."""
     try:
         before = read_facts(previous)
@@ -125,37 +129,38 @@ def _update(previous: Path, fresh: IndexFacts, rows: Rows) -> tuple[IndexFacts, 
         hashes = _hashes(previous)
     except CorruptFileError:  # there is nothing to start from
         return None
-    changes = compare(hashes, rows)
+    rows.write()
+    changes = compare(hashes, read_columns(rows.folder, ("chunk_id", "row_hash")))
     return (before, changes) if changes.few(before, rows.count) else None
 
 
-def _hashes(folder: Path) -> dict[str, str]:
-    """Return the row hash of every chunk of an index."""
+def _hashes(folder: Path) -> pl.DataFrame:
+    """Return chunk_id and row_hash of every chunk of an index."""
     try:
-        rows = open_table(folder).search().select(["chunk_id", "row_hash"]).to_arrow()
+        rows = pl.from_arrow(open_table(folder).search().select(["chunk_id", "row_hash"]).to_arrow())
     except RuntimeError as error:
         raise _damaged(folder, error) from error
-    return dict(zip(rows["chunk_id"].to_pylist(), rows["row_hash"].to_pylist(), strict=True))
+    assert isinstance(rows, pl.DataFrame)  # noqa: S101 -- a table, not a column
+    return rows
 
 
 def _updated(fresh: IndexFacts, before: IndexFacts, changes: Changes) -> IndexFacts:
     return replace(
         fresh,
         made="upsert",
-        added=len(changes.added),
-        changed=len(changes.changed),
+        added=changes.added,
+        changed=changes.changed,
         removed=len(changes.removed),
         dead=changes.dead(before),
         upserts=before.upserts + 1,
     )
 
 
-def _write(folder: Path, rows: Rows) -> Table:
-    import lancedb
-
+def _write(folder: Path, rows: OrderedRows) -> Table:
     schema = schema_of(rows.dimensions)
-    database = lancedb.connect(str(folder / "lancedb"))
-    return database.create_table(TABLE, pa.RecordBatchReader.from_batches(schema, rows.batches()))
+    database = lancedb().connect(str(folder / "lancedb"))
+    table: Table = database.create_table(TABLE, pa.RecordBatchReader.from_batches(schema, rows.batches()))
+    return table
 
 
 def _clone(previous: Path, folder: Path) -> Table:
@@ -184,6 +189,12 @@ def _index_columns(table: Table) -> None:
         "keywords": LabelList(),
     }.items():
         table.create_index(column, config=config, replace=True)
+
+
+def _index_words(folder: Path) -> None:
+    """Write the postings of the chunks' words and, by themselves, those of their documents' titles."""
+    for column, name in (("text", LEXICAL), ("title", TITLES)):
+        invert(read_texts(folder / ROWS, column), folder / name)
 
 
 def _index_vectors(table: Table, rows: Rows, recipe: IndexRecipe, before: Search | None) -> Search:

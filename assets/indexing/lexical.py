@@ -15,7 +15,8 @@ import numpy.typing as npt
 import polars as pl
 
 from warehouse.errors import CorruptFileError
-from warehouse.parquet import read_parquet, replacing, write_parquet
+from warehouse.parquet import read_parquet, write_parquet
+from warehouse.replacing import replacing
 
 _WORD = re.compile(r"\w+")
 BLOCK = 8_192
@@ -62,24 +63,43 @@ class Lexical:
         return self.rows[part], self.counts[part]
 
 
-def lexical_of(texts: Iterable[str]) -> Lexical:
-    """Count the plain words of every text.
+NOTHING = Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))
+"""The lexical index of no text."""
 
-    Held are the vocabulary, one pair of small numbers a posting, and the words of BLOCK texts.
+
+def lexical_of(texts: Iterable[str]) -> Lexical:
+    """Count the plain words of every text, in memory; `assets.indexing.inverting.invert` does it on disk."""
+    return next(runs_of(texts, None), NOTHING)
+
+
+def runs_of(texts: Iterable[str], most: int | None) -> Iterator[Lexical]:
+    """Count the plain words of texts, as many texts at once as have about ``most`` postings together.
+
+    Each run has the words and the lengths of its own texts; its rows are counted from the first text of all.
+    Held are its vocabulary, one pair of small numbers a posting, and the words of BLOCK texts.
+
+    most: None: all texts are one run
     """
-    numbers: dict[str, int] = {}
-    blocks: list[_Block] = []
-    lengths: list[npt.NDArray[np.int32]] = []
-    for held in _batched(texts):
-        tokens = [[numbers.setdefault(word, len(numbers)) for word in plain_tokens(text)] for text in held]
-        first = sum(map(len, lengths))
-        lengths.append(np.array([len(one) for one in tokens], np.int32))
-        blocks.append(_block(tokens, lengths[-1], first))
-    words = sorted(numbers)
-    place = np.zeros(len(words), np.int64)
-    place[[numbers[word] for word in words]] = np.arange(len(words))
-    all_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int32)
-    return Lexical(words, *_join(blocks, place), all_lengths)
+    rest, first = _batched(texts), 0
+    held = next(rest, None)
+    while held is not None:
+        numbers: dict[str, int] = {}
+        blocks: list[_Block] = []
+        lengths: list[npt.NDArray[np.int32]] = []
+        postings = 0
+        while held is not None and (most is None or postings < most):
+            tokens = [
+                [numbers.setdefault(word, len(numbers)) for word in plain_tokens(text)] for text in held
+            ]
+            lengths.append(np.array([len(one) for one in tokens], np.int32))
+            blocks.append(_block(tokens, lengths[-1], first))
+            first += len(held)
+            postings += len(blocks[-1].rows)
+            held = next(rest, None)
+        words = sorted(numbers)
+        place = np.zeros(len(words), np.int64)
+        place[[numbers[word] for word in words]] = np.arange(len(words))
+        yield Lexical(words, *_join(blocks, place), np.concatenate(lengths))
 
 
 def _batched(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute
 
 from assets.indexing.index_facts import IndexFacts
-from assets.indexing.index_rows import Rows
+from assets.indexing.row_files import Positions, read_rows
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -24,39 +23,50 @@ REBUILD_SHARE = 0.3
 MAX_UPSERTS = 50  # each one adds a file of rows: then the table is made whole again
 _LINKED = ("data", "_indices", "_deletions")  # folders whose files are written once, under names of their own
 _SLICE = 500
+WRITTEN = 65_536  # rows that are merged into a table at once
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Chunk ids that a previous table lacks, holds with other contents, and holds in excess."""
+    """What a previous table lacks, holds with other contents, and holds in excess.
 
-    added: frozenset[str]
-    changed: frozenset[str]
-    removed: frozenset[str]
+    added, changed: numbers of rows
+    written: positions of these rows in the order of the new chunk ids, rising
+    removed: chunk ids
+    """
+
+    added: int
+    changed: int
+    written: Positions
+    removed: pl.Series
 
     def dead(self, before: IndexFacts) -> int:
         """Return how many rows of the files would be dead after the upsert."""
-        return before.dead + len(self.changed) + len(self.removed)
+        return before.dead + self.changed + len(self.removed)
 
     def few(self, before: IndexFacts, chunks: int) -> bool:
         """Return whether an upsert is cheaper than a whole table."""
         bound = REBUILD_SHARE * chunks
-        touched = len(self.added) + len(self.changed) + len(self.removed)
+        touched = self.added + self.changed + len(self.removed)
         return touched <= bound and self.dead(before) <= bound and before.upserts < MAX_UPSERTS
 
 
-def compare(before: dict[str, str], rows: Rows) -> Changes:
-    """Tell by their hashes which rows differ from those of before (chunk_id -> row_hash, used up)."""
-    added, changed = set(), set()
-    for batch in rows.batches():
-        ids, hashes = batch["chunk_id"].to_pylist(), batch["row_hash"].to_pylist()
-        for chunk_id, row_hash in zip(ids, hashes, strict=True):
-            known = before.pop(chunk_id, None)
-            if known is None:
-                added.add(chunk_id)
-            elif known != row_hash:
-                changed.add(chunk_id)
-    return Changes(frozenset(added), frozenset(changed), frozenset(before))
+def compare(before: pl.DataFrame, now: pl.DataFrame) -> Changes:
+    """Tell by their hashes which rows differ.
+
+    Args:
+        before: chunk_id and row_hash of the previous table, in any order.
+        now: the same of the new rows, in the order of their ids.
+    """
+    known = before.rename({"row_hash": "known"})
+    both = now.with_row_index("position").join(known, on="chunk_id", how="left", maintain_order="left")
+    added, changed = pl.col("known").is_null(), pl.col("known") != pl.col("row_hash")
+    return Changes(
+        len(both.filter(added)),
+        len(both.filter(changed)),
+        both.filter(added | changed)["position"].to_numpy().astype(np.int64),
+        before.join(now, on="chunk_id", how="anti")["chunk_id"].sort(),
+    )
 
 
 def clone(source: Path, target: Path, without: frozenset[str]) -> None:
@@ -89,22 +99,15 @@ def link_or_copy(path: Path, place: Path) -> None:
         shutil.copyfile(path, place)
 
 
-def upsert(table: Table, rows: Rows, changes: Changes) -> None:
-    """Write the added and changed rows into ``table`` and remove those that vanished."""
-    wanted = changes.added | changes.changed
-    if wanted:
-        ids = pa.array(sorted(wanted), pa.string())
-        batches = list(_only(rows, ids))
-        merge = table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(pa.Table.from_batches(batches))
-    gone = pl.Series(sorted(changes.removed), dtype=pl.String)
-    for part in gone.to_frame("chunk_id").iter_slices(_SLICE):
-        quoted = ("'" + chunk_id.replace("'", "''") + "'" for chunk_id in part["chunk_id"])
+def upsert(table: Table, ordered: Path, changes: Changes) -> None:
+    """Write the added and changed rows into ``table`` and remove those that vanished.
+
+    ordered: the folder in which `row_files.OrderedRows` has written the new rows
+    """
+    for part in np.array_split(changes.written, -(-len(changes.written) // WRITTEN) or 1):
+        if len(part):
+            merge = table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all()
+            merge.execute(pa.Table.from_batches(list(read_rows(ordered, part))))
+    for gone in changes.removed.to_frame("chunk_id").iter_slices(_SLICE):
+        quoted = ("'" + chunk_id.replace("'", "''") + "'" for chunk_id in gone["chunk_id"])
         table.delete(f"chunk_id IN ({', '.join(quoted)})")
-
-
-def _only(rows: Rows, ids: Any) -> Iterator[Any]:
-    for batch in rows.batches():
-        found = batch.filter(pyarrow.compute.is_in(batch["chunk_id"], value_set=ids))
-        if len(found):
-            yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,9 +10,36 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evals.retrieving.stored_chunks import Places, StoredChunks
 from warehouse.spans import Span
 
 Rows = npt.NDArray[np.int64]
+
+
+class DocumentRows(Mapping[str, Rows]):
+    """Document id -> its chunks, in the order of its text.
+
+    Args:
+        docs: the document of each chunk.
+        ordinals: the place of each chunk in its document.
+    """
+
+    def __init__(self, docs: pl.Series, ordinals: npt.NDArray[np.int64]) -> None:
+        names = docs.unique().sort()
+        owners = np.zeros(0, np.int64) if docs.is_empty() else docs.rank("dense").to_numpy().astype(np.int64)
+        self._places = Places(names)
+        self._order = np.lexsort((ordinals, owners))
+        self._begins = np.searchsorted(owners[self._order], np.arange(1, len(names) + 2))
+
+    def __getitem__(self, doc_id: str) -> Rows:
+        place = self._places[doc_id]
+        return self._order[self._begins[place] : self._begins[place + 1]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 @dataclass(frozen=True)
@@ -23,19 +51,16 @@ class ChunkSpans:
     rows: document id -> its chunks, in the order of its text
     """
 
-    docs: list[str]
+    docs: pl.Series
     contexts: npt.NDArray[np.int64]
-    rows: dict[str, Rows]
+    rows: Mapping[str, Rows]
 
     @classmethod
-    def of(cls, chunks: pl.DataFrame) -> Self:
+    def of(cls, chunks: StoredChunks) -> Self:
         """Read them off the chunks of an index."""
-        docs = chunks["doc_id"].to_list()
-        rows: dict[str, list[int]] = {}
-        for row in np.argsort(chunks["ordinal"].to_numpy(), kind="stable"):
-            rows.setdefault(docs[row], []).append(int(row))
-        contexts = chunks.select("context_start", "context_end").to_numpy().astype(np.int64)
-        return cls(docs, contexts, {doc: np.array(members, np.int64) for doc, members in rows.items()})
+        docs, ordinals = chunks.column("doc_id"), chunks.column("ordinal").to_numpy()
+        bounds = [chunks.column(name).to_numpy() for name in ("context_start", "context_end")]
+        return cls(docs, np.stack(bounds, axis=1).astype(np.int64), DocumentRows(docs, ordinals))
 
     def at(self, rows: Rows) -> list[Span]:
         """Return the passages of these chunks."""
@@ -43,5 +68,5 @@ class ChunkSpans:
 
     def within(self, rows: Rows, bounds: npt.NDArray[np.int64]) -> list[Span]:
         """Return spans of the documents of these chunks; ``bounds``: start and end of each, shape (n, 2)."""
-        pairs = zip(rows.tolist(), bounds.tolist(), strict=True)
-        return [Span(self.docs[row], start, end) for row, (start, end) in pairs]
+        pairs = zip(self.docs.gather(rows).to_list(), bounds.tolist(), strict=True)
+        return [Span(doc, start, end) for doc, (start, end) in pairs]

@@ -68,5 +68,5 @@ def _search(text: str, limit: int, index: OpenIndex, where: str | None) -> tuple
     match = MatchQuery(" ".join(text.split(maxsplit=WORDS)[:WORDS]), "text")
     search = index.table.search(match, query_type="fts").select(["chunk_id", "_score"]).limit(limit)
     found = (search.where(where, prefilter=True) if where else search).to_arrow()
-    rows = np.array([index.positions[chunk_id] for chunk_id in found["chunk_id"].to_pylist()], np.int64)
+    rows = index.places(found["chunk_id"].to_pylist())
     return rows, np.array(found["_score"].to_pylist(), np.float64)

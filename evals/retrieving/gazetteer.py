@@ -185,7 +185,7 @@ def _plain(name: str) -> str:
 def _carriers(index: OpenIndex) -> dict[str, set[str]]:
     """Return keyword -> the documents that carry it."""
     docs = index.spans.docs
-    return {keyword: {docs[row] for row in rows} for keyword, rows in sorted(index.carriers.items())}
+    return {keyword: set(docs.gather(rows)) for keyword, rows in sorted(index.carriers.items())}
 
 
 def _holders(index: OpenIndex, wanted: Mapping[str, object]) -> dict[str, set[str]]:
@@ -196,7 +196,7 @@ def _holders(index: OpenIndex, wanted: Mapping[str, object]) -> dict[str, set[st
         plain = folded(word)[0]
         stem = next((plain.removesuffix(e) for e in name_endings() if plain.removesuffix(e) in holders), None)
         if stem is not None:
-            holders[stem] |= {docs[row] for row in index.lexical.postings(word)[0]}
+            holders[stem] |= set(docs.gather(index.lexical.postings(word)[0]))
     return holders
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
@@ -17,8 +17,12 @@ from assets.indexing.index_facts import IndexFacts, read_facts
 from assets.indexing.index_rows import COLUMNS, QUESTIONS
 from assets.indexing.lexical import Lexical, lexical_of, open_lexical
 from assets.indexing.publication_days import moment
-from evals.retrieving.analyzer import Analyzer, reworded, with_titles
+from assets.indexing.row_files import CHUNKS, ROWS, VECTORS
+from evals.retrieving.analyzer import Analyzer
 from evals.retrieving.chunk_spans import ChunkSpans
+from evals.retrieving.mapped_vectors import products, read_vectors
+from evals.retrieving.rewording import counted
+from evals.retrieving.stored_chunks import HeldChunks, MappedChunks, Places, StoredChunks
 from evals.retrieving.terms import Terms
 from warehouse.parquet import read_parquet
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 
 Args = TypeVarTuple("Args")
 Derived = TypeVar("Derived")
+TEXTS = 20_000_000
+"""Characters of documents' texts that an index holds at most; all are dropped when it is reached."""
 
 
 class OpenIndex:
@@ -42,6 +48,9 @@ class OpenIndex:
         self.folder = folder
         self._terms: dict[tuple[Analyzer, int], Terms] = {}
         self._derived: dict[tuple[object, ...], Any] = {}
+        self._columns: dict[str, pl.Series] = {}
+        self._texts: dict[str, str] = {}
+        self._held = 0  # characters of them
 
     @cached_property
     def facts(self) -> IndexFacts:
@@ -55,18 +64,37 @@ class OpenIndex:
 
     @cached_property
     def chunks(self) -> pl.DataFrame:
-        """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id."""
-        found = self.table.search().select([*COLUMNS, "published_on"]).to_arrow()
-        rows = pl.from_arrow(found)
-        assert isinstance(rows, pl.DataFrame)  # noqa: S101 -- a table, not a column
-        return rows.sort("chunk_id")
+        """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id.
+
+        The texts of all chunks are among them. `column` reads one, and `at` what some chunks hold.
+        """
+        return pl.DataFrame([self.column(name) for name in self.stored.names])
+
+    @cached_property
+    def stored(self) -> StoredChunks:
+        """The same where they lie; in memory where an earlier version built the index."""
+        folder = self.folder / ROWS
+        if (folder / CHUNKS).exists():
+            return MappedChunks(folder, len(self))
+        found = pl.from_arrow(self.table.search().select([*COLUMNS, "published_on"]).to_arrow())
+        return HeldChunks(pl.DataFrame(found).sort("chunk_id"))
+
+    def column(self, name: str) -> pl.Series:
+        """Return one of the columns of `chunks`, read once."""
+        if name not in self._columns:
+            self._columns[name] = self.stored.column(name)
+        return self._columns[name]
 
     @cached_property
     def vectors(self) -> npt.NDArray[np.float32]:
-        """Unit vectors, shape (chunks, dimensions)."""
+        """Unit vectors, shape (chunks, dimensions); memory-mapped, but for an index of an earlier version."""
+        path = self.folder / ROWS / VECTORS
+        if len(self) and path.exists():
+            return read_vectors(path, (len(self), self.facts.dimensions))
         found = np.empty((len(self), self.facts.dimensions), np.float32)
+        positions = {chunk_id: position for position, chunk_id in enumerate(self.ids)}
         for batch in self.table.search().select(["chunk_id", "vector"]).to_batches():
-            rows = [self.positions[chunk_id] for chunk_id in batch["chunk_id"].to_pylist()]
+            rows = [positions[chunk_id] for chunk_id in batch["chunk_id"].to_pylist()]
             flat = batch["vector"].flatten().to_numpy(zero_copy_only=False)
             found[rows] = flat.reshape(len(rows), -1)
         return found
@@ -81,7 +109,7 @@ class OpenIndex:
         path = self.folder / QUESTIONS
         if not path.exists():
             return np.zeros(0, np.int64), np.zeros((0, self.facts.dimensions), np.float32)
-        found = read_parquet(path).filter(pl.col("chunk_id").is_in(list(self.positions)))
+        found = read_parquet(path).filter(pl.col("chunk_id").is_in(self.ids.implode()))
         rows = np.array([self.positions[chunk_id] for chunk_id in found["chunk_id"]], np.int64)
         return rows, np.ascontiguousarray(found["vector"].to_numpy(), dtype=np.float32)
 
@@ -92,9 +120,7 @@ class OpenIndex:
 
         A chunk that further vectors point at has the best of its own and theirs.
         """
-        vectors = self.vectors if rows is None else self.vectors[rows]
-        # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
-        scores = np.einsum("ij,j->i", vectors, vector).astype(np.float64)
+        scores = products(self.vectors if rows is None else self.vectors[rows], vector)
         owners, others = self.questions
         if len(owners):
             best = np.full(len(self), -np.inf)
@@ -108,7 +134,7 @@ class OpenIndex:
 
         A partial date is its first day; NaT where nothing is known. Its day is the column `published_on`.
         """
-        return np.array([moment(text) for text in self.chunks["published_at"]], "datetime64[s]")
+        return np.array([moment(text) for text in self.column("published_at")], "datetime64[s]")
 
     @cached_property
     def moments(self) -> tuple[npt.NDArray[np.datetime64], npt.NDArray[np.int64]]:
@@ -122,7 +148,7 @@ class OpenIndex:
     @cached_property
     def days(self) -> pl.Series:
         """The day on which each chunk's document was published, NULL where it is not known."""
-        return self.chunks["published_on"].cast(pl.Date)
+        return self.column("published_on").cast(pl.Date)
 
     @cached_property
     def lexical(self) -> Lexical:
@@ -136,33 +162,48 @@ class OpenIndex:
         """
         key = (analyzer, title)
         if key not in self._terms:
-            plain = with_titles(self.lexical, lexical_of(self.titles), title) if title else self.lexical
-            self._terms[key] = Terms(reworded(plain, analyzer))
+            titles = self.title_words if title else None
+            self._terms[key] = Terms(counted(self.lexical, titles, title, analyzer))
         return self._terms[key]
+
+    @cached_property
+    def title_words(self) -> Lexical:
+        """The words of the title of every chunk's document, in the order of the index."""
+        folder = self.folder / index_table.TITLES
+        return open_lexical(folder) if folder.exists() else lexical_of(self.titles)
 
     @cached_property
     def titles(self) -> list[str]:
         """The title of each chunk's document; empty where it has none."""
-        return self.chunks["title"].fill_null("").to_list()
+        return self.column("title").fill_null("").to_list()
 
     @cached_property
     def spans(self) -> ChunkSpans:
         """Where the passage of each chunk lies."""
-        return ChunkSpans.of(self.chunks)
+        return ChunkSpans.of(self.stored)
 
     @cached_property
     def carriers(self) -> dict[str, npt.NDArray[np.int64]]:
         """Keyword, as documents write it -> positions of the chunks whose documents carry it, rising."""
         rows: dict[str, list[int]] = {}
-        for row, keywords in enumerate(self.chunks["keywords"]):
+        for row, keywords in enumerate(self.column("keywords")):
             for keyword in dict.fromkeys(keywords if keywords is not None else ()):
                 rows.setdefault(keyword, []).append(row)
         return {keyword: np.array(members, np.int64) for keyword, members in rows.items()}
 
     @cached_property
-    def positions(self) -> dict[str, int]:
+    def positions(self) -> Places:
         """Chunk id -> position."""
-        return {chunk_id: position for position, chunk_id in enumerate(self.chunks["chunk_id"])}
+        return Places(self.ids)
+
+    def places(self, chunk_ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the positions of some chunks, all of which the index holds."""
+        return np.array([self.positions[chunk_id] for chunk_id in chunk_ids], np.int64)
+
+    @property
+    def ids(self) -> pl.Series:
+        """The chunk ids, rising."""
+        return self.column("chunk_id")
 
     @property
     def has_ann(self) -> bool:
@@ -195,31 +236,38 @@ class OpenIndex:
             raise ValueError(f"{self.folder}: this index is searched exactly; it has no approximate index")
         found = nearest(self.table, vector, k, self.facts.search, where)["chunk_id"].to_pylist()
         # Further vectors are in no approximate index; the chunks that they point at are looked at as well.
-        near = np.array([self.positions[chunk_id] for chunk_id in found], np.int64)
+        near = self.places(found)
         rows = np.union1d(near, self.questions[0])
         rows = rows if allowed is None else rows[allowed[rows]]
         scores = self.cosines(vector, rows)
         order = np.lexsort((rows, -scores))[:k]
         return rows[order], scores[order]
 
-    @cached_property
-    def _texts(self) -> dict[str, str]:
-        """Document id -> its text as far as chunks hold it, with the white space between them."""
-        parts: dict[str, list[str]] = {}
-        ends: dict[str, int] = {}
-        columns = ("doc_id", "start", "end", "text", "gap")
-        for doc, start, end, text, gap in self.chunks.sort("doc_id", "start").select(columns).iter_rows():
-            known = ends.get(doc, 0)
-            pieces = parts.setdefault(doc, [])
-            if start > known:  # white space before the first chunk
+    def _text(self, doc_id: str) -> str:
+        """Return a document's text as far as chunks hold it, with the white space between them."""
+        rows = np.sort(self.spans.rows[doc_id])
+        pieces, known = [], 0
+        parts = self.stored.at(rows, "start", "end", "text", "gap")
+        for start, end, text, gap in sorted(parts, key=lambda part: part[0]):
+            if start > known:  # white space before a chunk that no other one's gap holds
                 pieces.append(" " * (start - known))
                 known = start
             pieces.append((text + gap)[known - start :])
-            ends[doc] = max(known, end + len(gap))
-        return {doc: "".join(pieces) for doc, pieces in parts.items()}
+            known = max(known, end + len(gap))
+        return "".join(pieces)
 
     def passage(self, doc_id: str, start: int, end: int) -> str:
-        """Return `document.text[start:end]`, put together from the chunks that hold it."""
+        """Return `document.text[start:end]`, put together from the chunks that hold it.
+
+        Raises:
+            KeyError: no chunk is of this document.
+        """
+        if doc_id not in self._texts:
+            text = self._text(doc_id)
+            if self._held + len(text) > TEXTS:
+                self._texts, self._held = {}, 0
+            self._texts[doc_id] = text
+            self._held += len(text)
         return self._texts[doc_id][start:end]
 
     def derived(self, derive: Callable[[OpenIndex, *Args], Derived], *args: *Args) -> Derived:

@@ -71,7 +71,7 @@ def _folded(keyword: str) -> str:
 def _keywords(index: OpenIndex) -> _Keywords:
     rows: dict[str, list[int]] = {}
     shares = np.zeros(len(index), np.float64)
-    for row, keywords in enumerate(index.chunks["keywords"].to_list()):
+    for row, keywords in enumerate(index.column("keywords").to_list()):
         folded_keywords = {folded for folded in map(_folded, keywords or ()) if folded}
         if folded_keywords:
             shares[row] = 1 / len(folded_keywords)

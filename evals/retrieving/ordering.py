@@ -63,7 +63,8 @@ class RecentFirst(Step):
 
     def _newest_first(self, ranking: Ranking, index: OpenIndex) -> Ranking:
         published = index.published[ranking.rows]
-        leaders = self._leaders([index.titles[row].casefold().strip() for row in ranking.rows])
+        found = index.stored.at(ranking.rows, "title")
+        leaders = self._leaders([(title or "").casefold().strip() for (title,) in found])
         order = np.arange(len(ranking))
         for leader in set(leaders) - {-1}:
             places = np.flatnonzero(np.array(leaders) == leader)

@@ -132,7 +132,7 @@ def warm_up(runner: QueryRunner, questions: pl.DataFrame) -> None:
 
 def hits_of(ranking: Ranking, index: OpenIndex) -> tuple[Hit, ...]:
     """Return what is delivered, best first; a passage that two chunks share is delivered once."""
-    ids = index.chunks["chunk_id"]
+    ids = index.ids
     found = ranking.take(np.array(distinct(ranking, index), np.int64))
     rows = zip(ids.gather(found.rows), delivered(found, index), found.scores.tolist(), strict=True)
     return tuple(Hit(rank, chunk_id, *span, score) for rank, (chunk_id, span, score) in enumerate(rows, 1))

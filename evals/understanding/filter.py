@@ -62,7 +62,7 @@ class Filter(ByModel):
 
     def _expression(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Expression | None:
         if self.by == "llm":
-            columns = [name for name in FIELDS if name in index.chunks.columns]
+            columns = [name for name in FIELDS if name in index.stored.names]
             reply = filter_by_model(self, query, context, columns)
             if reply is not None:
                 return reply.expression()

@@ -125,7 +125,7 @@ def test_building_again_and_a_torn_index_start_anew(tmp_path: Path) -> None:
     assert texts(work, mended.artifact) == ["one", "three", "two"]
 
 
-@pytest.mark.parametrize("step", ["_write", "_index_columns", "write_lexical", "write_facts"])
+@pytest.mark.parametrize("step", ["_write", "_index_columns", "_index_words", "write_facts"])
 def test_what_is_killed_while_it_is_made_again_stays_as_it_was(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,12 +40,12 @@ def narrowing(expression: Expression, index: OpenIndex) -> Prefilter:
         InputError: the index has no such column.
     """
     names = sorted(set(fields(expression)))
-    there = index.chunks.columns
+    there = index.stored.names
     missing = [name for name in names if name not in there]
     if missing:
         known = ", ".join(name for name in FIELDS if name in there)
         raise InputError(f"filter: the index has no column `{missing[0]}`; it has {known}")
-    frame = pl.DataFrame([index.chunks[name].cast(_TYPES[FIELDS[name]]) for name in names])
+    frame = pl.DataFrame([index.column(name).cast(_TYPES[FIELDS[name]]) for name in names])
     mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
     return Prefilter(mask, lance_predicate(expression), words(expression))
 

@@ -106,3 +106,33 @@ def test_no_near_copy_of_a_thousand_is_missed() -> None:
         ]
     found = links(documents)  # 195 of 205 shingles are common: 0.951
     assert {doc: link[0] for doc, link in found.items()} == {f"{n}-copy": f"{n}" for n in range(500)}
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.8])
+def test_bands_find_what_comparing_each_with_each_finds(threshold: float) -> None:
+    draw = np.random.default_rng(4)
+    texts: list[list[str]] = []
+    for number in range(240):
+        if number % 3:
+            words = list(texts[int(draw.integers(max(0, number - 40), number))])
+            for at in draw.integers(0, len(words), int(draw.integers(0, 5))):
+                words[at] = f"x{draw.integers(30)}"
+        else:
+            words = [f"v{n}" for n in draw.integers(0, 800, int(draw.integers(1, 90)))]
+        texts.append(words)
+    shingles = [_Words().shingles(" ".join(words)) for words in texts]
+    kept: list[int] = []
+    expected: dict[str, tuple[str, float]] = {}
+    for number in range(len(texts)):
+        alike = (other for other in kept if jaccard(shingles[number], shingles[other]) >= threshold)
+        first = next(alike, None)
+        if first is None:
+            kept.append(number)
+        else:
+            expected[f"{number:03}"] = (f"{first:03}", jaccard(shingles[number], shingles[first]))
+    found = links([document(f"{n:03}", words) for n, words in enumerate(texts)], threshold)
+    near = {doc: link[:2] for doc, link in found.items() if not link[2]}
+    exact = {doc for doc, link in found.items() if link[2]}
+    assert near == {doc: link for doc, link in expected.items() if doc not in exact}
+    assert len(near) >= 20
+    assert set(found) == set(expected)

@@ -3,12 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from pydantic import ValidationError
 
 from assets.indexing import index_table
-from assets.indexing.approximate import RECALL, nearest, sample
+from assets.indexing.approximate import AIM, RECALL, nearest, sample
 from assets.indexing.index_facts import IndexFacts, Search, read_facts
 from assets.indexing.index_recipe import IndexRecipe
 from assets.indexing.index_rows import HeldRows
@@ -34,11 +33,11 @@ def rows(start: int = 0, count: int = COUNT) -> HeldRows:
 def recall(folder: Path, held: HeldRows, search: Search) -> float:
     """Recall@10 of other questions than the sampled ones, against exact search."""
     (vectors,) = held.vectors()
-    ids = held.texts().str.strip_prefix("text ").cast(pl.Int64)
+    ids = held.ids()
     table, hits = open_table(folder), 0
     questions = np.random.default_rng(6).standard_normal((50, 32)).astype(np.float32)
     for question in questions:
-        best = {f"{ids[int(row)]:05}" for row in np.argsort(-(vectors @ question))[:10]}
+        best = {ids[int(row)] for row in np.argsort(-(vectors @ question))[:10]}
         hits += len(best & set(nearest(table, question, 10, search)["chunk_id"].to_pylist()))
     return hits / 500
 
@@ -52,6 +51,19 @@ def test_parameters_are_chosen_that_find_enough(recipe: IndexRecipe, tmp_path: P
     assert recall(tmp_path, rows(), facts.search) >= RECALL - 0.05
     (index,) = (i for i in open_table(tmp_path).list_indices() if i.columns == ["vector"])
     assert index.index_type == ("IvfHnswSq" if recipe.search == "hnsw" else "IvfPq")
+
+
+def test_of_vectors_that_lie_in_clusters_few_partitions_are_looked_into(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    centres = np.repeat(np.eye(32, dtype=np.float32)[:12], 100, axis=0)
+    vectors = centres + 0.1 * random.standard_normal((COUNT, 32)).astype(np.float32)
+    given = frame([{"chunk_id": f"{n:05}", "text": ""} for n in range(COUNT)], CHUNKS)
+    clustered = HeldRows(given, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    many = HNSW.model_copy(update={"partitions": 8})
+    search = build(tmp_path, clustered, recipe=many).search
+    assert search.nprobes in {1, 2, 4}
+    assert search.recall >= AIM
+    assert build(tmp_path, clustered, recipe=HNSW).search.nprobes == 2, "all of two"
 
 
 def test_given_parameters_are_kept_and_their_recall_is_told(tmp_path: Path) -> None:

@@ -61,8 +61,7 @@ def test_files_stream_as_what_they_hold(
     assert [len(part) for part in parts] == [4, 4, 4, 4, 4, 3], "whatever the row groups"
     assert together(parts).equals(whole)
     assert np.array_equal(np.concatenate(list(stored.vectors())), vectors)
-    assert stored.texts().to_list() == HeldRows(chunks, vectors).texts().to_list()
-    assert stored.texts()[1] == chunks.filter(pl.col("chunk_id") == "001")["text"][0], "by chunk id"
+    assert stored.ids().to_list() == HeldRows(chunks, vectors).ids().to_list() == chunks["chunk_id"].to_list()
 
 
 def test_any_column_and_the_vector_change_the_hash_of_their_row_only() -> None:

@@ -117,7 +117,7 @@ from pathlib import Path
 from assets.indexing import index_table
 from assets.indexing.index_rows import HeldRows
 from tests.assets.indexing.test_index_table import TEXTS, VECTORS, chunks
-index_table.write_lexical = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+index_table._index_words = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 rows = HeldRows(chunks(*TEXTS, "of the killed build"), VECTORS.repeat(2, 0)[:4])
 index_table.build(Path(sys.argv[1]), rows)
 """

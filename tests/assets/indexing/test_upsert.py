@@ -249,7 +249,7 @@ index_table.build(Path(sys.argv[2]), HeldRows(*edited()), tag="two", previous=Pa
 """
 
 
-@pytest.mark.parametrize("after", ["clone", "upsert", "_index_columns", "write_lexical"])
+@pytest.mark.parametrize("after", ["clone", "upsert", "_index_columns", "_index_words"])
 def test_a_kill_leaves_the_old_one_readable_and_the_next_run_mends(after: str, tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()

@@ -1,0 +1,208 @@
+"""The rows of an index in the order of their chunk ids, in files that are memory-mapped or read row by row.
+
+`chunks.arrow`: every column but the vector, an Arrow IPC file that is not compressed, in record batches of
+BATCH rows (the last one fewer): row ``n`` is row ``n % BATCH`` of batch ``n // BATCH``. `vectors.npy`: the
+vectors, float32, shape (chunks, dimensions).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from assets.indexing.index_rows import Rows, schema_of
+from warehouse.replacing import replacing
+
+ROWS = "rows"
+CHUNKS = "chunks.arrow"
+VECTORS = "vectors.npy"
+BATCH = 4_096  # rows of a record batch
+SPAN = 16 * BATCH
+"""Rows that are brought into their order in memory; more are first dealt out to files of so many."""
+_MOST_FILES = 64  # open at once: beyond so many spans, spans are longer
+
+Positions = npt.NDArray[np.int64]
+
+
+class OrderedRows:
+    """Rows that are written to a folder in the order of their chunk ids when they are gone through first.
+
+    Further passes read the rows where they came from, in the order in which they came.
+
+    Args:
+        rows: to be gone through.
+        folder: where the files will lie; beside them, until they are whole, spans of rows that are not in
+            their order yet.
+    """
+
+    def __init__(self, rows: Rows, folder: Path, span: int = SPAN) -> None:
+        self._rows, self.folder = rows, folder
+        spans = -(-rows.count // _MOST_FILES)
+        self._span = max(span, -(-spans // BATCH) * BATCH)
+        self._written = False
+        self.count, self.dimensions = rows.count, rows.dimensions
+
+    def batches(self) -> Iterator[Any]:
+        """Yield record batches of `index_rows.schema_of`; the files are whole when the last one was taken."""
+        if self._written:
+            yield from self._rows.batches()
+            return
+        positions = _positions(self._rows.ids())
+        begin = 0
+        with (
+            _VectorFile(self.folder / VECTORS, (self.count, self.dimensions)) as vectors,
+            _Spans(self.folder, self._span, schema_of(self.dimensions).remove(_VECTOR)) as spans,
+        ):
+            for batch in self._rows.batches():
+                part = positions[begin : begin + len(batch)]
+                vectors.put(part, batch["vector"])
+                spans.put(part, batch.drop_columns(["vector"]))
+                begin += len(batch)
+                yield batch
+            spans.write(self.folder / CHUNKS)
+        self._written = True
+
+    def write(self) -> None:
+        """Write the files, if no pass has done so."""
+        if not self._written:
+            for _ in self.batches():
+                pass
+
+
+_VECTOR = len(schema_of(1)) - 1  # the place of the vector, the last column
+
+
+def _positions(ids: pl.Series) -> Positions:
+    """Return the place of each row in the order of the chunk ids.
+
+    >>> _positions(pl.Series(["c", "a", "b"])).tolist()
+    [2, 0, 1]
+    """
+    order = ids.arg_sort().to_numpy()
+    found = np.empty(len(order), np.int64)
+    found[order] = np.arange(len(order))
+    return found
+
+
+class _VectorFile:
+    """A .npy file whose rows are written in any order; it is not mapped, so that its pages are not ours."""
+
+    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
+        self._replacing, self._shape = replacing(path), shape
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _VectorFile:
+        temporary = self._stack.enter_context(self._replacing)
+        self._file = self._stack.enter_context(temporary.open("wb"))
+        head = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(self._file, {**head, "shape": self._shape})
+        self._file.flush()
+        self._begin = self._file.tell()
+        self._width = 4 * self._shape[1]
+        os.truncate(temporary, self._begin + self._shape[0] * self._width)
+        return self
+
+    def put(self, positions: Positions, vectors: Any) -> None:
+        """Write vectors, an Arrow array of lists, to their places."""
+        flat = vectors.flatten().to_numpy(zero_copy_only=False)
+        data = np.ascontiguousarray(flat, np.float32).tobytes()
+        handle, width = self._file.fileno(), self._width
+        for number, position in enumerate(positions.tolist()):
+            os.pwrite(handle, data[number * width : (number + 1) * width], self._begin + position * width)
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+
+class _Spans:
+    """Rows dealt out by their positions: each span in a file of its own, or in memory if there is one."""
+
+    def __init__(self, folder: Path, span: int, schema: Any) -> None:
+        self._folder, self._span = folder, span
+        self._schema = schema.append(pa.field("position", pa.int64()))
+        self._stack = ExitStack()
+        self._files: dict[int, tuple[Path, Any]] = {}
+
+    def __enter__(self) -> _Spans:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._place = Path(self._stack.enter_context(TemporaryDirectory(prefix=".spans-", dir=self._folder)))
+        return self
+
+    def put(self, positions: Positions, batch: Any) -> None:
+        """Add rows."""
+        batch = batch.append_column("position", pa.array(positions))
+        spans = positions // self._span
+        order = np.argsort(spans, kind="stable")
+        numbers, begins = np.unique(spans[order], return_index=True)
+        for number, chosen in zip(numbers.tolist(), np.split(order, begins[1:]), strict=True):
+            if number not in self._files:
+                path = self._place / str(number)
+                file = self._stack.enter_context(pa.ipc.new_stream(str(path), self._schema))
+                self._files[number] = (path, file)
+            self._files[number][1].write_batch(batch.take(pa.array(chosen)))
+
+    def write(self, path: Path) -> None:
+        """Write all rows in the order of their positions."""
+        schema = self._schema.remove(len(self._schema) - 1)
+        with replacing(path) as temporary, pa.ipc.new_file(str(temporary), schema) as file:
+            for _, (place, stream) in sorted(self._files.items()):
+                stream.close()
+                with pa.OSFile(str(place)) as source, pa.ipc.open_stream(source) as reader:
+                    rows = reader.read_all()
+                rows = rows.take(pa.array(np.argsort(rows["position"].to_numpy()))).drop_columns(["position"])
+                for part in rows.combine_chunks().to_batches(max_chunksize=BATCH):
+                    file.write_batch(part)
+                place.unlink()
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+
+def read_batches(folder: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield columns of `chunks.arrow` as record batches; only one is held."""
+    with pa.OSFile(str(folder / CHUNKS)) as file:
+        schema = pa.ipc.open_file(file).schema
+        places = [schema.get_field_index(name) for name in columns]
+        reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=places))
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
+def read_columns(folder: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Return columns of `chunks.arrow` whole."""
+    parts = [batch.select(columns) for batch in read_batches(folder, columns)]
+    return pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts, _some(schema_of(1), columns))))
+
+
+def _some(schema: Any, columns: Sequence[str]) -> Any:
+    return pa.schema([schema.field(name) for name in columns])
+
+
+def read_texts(folder: Path, column: str) -> Iterator[str]:
+    """Yield the texts of a column in the order of the chunk ids; empty where there is none."""
+    for part in read_batches(folder, [column]):
+        for text in part[column].to_pylist():
+            yield text or ""
+
+
+def read_rows(folder: Path, positions: Positions) -> Iterator[Any]:
+    """Yield the rows of rising positions as record batches of `index_rows.schema_of`."""
+    vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
+    schema = schema_of(vectors.shape[1])
+    with pa.OSFile(str(folder / CHUNKS)) as file:
+        reader = pa.ipc.open_file(file)
+        for number in np.unique(positions // BATCH).tolist():
+            chosen = positions[positions // BATCH == number]
+            batch = reader.get_batch(number).take(pa.array(chosen % BATCH))
+            flat = pa.array(np.ascontiguousarray(vectors[chosen]).reshape(-1))
+            vector = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+            yield pa.RecordBatch.from_arrays([*batch.columns, vector], schema=schema)
