@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from warehouse.artifacts import BUILDING, RECORD, Artifact, file_damage, read_record
+from warehouse.artifact_records import BUILDING, RECORD, Artifact, file_damage, read_record
 from warehouse.by_turns import resting
 from warehouse.locks import try_lock
-from warehouse.parquet import TEMPORARY
+from warehouse.replacing import TEMPORARY
 from warehouse.waiting import pause
 
 REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for those who still read them
@@ -98,9 +98,11 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-def seed(folder: Path, place: Path, artifact: Artifact) -> None:
-    """Copy the good files of an incomplete or damaged artifact into the folder in which it is built again."""
+def seed(folder: Path, source: Path, artifact: Artifact) -> None:
+    """Copy the good files of an incomplete or damaged artifact into the folder in which it is built again.
+
+    source: where they lie
+    """
     for name in artifact.files:
-        source = place / artifact.folder
         if os.sep not in name and not (folder / name).exists() and not file_damage(source, artifact, name):
             shutil.copy2(source / name, folder / name)

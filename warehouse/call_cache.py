@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from warehouse.locks import try_lock
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
+from warehouse.replacing import replacing
 from warehouse.schemas import CALLS
 from warehouse.waiting import pause
 
@@ -23,15 +24,20 @@ class CallCache:
     """Calls by their id, in `<home>/cache/calls/<first two digits>/<call_id>.json`.
 
     A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more. While a
-    call is made, a locked file `<call_id>.lock` stands beside the place of its record.
+    call is made, a locked file `<call_id>.lock` stands beside the place of its record. In a home at a URL the
+    records of all machines are found; of two machines that make one call at the same moment both pay for it.
     """
 
     def __init__(self, home: Home) -> None:
         self.folder = home.cache("calls")
+        self._mirror = mirror_of(home)
 
     def get(self, call_id: str) -> dict[str, Any] | None:
         """Return the record of a call, or None when there is none; a torn file counts as none."""
-        record = _read(self._path(call_id))
+        path = self._path(call_id)
+        if self._mirror and not path.exists():
+            self._mirror.bring([path])
+        record = _read(path)
         return record if record and record.get("call_id") == call_id else None
 
     def put(self, call_id: str, record: Mapping[str, Any]) -> None:
@@ -42,6 +48,8 @@ class CallCache:
         text = json.dumps({**record, "call_id": call_id}, indent=1, allow_nan=False)
         with replacing(self._path(call_id)) as temporary:
             temporary.write_text(text, encoding="ascii")
+        if self._mirror:
+            self._mirror.keep(self._path(call_id))
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
@@ -76,13 +84,26 @@ class CallCache:
             if locked is None:
                 return None
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids."""
-        for path in sorted(self.folder.glob("??/*.json")):
+    def rows(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
+        """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids.
+
+        known: ids whose files are passed over by name, unread. A record never changes, and names are compared
+            rather than times, so that neither a clock nor a file that comes late leaves a call out.
+        """
+        if self._mirror:
+            self._mirror.pull("cache/calls")
+        for path in sorted(self._unknown(known)):
             record = _read(path)
             if record:
                 row = {column: record.get(column) for column in CALLS}
                 yield {**row, "created_at": _time(row["created_at"])}
+
+    def _unknown(self, known: Collection[str]) -> Iterator[Path]:
+        """Yield the files of calls that are not among the known ones, from a listing of each folder."""
+        for folder in self.folder.glob("??"):
+            if folder.is_dir():
+                names = (name for name in os.listdir(folder) if name.endswith(".json"))  # noqa: PTH208 -- a path each costs more
+                yield from (folder / name for name in names if name.removesuffix(".json") not in known)
 
     def _path(self, call_id: str) -> Path:
         return self.folder / call_id[:2] / f"{call_id}.json"

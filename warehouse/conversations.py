@@ -17,6 +17,7 @@ from warehouse.conversation_records import AnyRecord, Asked, Begun, Feedback, Pl
 from warehouse.errors import AssayError, InputError
 from warehouse.journal import append, read_lines
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
 
 _STUDY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -177,6 +178,8 @@ class Conversations:
         Its rows leave DuckDB when that is filled the next time.
         """
         try:
+            if mirror := mirror_of(self.home):
+                mirror.remove(self.path(study, conversation))
             self.path(study, conversation).unlink()
         except FileNotFoundError:
             return False

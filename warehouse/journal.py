@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from warehouse.errors import AssayError, LockedError
 from warehouse.locks import try_lock
+from warehouse.remote import mirror_over
 from warehouse.waiting import pause
 
 WAIT = 60.0  # seconds for another process that appends to the same file: each holds it for milliseconds
@@ -77,7 +78,8 @@ def append(
 ) -> int:
     """Add the records whose id is not there yet, by one write; return how many were added.
 
-    They are on disk when it returns; where that fails, none of them is there.
+    They are on disk when it returns; where that fails, none of them is there. In a home at a URL they are
+    there, too, among the lines of other machines; where that fails, they follow with the next ones.
 
     Args:
         path: of the file; made when absent.
@@ -101,6 +103,8 @@ def append(
         _known[path, key] = _Known(_stamp(handle), known)
         while len(_known) > MOST_KNOWN:
             del _known[next(iter(_known))]
+        if mirror := mirror_over(path):
+            mirror.merge(path)
         return len(new)
 
 

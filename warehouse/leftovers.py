@@ -1,7 +1,9 @@
 """Removes what killed processes left in a home: temporary files and folders of abandoned builds.
 
 Each process that works on a home marks itself by a locked file in `<home>/working`. A mark whose lock is free
-is one of a killed process; only then is the home looked through, so that a start costs nothing else.
+is one of a killed process; only then is the home looked through, so that a start costs nothing else. A mark
+names its machine, too: where machines share a home on a disk, the lock of another one may not be seen, and
+its processes have numbers of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from warehouse.artifacts import BUILDING
+from warehouse.artifact_records import BUILDING
+from warehouse.machine import machine_mark
 from warehouse.paths import Home
 
 QUIET = 600.0  # seconds without a write after which a temporary file of a process unknown here is left over
@@ -31,7 +34,7 @@ def marked(home: Home) -> Iterator[int]:
     """
     folder = home.root / "working"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{os.getpid()}.{uuid.uuid4().hex[:8]}"
+    path = folder / f"{os.getpid()}.{uuid.uuid4().hex[:8]}.{machine_mark()}"
     with path.open("w") as mine:
         with suppress(OSError):  # a file system without locks: its marks never look free
             fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,17 +49,26 @@ def marked(home: Home) -> Iterator[int]:
 
 
 def _marks(folder: Path, mine: Path) -> tuple[dict[Path, int], set[int]]:
-    """Return the marks of killed processes with their numbers, and the numbers of those that live."""
+    """Return the marks of killed processes with their numbers, and the numbers of those that live.
+
+    Those of other machines are taken to live; a mark that nobody locks goes after a day.
+    """
     dead: dict[Path, int] = {}
     alive = {os.getpid()}
     for path in folder.iterdir():
-        number = path.name.partition(".")[0]
+        number, _, rest = path.name.partition(".")
+        machine = rest.partition(".")[2]  # empty: of an earlier version
         if path == mine or not number.isdecimal():
             continue
         with suppress(FileNotFoundError), path.open("r+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                dead[path] = int(number)
+                if machine in ("", machine_mark()):
+                    dead[path] = int(number)
+                elif _age(path) > FORGOTTEN:
+                    path.unlink(missing_ok=True)
+                else:
+                    alive.add(int(number))
             except OSError:
                 alive.add(int(number))
     return dead, alive

@@ -10,6 +10,7 @@ import os
 import re
 import uuid
 import zlib
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -21,8 +22,10 @@ import polars as pl
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest_strings, sha256_bytes
 from warehouse.packs import Packs
-from warehouse.parquet import frame, read_parquet, replacing
+from warehouse.parquet import frame, read_parquet
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
+from warehouse.replacing import replacing
 from warehouse.schemas import CRAWLS, PAGES
 
 log = logging.getLogger(__name__)
@@ -122,6 +125,27 @@ def media_type(content_type: str | None) -> str:
     return (content_type or "").partition(";")[0].strip().lower()
 
 
+def bring_pages(home: Home, source: str) -> None:
+    """Let the manifest of a source be that of the last crawl by any machine, where they share a home."""
+    if mirror := mirror_of(home):
+        mirror.pull(f"crawls/{source}", f"pages/{source}")
+
+
+def share_pages(home: Home, source: str) -> None:
+    """Let other machines have what a crawl has stored, where they share a home: the manifest comes last."""
+    if mirror := mirror_of(home):
+        mirror.push("bodies", f"crawls/{source}", f"pages/{source}")
+
+
+def bring_bodies(home: Home, manifest: pl.DataFrame) -> None:
+    """Fetch the bodies of a manifest that are not here, many at once, where machines share a home."""
+    if mirror := mirror_of(home):
+        mirror.pull("bodies/packs")
+        stored = manifest["sha256"].drop_nulls().unique().to_list()
+        packs = _packs(home.packs)
+        mirror.bring(home.body(sha256) for sha256 in stored if packs.find(sha256) is None)
+
+
 # ------------------------------------------------------------------------------------------- bodies
 
 
@@ -156,6 +180,8 @@ def read_body(home: Home, sha256: str) -> bytes:
     if packed is not None:
         return packed
     path = home.body(sha256)
+    if not path.exists() and (mirror := mirror_of(home)):
+        mirror.bring([path])
     try:
         body = _unpacked(path.read_bytes())
     except OSError as error:
@@ -191,13 +217,15 @@ def _unpacked(data: bytes) -> bytes | None:
 # ------------------------------------------------------------------------------------------- crawls
 
 
-def read_crawls(home: Home, source: str) -> pl.DataFrame:
-    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first.
+def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -> pl.DataFrame:
+    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first, but for those of ``known`` ids.
 
     A record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none.
     """
     rows = []
     for path in sorted((home.crawls / source).glob("*.json")):
+        if path.stem in known:
+            continue
         try:
             rows.append(_crawl(json.loads(path.read_bytes())))
         except (ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:

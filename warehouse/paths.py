@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from warehouse.remote_urls import is_url, settled
+
 
 @dataclass(frozen=True)
 class Home:
@@ -95,5 +97,9 @@ class Home:
 
 
 def home() -> Home:
-    """Return the home folder that the environment names (`ASSAY_HOME`, default `./var`)."""
-    return Home(Path(os.environ.get("ASSAY_HOME") or "var").expanduser().resolve())
+    """Return the home folder that the environment names (`ASSAY_HOME`, default `./var`).
+
+    Of a home at a URL, this is the scratch folder in which its files are used.
+    """
+    place = os.environ.get("ASSAY_HOME") or "var"
+    return Home(settled(place) if is_url(place) else Path(place).expanduser().resolve())

@@ -22,8 +22,10 @@ from warehouse.errors import CorruptFileError
 from warehouse.history import history_rows
 from warehouse.human_scores import HumanScores
 from warehouse.pages import read_crawls
-from warehouse.parquet import conformed, frame, read_parquet, temporary_beside
+from warehouse.parquet import conformed, frame, read_parquet
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
+from warehouse.replacing import temporary_beside
 from warehouse.schemas import CALLS, LOSSES, NOTES, QUESTIONS, Schema
 
 if TYPE_CHECKING:
@@ -137,8 +139,8 @@ def sync(
 def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     """Add the LLM calls that the table lacks, from the cache of calls; return how many were added."""
     known = {call_id for (call_id,) in connection.execute("SELECT call_id FROM llm_calls").fetchall()}
-    rows = [row for row in CallCache(home).rows() if row["call_id"] not in known]
-    return _add(connection, "llm_calls", frame(rows, CALLS))
+    rows = [row for row in CallCache(home).rows(known) if row["call_id"] not in known]
+    return _add(connection, "llm_calls", frame(rows, CALLS)) if rows else 0
 
 
 def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
@@ -180,9 +182,11 @@ def write_history(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
 
 
 def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the crawls that the table lacks, from `<home>/crawls/<source>/`; return how many there are."""
+    """Add the crawls that the table lacks, from `<home>/crawls/<source>/`; return how many were added."""
+    known = {crawl_id for (crawl_id,) in connection.execute("SELECT crawl_id FROM crawls").fetchall()}
     sources = sorted(folder.name for folder in home.crawls.glob("*") if folder.is_dir())
-    return sum(_add(connection, "crawls", read_crawls(home, source)) for source in sources)
+    found = (read_crawls(home, source, known) for source in sources)
+    return sum(_add(connection, "crawls", rows) for rows in found if len(rows))
 
 
 def _add(connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame) -> int:
@@ -226,6 +230,9 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
     """
     target = path or home.database
     store = ArtifactStore(home)
+    if mirror := mirror_of(home):
+        mirror.bring_journals()
+        mirror.pull("crawls")
     counts: dict[str, int] = {}
     with temporary_beside(target) as fresh:
         try:

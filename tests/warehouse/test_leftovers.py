@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from warehouse.leftovers import FORGOTTEN, QUIET, marked
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 ROOT = Path(__file__).parents[2]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from warehouse.leftovers import marked
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 from warehouse.paths import Home
 home = Home(Path(sys.argv[1]))
 with marked(home), replacing(home.stage("chunks") / "aa" / "rows.txt") as temporary:
@@ -86,6 +86,25 @@ def test_files_of_processes_without_a_mark_go_by_their_age(
         pass
     assert path.exists() == left
     assert kept.exists(), "a file of a person"
+
+
+@pytest.mark.parametrize(("age", "left"), [(1.0, True), (FORGOTTEN + 60, False)])
+def test_a_mark_of_another_machine_says_nothing_of_processes_here(
+    tmp_path: Path, age: float, left: bool
+) -> None:
+    """Nobody seems to lock it, as on a shared disk without locks between machines."""
+    (tmp_path / "working").mkdir()
+    mark = tmp_path / "working" / "4194302.0a1b2c3d.000000000000"
+    written = tmp_path / "cache" / ".call.json.4194302.0a1b2c3d.tmp"
+    written.parent.mkdir()
+    for path in (mark, written):
+        path.touch()
+    then = time.time() - age
+    os.utime(mark, (then, then))
+    with marked(Home(tmp_path)) as removed:
+        assert removed == 0
+    assert written.exists()
+    assert mark.exists() == left
 
 
 def test_folders_of_builds_that_nobody_goes_on_with_are_removed(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from warehouse.errors import CorruptFileError
-from warehouse.parquet import frame, read_parquet, replacing, write_parquet
+from warehouse.parquet import frame, read_parquet, write_parquet
+from warehouse.replacing import replacing
 from warehouse.schemas import SCORES
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import polars as pl
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 with replacing(Path(sys.argv[1])) as temporary:
     pl.DataFrame({"n": [3]}).write_parquet(temporary)
     os.kill(os.getpid(), signal.SIGKILL)

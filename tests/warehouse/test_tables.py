@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from warehouse import call_cache
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.call_cache import CallCache
 from warehouse.connection import DamagedDatabaseError, connect
@@ -22,7 +24,7 @@ from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, EVIDENCE, HITS, LOSSES, QUESTIONS, RANKED, SCORES
-from warehouse.tables import load, rebuild, set_aside, sync, using, write_llm_calls
+from warehouse.tables import load, rebuild, set_aside, sync, using, write_crawls, write_llm_calls
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "'); DROP TABLE scores; -- \" $1 ? {x} \x00 \U0001f3f4 ${HOME} %s"
@@ -158,6 +160,53 @@ def test_a_rebuilt_database_holds_the_same_rows(store: ArtifactStore) -> None:
     store.home.database.unlink()
     rebuild(store.home)
     assert everything(store) == before
+
+
+def test_only_the_calls_that_the_database_lacks_are_read(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, files_read = CallCache(store.home), list[str]()
+    read = call_cache._read
+    monkeypatch.setattr(call_cache, "_read", lambda path: [files_read.append(path.stem), read(path)][1])
+    for name in ("aa1", "aa2", "bb1"):
+        cache.put(name, {"model": "m", "status": "ok"})
+
+    def brought() -> tuple[int, list[str]]:
+        files_read.clear()
+        with connect(store.home.database) as connection:
+            return write_llm_calls(connection, store.home), sorted(files_read)
+
+    assert brought() == (3, ["aa1", "aa2", "bb1"])
+    assert brought() == (0, [])
+    for number, name in enumerate(
+        ("aa0", "cc1")
+    ):  # in a folder that was read, and a new one; by a slow clock
+        cache.put(name, {"model": "m", "status": "ok"})
+        os.utime(cache.folder / name[:2] / f"{name}.json", (number, number))
+        os.utime(cache.folder / name[:2], (number, number))
+    (cache.folder / "aa" / "aa9.json").write_text('{"torn')
+    assert brought() == (2, ["aa0", "aa9", "cc1"])
+    cache.put("aa9", {"model": "m", "status": "ok"})  # was torn, and is whole now
+    assert brought() == (1, ["aa9"])
+    store.home.database.unlink()
+    assert brought() == (6, ["aa0", "aa1", "aa2", "aa9", "bb1", "cc1"])
+
+
+def test_only_the_crawls_that_the_database_lacks_are_read(store: ArtifactStore) -> None:
+    folder = store.home.crawls / "site"
+    folder.mkdir(parents=True)
+    moment = "2026-01-01T00:00:00+00:00"
+    record = {"source": "site", "started_at": moment, "ended_at": moment, "outcome": "ok", "failed": "{}"}
+    for name in ("c1", "c2"):
+        (folder / f"{name}.json").write_text(json.dumps({**record, "crawl_id": name}))
+    with connect(store.home.database) as connection:
+        assert write_crawls(connection, store.home) == 2
+        (folder / "c1.json").write_text("torn since")
+        (folder / "c0.json").write_text(json.dumps({**record, "crawl_id": "c0"}))
+        assert write_crawls(connection, store.home) == 1
+        assert write_crawls(connection, store.home) == 0
+    assert (folder / "c1.json").exists()  # put aside, had it been read
+    assert query(store, "SELECT crawl_id FROM crawls ORDER BY 1") == [("c0",), ("c1",), ("c2",)]
 
 
 def test_calls_say_what_they_were_paid_for_and_old_ones_nothing(store: ArtifactStore) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -27,6 +29,19 @@ class Caps(NamedTuple):
         """
         written = zip(("{:g} USD", "{:,} tokens", "{:,} calls"), self, strict=True)
         return [words.format(cap) for words, cap in written if cap is not None]
+
+    def left(self, spent: Amount, share: float = 1.0, of_share: Amount | None = None) -> Caps:
+        """Return a share of what is left, less what of that share was spent; calls and tokens are whole.
+
+        >>> Caps(usd=5, calls=11).left(Amount(usd=1, calls=1), 0.5, Amount(usd=0.5))
+        Caps(usd=1.5, tokens=None, calls=5)
+        """
+        mine = of_share or NOTHING
+        return Caps(
+            None if self.usd is None else max(0.0, (self.usd - spent.usd) * share - mine.usd),
+            None if self.tokens is None else max(0, int((self.tokens - spent.tokens) * share) - mine.tokens),
+            None if self.calls is None else max(0, int((self.calls - spent.calls) * share) - mine.calls),
+        )
 
     def reached(self, spent: Amount) -> Caps:
         """Return those of the caps that leave nothing to be spent.
@@ -164,9 +179,24 @@ def _within(amount: float, cap: float | None) -> bool:
 
 
 class Budgets:
-    """The budgets of one run, by whose they are: what one stage has spent is gone for the next."""
+    """The budgets of one run, by whose they are: what one stage has spent is gone for the next.
 
-    def __init__(self) -> None:
+    Where the workers of a driver spend from the same budgets, each has a part of them.
+
+    share: the part that may be spent here, of what ``before`` has left
+    before: what was spent before, by the names of `spent`
+    here: what of the part itself was spent, by a run that was killed
+    """
+
+    def __init__(
+        self,
+        share: float = 1.0,
+        before: Mapping[str, Amount] | None = None,
+        here: Mapping[str, Amount] | None = None,
+    ) -> None:
+        self._share = share
+        self._before = before or {}
+        self._here = here or {}
         self._held: dict[tuple[object, Caps], Budget] = {}
         self._lock = threading.Lock()
 
@@ -176,5 +206,28 @@ class Budgets:
         within: a further budget that it is a part of
         """
         known = caps if isinstance(caps, Caps) else Caps(caps)
+        name = _name(whose)
         with self._lock:
-            return self._held.setdefault((whose, known), Budget(known, within))
+            if (whose, known) not in self._held:
+                left = known.left(self._before.get(name, NOTHING), self._share, self._here.get(name, NOTHING))
+                self._held[(whose, known)] = Budget(left, within)
+            return self._held[(whose, known)]
+
+    def spent(self) -> dict[str, Amount]:
+        """Return what was spent here, by whose budget it was of.
+
+        >>> budgets = Budgets()
+        >>> budgets.of("news", 5).close("m", 0.5, 100, answered=True)
+        >>> budgets.spent()
+        {'"news"': Amount(usd=0.5, tokens=100, calls=1)}
+        """
+        with self._lock:
+            held = [(_name(whose), budget.spent) for (whose, _), budget in self._held.items()]
+        total: dict[str, Amount] = {}
+        for name, amount in held:
+            total[name] = total.get(name, NOTHING).plus(amount)
+        return {name: amount for name, amount in total.items() if amount != NOTHING}
+
+
+def _name(whose: object) -> str:
+    return json.dumps(whose, default=str)

@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from warehouse.errors import AssayError
 from warehouse.inference.model_registry import Model, Wheel
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 Progress = Callable[[str], None]
 BLOCK = 1 << 20  # bytes

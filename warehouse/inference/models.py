@@ -17,8 +17,8 @@ from warehouse.errors import AssayError
 from warehouse.identity import sha256_file
 from warehouse.inference.model_places import Progress, obtain
 from warehouse.inference.model_registry import REGISTRY, Model, Wheel, digest, get, known
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 __all__ = ["REGISTRY", "Model", "Progress", "Wheel", "digest", "get", "known"]
 

@@ -19,8 +19,8 @@ from warehouse.errors import AssayError, InputError
 from warehouse.identity import digest, sha256_file
 from warehouse.inference import models
 from warehouse.inference.models import Progress
-from warehouse.parquet import replacing
 from warehouse.paths import Home, home
+from warehouse.replacing import replacing
 
 Place = Literal["registry", "hub", "folder"]
 

@@ -1,0 +1,217 @@
+"""The record of an artifact (`artifact.json`): what it says, how it is read and written, and its seal."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from warehouse.identity import sha256_file, sha256_text
+
+RECORD = "artifact.json"
+DAMAGED = ".damaged.json"  # the record of a result that failed its check
+BUILDING = ".build-"  # begins the name of a folder that is not committed yet
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One stored result.
+
+    identity: digest of everything that went into it; names its folder
+    data_version: digest of what came out; a rebuild with equal content keeps it, so nothing after it is stale
+    complete: False while some of its rows failed in a way that another try may mend
+    meta: numbers for people and for the next stage (counts, seconds …), JSON only
+    files: path below its folder -> bytes, as they were when it was committed
+    measured: digest of what the data version leaves out: seconds, costs, reasons of failures
+    sums: the same paths -> SHA-256; none in artifacts of earlier versions, which are known by size alone
+    folder: where the files lie, below `<stage>/<identity>`; empty: there itself, as in earlier versions
+    """
+
+    stage: str
+    key: str
+    identity: str
+    data_version: str
+    complete: bool = True
+    meta: dict[str, Any] = field(default_factory=dict)
+    created_at: str = ""
+    files: dict[str, int] = field(default_factory=dict)
+    measured: str = ""
+    sums: dict[str, str] = field(default_factory=dict)
+    folder: str = ""
+
+
+def file_damage(folder: Path, artifact: Artifact, name: str) -> str | None:
+    """Return what is wrong with one file of an artifact, None where it is as it was committed."""
+    path = folder / name
+    try:
+        size = path.stat().st_size
+        if size != artifact.files[name]:
+            return f"{name} has {size} bytes instead of {artifact.files[name]}"
+        if name in artifact.sums and sha256_file(path) != artifact.sums[name]:
+            return f"{name} has other bytes than were written"
+    except OSError as error:
+        if error.errno not in _DAMAGE:
+            raise
+        return f"{name} cannot be read ({error.strerror})"
+    return None
+
+
+# A bad block of the disk, or something else in the place of a file. What the system refuses for a time (too
+# many open files, rights) is no damage.
+_DAMAGE = frozenset(
+    {errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
+)
+
+
+def bytes_of(path: Path) -> bytes | None:
+    """Return what a file holds, None where there is no file that can be read."""
+    try:
+        return path.read_bytes()
+    except ValueError:  # a NUL in the path
+        return None
+    except OSError as error:
+        if error.errno not in _DAMAGE:
+            raise
+        return None
+
+
+def pointed_identity(data: bytes, key: str) -> str | None:
+    """Return the identity that a pointer names; None for a damaged one, or that of another key."""
+    try:
+        found = json.loads(data)
+        identity, owner = found["identity"], found.get("key", key)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return identity if isinstance(identity, str) and _is_name(identity) and owner == key else None
+
+
+def _is_name(text: str) -> bool:
+    return text not in {"", ".", ".."} and not set(text) & {"/", "\\", "\0"}
+
+
+_SHAPE = {
+    "stage": str,
+    "key": str,
+    "identity": str,
+    "data_version": str,
+    "complete": bool,
+    "meta": dict,
+    "created_at": str,
+    "files": dict,
+    "measured": str,
+    "sums": dict,
+    "folder": str,
+}
+
+
+_SETTLED = 100_000_000  # nanoseconds, many ticks of the clock that stamps files: what changes later shows
+_REMEMBERED = 4_096  # records, of some kilobytes each
+_records: dict[Path, tuple[tuple[int, int, int], Artifact]] = {}
+
+
+def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
+    """Read the record of an artifact; None where there is none, or it is damaged or that of another one.
+
+    A walk reads each some fifty times, so that what a file held is remembered until the file is another one.
+    """
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None if bytes_of(path) is None else _read_record(path, stage, identity)
+    state = (found.st_ino, found.st_mtime_ns, found.st_size)
+    known = _records.get(path)
+    if known and known[0] == state and (known[1].stage, known[1].identity) == (stage, identity):
+        return known[1]
+    artifact = _read_record(path, stage, identity)
+    if artifact and time.time_ns() - found.st_mtime_ns > _SETTLED:
+        if len(_records) >= _REMEMBERED:
+            _records.clear()
+        _records[path] = state, artifact
+    return artifact
+
+
+def _read_record(path: Path, stage: str, identity: str) -> Artifact | None:
+    data = bytes_of(path)
+    return None if data is None else parsed_record(data, stage, identity)
+
+
+def parsed_record(data: bytes, stage: str, identity: str) -> Artifact | None:
+    """Return the artifact of a record; None for a damaged record, or that of another artifact."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or ("seal" in found and found.pop("seal") != _seal(found)):
+        return None
+    known = {name: value for name, value in found.items() if name in _SHAPE}
+    if any(not isinstance(value, _SHAPE[name]) for name, value in known.items()):
+        return None
+    try:
+        artifact = Artifact(**known)
+    except TypeError:  # something is lacking
+        return None
+    mine = (artifact.stage, artifact.identity) == (stage, identity)
+    return artifact if mine and _is_plausible(artifact) else None
+
+
+def _is_plausible(artifact: Artifact) -> bool:
+    """Return whether what a record without a seal names can be files of its own."""
+    paths = all(".." not in Path(name).parts and not Path(name).is_absolute() for name in artifact.files)
+    sizes = all(type(size) is int for size in artifact.files.values())
+    return paths and sizes and (not artifact.folder or _is_name(artifact.folder))
+
+
+def record_text(artifact: Artifact) -> str:
+    """Return the text of a record, with a seal by which a damaged one is told."""
+    plain = json.loads(json.dumps(asdict(artifact)))
+    return json.dumps({**plain, "seal": _seal(plain)}, indent=1, sort_keys=True)
+
+
+def _seal(plain: dict[str, Any]) -> str:
+    return sha256_text(json.dumps(plain, sort_keys=True))[:20]
+
+
+def stamped(artifact: Artifact, folder: Path) -> Artifact:
+    """Return an artifact with the sizes and checksums of the files in a folder, and the time."""
+    sizes = {name: (folder / name).stat().st_size for name in _files(folder)}
+    return replace(
+        artifact,
+        created_at=artifact.created_at or datetime.now(UTC).isoformat(),
+        files=sizes,
+        sums={name: sha256_file(folder / name) for name in sizes},
+    )
+
+
+def _files(folder: Path) -> list[str]:
+    """Return the paths of the files below a folder, the record and what is hidden aside."""
+    found = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        below = Path(root).relative_to(folder)
+        found += [str(below / name) for name in names if not name.startswith(".")]
+    return sorted(name for name in found if name != RECORD)
+
+
+def has_its_files(artifact: Artifact, folder: Path) -> bool:
+    """Return whether the files directly in the folder are there with their sizes; `damage` looks at all."""
+    try:
+        with os.scandir(folder) as entries:
+            now = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+    except OSError as error:
+        if error.errno not in _DAMAGE:
+            raise
+        now = {}
+    return all(now.get(name) == size for name, size in artifact.files.items() if os.sep not in name)
+
+
+def is_same(one: Artifact, other: Artifact | None) -> bool:
+    """Return whether two artifacts of an identity were built by the same attempt."""
+    return other is not None and (one.created_at, one.folder) == (other.created_at, other.folder)
+
+
+assert set(_SHAPE) == {one.name for one in fields(Artifact)}  # noqa: S101 -- a new field has its type there

@@ -1,0 +1,60 @@
+"""A home on object storage: what lies there, and the scratch folder in which stages use it."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from warehouse.paths import Home
+from warehouse.remote.artifacts import RemoteArtifacts
+from warehouse.remote.mirror import Mirror
+from warehouse.remote.store import RemoteStore
+from warehouse.remote_urls import REMOTE, remote_url, scratch_of
+
+
+def remote_of(home: Home) -> RemoteStore | None:
+    """Return the store in which a home lies; None where the home is a folder of this machine.
+
+    Raises:
+        InputError: the URL, or what the environment says of the server, cannot be used.
+    """
+    url = remote_url(home.root)
+    return _opened(url) if url else None
+
+
+@lru_cache(maxsize=8)
+def _opened(url: str) -> RemoteStore:
+    return RemoteStore(url)
+
+
+def artifacts_of(home: Home) -> RemoteArtifacts | None:
+    """Return the artifacts of a home at a URL; None where the home is a folder of this machine.
+
+    There is one object a home in a process, so that what it has listed serves all.
+    """
+    url = remote_url(home.root)
+    return _artifacts(url, home) if url else None
+
+
+@lru_cache(maxsize=8)
+def _artifacts(url: str, home: Home) -> RemoteArtifacts:
+    return RemoteArtifacts(home, _opened(url))
+
+
+def mirror_of(home: Home) -> Mirror | None:
+    """Return what shares pages, caches and journals of a home at a URL; None for a folder of this machine."""
+    url = remote_url(home.root)
+    return _mirror(url, home) if url else None
+
+
+def mirror_over(path: Path) -> Mirror | None:
+    """Return what shares a file; None where it lies in no home at a URL."""
+    url = os.environ.get(REMOTE)
+    root = scratch_of(url) if url else None
+    return mirror_of(Home(root)) if root and root in path.parents else None
+
+
+@lru_cache(maxsize=8)
+def _mirror(url: str, home: Home) -> Mirror:
+    return Mirror(home, _opened(url))

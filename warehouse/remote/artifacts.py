@@ -1,0 +1,364 @@
+"""Artifacts of a home on object storage: pointers and records as they are there, files fetched at need.
+
+The layout there is that of a home in a folder. What is read is kept in the scratch folder: a complete record
+and the files of an artifact never change; which artifact a key means is listed anew after a moment. A commit
+uploads the files, then the record, if nobody has been faster, then the pointer: whatever is not named by a
+record does not count, and is removed a day later.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warehouse.artifact_records import (
+    DAMAGED,
+    RECORD,
+    Artifact,
+    bytes_of,
+    file_damage,
+    is_same,
+    parsed_record,
+    pointed_identity,
+    read_record,
+    record_text,
+)
+from warehouse.paths import Home
+from warehouse.remote.scratch import Scratch
+from warehouse.remote.store import DamagedObjectError, Entry, RemoteStore, at_once
+from warehouse.replacing import replacing
+
+MOMENT = 2.0  # seconds for which a listing is taken for what is there
+LARGE = 8 * 1024 * 1024  # bytes of an artifact before whose upload it is asked whether somebody was faster
+ABANDONED = 24 * 3600.0  # seconds after which files that no record names are those of a killed upload
+
+
+@dataclass
+class _Listing:
+    """What a stage had when it was listed.
+
+    at: when, by the monotonic clock
+    pointers: key -> its object
+    identities: of the artifacts of which there is something
+    read: identities whose records were read since
+    """
+
+    at: float
+    pointers: dict[str, Entry]
+    identities: set[str]
+    read: set[str] = field(default_factory=set)
+
+
+class RemoteArtifacts:
+    """The artifacts of a home at a URL; one object a process, safe for its threads."""
+
+    def __init__(self, home: Home, store: RemoteStore) -> None:
+        self.home = home
+        self.store = store
+        self.scratch = Scratch(home)
+        self._listings: dict[str, _Listing] = {}
+        self._etags: dict[str, dict[str, object]] = {}
+        self._lock = threading.RLock()
+
+    # What is there -----------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Forget what was listed: what other machines have committed until now is seen."""
+        with self._lock:
+            self._listings.clear()
+
+    def keys(self, stage: str) -> list[str]:
+        """Return the keys that point at something in a stage, sorted."""
+        return sorted(self._listing(stage).pointers)
+
+    def identities(self, stage: str) -> list[str]:
+        """Return the identities of which a stage has something, sorted; their records are in the scratch."""
+        found = sorted(self._listing(stage).identities)
+        at_once(lambda identity: self.bring_record(stage, identity), found)
+        return found
+
+    def pointed_at(self, stage: str, key: str) -> float | None:
+        """Return when a key was last made to mean something (seconds since the epoch); None: never."""
+        found = self._listing(stage).pointers.get(key)
+        return found.modified if found else None
+
+    def bring_pointer(self, stage: str, key: str) -> None:
+        """Let the pointer of a key in the scratch be the one that is there."""
+        if key not in self._listing(stage).pointers:
+            self._pointer(stage, key).unlink(missing_ok=True)
+
+    def bring_record(self, stage: str, identity: str, *, again: bool = False) -> None:
+        """Let the record of an artifact in the scratch be the one that is there.
+
+        Args:
+            again: ask the server, whatever was listed a moment ago.
+        """
+        listing = self._listing(stage)
+        path = self._place(stage, identity) / RECORD
+        if not again:
+            known = read_record(path, stage, identity)
+            if (known and known.complete) or identity in listing.read:
+                return
+            if identity not in listing.identities:
+                path.unlink(missing_ok=True)
+                return
+        data = self.store.read(f"{stage}/{identity}/{RECORD}")
+        listing.read.add(identity)
+        if data is None or parsed_record(data, stage, identity) is None:
+            path.unlink(missing_ok=True)
+        elif data != bytes_of(path):
+            listing.identities.add(identity)
+            _keep(path, data)
+
+    def _listing(self, stage: str) -> _Listing:
+        with self._lock:
+            found = self._listings.get(stage)
+            if found is None or time.monotonic() - found.at > MOMENT:
+                found = self._listed(stage)
+                self._listings[stage] = found
+            return found
+
+    def _listed(self, stage: str) -> _Listing:
+        """List a stage; read the pointers that have changed, and the records that they mean."""
+        at = time.monotonic()
+        prefix = f"pointers/{stage}/"
+        entries = [one for one in self.store.list(f"pointers/{stage}") if one.path.endswith(".json")]
+        pointers = {one.path.removeprefix(prefix).removesuffix(".json"): one for one in entries}
+        listing = _Listing(at, pointers, set(self.store.folders(stage)))
+        known = self._known(stage)
+        changed = [
+            key
+            for key, one in pointers.items()
+            if not one.etag or known.get(key) != one.etag or not self._pointer(stage, key).exists()
+        ]
+        at_once(lambda key: self._read_pointer(stage, key, listing), changed)
+        self._etags[stage] = {key: one.etag for key, one in pointers.items()}
+        if changed or len(known) != len(pointers):
+            _keep(self._noted(stage), json.dumps(self._etags[stage]).encode())
+        return listing
+
+    def _known(self, stage: str) -> dict[str, object]:
+        """Return the etags of the pointers that are in the scratch, by key."""
+        if stage not in self._etags:
+            self._etags[stage] = _object(bytes_of(self._noted(stage)))
+        return self._etags[stage]
+
+    def _noted(self, stage: str) -> Path:
+        return self.home.root / "pointers" / stage / ".etags"
+
+    def _read_pointer(self, stage: str, key: str, listing: _Listing) -> None:
+        data = self.store.read(f"pointers/{stage}/{key}.json")
+        if data is None:
+            return
+        identity = pointed_identity(data, key)
+        if identity is not None:
+            place = self._place(stage, identity) / RECORD
+            known = read_record(place, stage, identity)
+            folder = _object(data).get("folder")
+            if known is None or not known.complete or (folder is not None and folder != known.folder):
+                found = self.store.read(f"{stage}/{identity}/{RECORD}")
+                listing.read.add(identity)
+                if found is not None and parsed_record(found, stage, identity):
+                    _keep(place, found)
+        _keep(self._pointer(stage, key), data)
+
+    # Files -------------------------------------------------------------------------------------------------
+
+    def bring_newest(self, stage: str, identity: str) -> Path | None:
+        """Return the folder of the artifact of an identity, with its files in it; None where there is none.
+
+        Raises:
+            AssayError: its files cannot be fetched.
+        """
+        self.bring_record(stage, identity)
+        path = self._place(stage, identity) / RECORD
+        record = read_record(path, stage, identity)
+        try:
+            return self.bring_files(record) if record else None
+        except DamagedObjectError:  # another machine has built it again
+            self.bring_record(stage, identity, again=True)
+            newest = read_record(path, stage, identity)
+            if newest is None or is_same(newest, record):
+                raise
+            return self.bring_files(newest)
+
+    def bring_files(self, artifact: Artifact) -> Path:
+        """Return the folder of an artifact in the scratch, with its files in it.
+
+        Raises:
+            DamagedObjectError: a file is not there, or has other bytes than were written.
+            AssayError: the server cannot be used, or the disk of the scratch is full.
+        """
+        folder = self._place(artifact.stage, artifact.identity) / artifact.folder
+        with self.scratch.using(folder):
+            lacking = [name for name, size in artifact.files.items() if _size(folder / name) != size]
+        if lacking:
+            self.scratch.make_room(sum(artifact.files[name] for name in lacking))
+            at_once(lambda name: self._fetch(artifact, folder, name), lacking)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def damage(self, artifact: Artifact) -> str | None:
+        """Fetch and read all files of an artifact; return what is wrong with the first bad one.
+
+        What is damaged in the scratch alone is fetched again.
+        """
+        try:
+            folder = self.bring_files(artifact)
+            for name in artifact.files:
+                if file_damage(folder, artifact, name):
+                    self._fetch(artifact, folder, name)
+        except DamagedObjectError as error:
+            return str(error)
+        return None
+
+    def _fetch(self, artifact: Artifact, folder: Path, name: str) -> None:
+        path = _paths(artifact)[name]
+        if not self.store.download(path, folder / name, artifact.files[name], artifact.sums.get(name)):
+            raise DamagedObjectError(f"{self.store.url}/{path} is missing")
+
+    # Writing -----------------------------------------------------------------------------------------------
+
+    def commit(
+        self, artifact: Artifact, folder: Path, instead_of: Artifact | None, *, always: bool
+    ) -> Artifact:
+        """Upload the files of an artifact and record it; return it, or that of a builder who was faster.
+
+        Args:
+            artifact: with its files and checksums.
+            folder: where its files lie.
+            instead_of: the complete artifact that is built again.
+            always: replace whatever is there.
+        """
+        base = f"{artifact.stage}/{artifact.identity}"
+        paths = _paths(artifact)
+        self._refuse_unconditional()
+        is_known = artifact.identity in self._listing(artifact.stage).identities
+        large = sum(artifact.files.values()) > LARGE
+        winner = self._complete(base, artifact, instead_of) if large and not always else None
+        if winner is None:
+            at_once(lambda name: self.store.upload(folder / name, paths[name]), paths)
+            text = record_text(artifact).encode()
+            winner = self._record(base, artifact, text, instead_of, always=always)
+            if winner is not None:
+                self.store.delete(paths.values())
+        kept = winner or artifact
+        with self.scratch.using(folder):
+            listing = self._listing(artifact.stage)
+            listing.identities.add(artifact.identity)
+        self.scratch.make_room(sum(artifact.files.values()))
+        _keep(self._place(artifact.stage, artifact.identity) / RECORD, record_text(kept).encode())
+        if is_known:  # something lay there before
+            self._tidy(base, kept)
+        return kept
+
+    def _record(
+        self, base: str, artifact: Artifact, text: bytes, instead_of: Artifact | None, *, always: bool
+    ) -> Artifact | None:
+        """Write a record; return the artifact of somebody who has been faster, None: it is written."""
+        path = f"{base}/{RECORD}"
+        while True:
+            found = self.store.read_with_version(path)
+            there = found and parsed_record(found[0], artifact.stage, artifact.identity)
+            if there and there.complete and not always and not is_same(there, instead_of):
+                return None if is_same(there, artifact) else there
+            if self.store.replace(path, text, found[1]) if found else self.store.create(path, text):
+                return None
+
+    def _refuse_unconditional(self) -> None:
+        mark = self.home.root / ".conditional"
+        if not mark.exists():
+            self.store.refuse_unconditional()
+            mark.touch()
+
+    def _complete(self, base: str, artifact: Artifact, instead_of: Artifact | None) -> Artifact | None:
+        """Return the complete artifact that somebody else has committed meanwhile: nothing is uploaded."""
+        data = self.store.read(f"{base}/{RECORD}")
+        there = data and parsed_record(data, artifact.stage, artifact.identity)
+        return there if there and there.complete and not is_same(there, instead_of) else None
+
+    def _tidy(self, base: str, kept: Artifact) -> None:
+        """Remove what killed uploads and replaced artifacts have left there a day ago."""
+        mine = {f"{base}/{RECORD}", f"{base}/{DAMAGED}", *_paths(kept).values()}
+        old = [
+            one.path
+            for one in self.store.list(base)
+            if one.path not in mine and time.time() - one.modified > ABANDONED
+        ]
+        self.store.delete(old)
+
+    def point(self, stage: str, key: str, identity: str) -> None:
+        """Let a key mean an identity from now on, for all machines."""
+        path = f"pointers/{stage}/{key}.json"
+        record = read_record(self._place(stage, identity) / RECORD, stage, identity)
+        data = json.dumps(
+            {"identity": identity, "key": key, "folder": record.folder if record else ""}
+        ).encode()
+        etag = self.store.put(path, data)
+        _keep(self._pointer(stage, key), data)
+        with self._lock:
+            self._known(stage)[key] = etag
+            listing = self._listings.get(stage)
+            if listing:
+                listing.pointers[key] = Entry(path, len(data), etag, time.time())
+
+    def unpoint(self, stage: str, keys: Iterable[str]) -> None:
+        """Let keys mean nothing any longer."""
+        names = list(keys)
+        self.store.delete(f"pointers/{stage}/{key}.json" for key in names)
+        with self._lock:
+            self._listings.pop(stage, None)
+
+    def set_aside(self, artifact: Artifact) -> None:
+        """Let a damaged artifact not count any longer, for all machines, unless it was built again."""
+        base = f"{artifact.stage}/{artifact.identity}"
+        found = self.store.read_with_version(f"{base}/{RECORD}")
+        there = found and parsed_record(found[0], artifact.stage, artifact.identity)
+        if found and there and is_same(there, artifact):
+            self.store.put(f"{base}/{DAMAGED}", found[0])
+            mark = json.dumps({"set_aside": artifact.created_at, "folder": artifact.folder}).encode()
+            self.store.replace(f"{base}/{RECORD}", mark, found[1])
+
+    def remove(self, stage: str, identity: str) -> None:
+        """Remove an artifact for good: its record first, so that nothing half of it counts."""
+        base = f"{stage}/{identity}"
+        self.store.delete([f"{base}/{RECORD}"])
+        self.store.delete(one.path for one in self.store.list(base))
+        with self._lock:
+            self._listings.pop(stage, None)
+
+    def _place(self, stage: str, identity: str) -> Path:
+        return self.home.stage(stage) / identity
+
+    def _pointer(self, stage: str, key: str) -> Path:
+        return self.home.root / "pointers" / stage / f"{key}.json"
+
+
+def _paths(artifact: Artifact) -> dict[str, str]:
+    """Return where the files of an artifact lie: name -> path of the object."""
+    base = "/".join(filter(None, [artifact.stage, artifact.identity, artifact.folder]))
+    return {name: f"{base}/{Path(name).as_posix()}" for name in artifact.files}
+
+
+def _keep(path: Path, data: bytes) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _object(data: bytes | None) -> dict[str, object]:
+    with suppress(ValueError):
+        found = json.loads(data or b"")
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return -1

@@ -1,0 +1,195 @@
+"""What lies in a home on object storage beside its artifacts: pages, caches, journals.
+
+Files that never change (bodies, calls, vectors) and those that one writer replaces (manifests of pages,
+records of crawls) are pushed after they were written, and pulled before they are read. Journals, to which
+several machines add lines, are merged by compare-and-swap: no line is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from warehouse.paths import Home
+from warehouse.remote.store import Entry, RemoteStore, Version, at_once
+from warehouse.replacing import replacing
+
+JOURNALS = ("people", "history", "chats", "alerts")
+_HERE = frozenset({"lock", "journal.jsonl", "crawl.log"})  # of a crawl that is under way here
+_STATE = ".mirror"
+
+Known = dict[str, list[int | str]]
+"""Path of a file -> its bytes and time of change in nanoseconds, and the version of its object then."""
+
+
+class Mirror:
+    """Files of a home and their objects, by paths below the home; safe for several threads."""
+
+    def __init__(self, home: Home, store: RemoteStore) -> None:
+        self.root = home.root
+        self.store = store
+        self._lock = threading.RLock()
+
+    def push(self, *places: str) -> None:
+        """Store the files below some folders that were written here, one folder after the other."""
+        for place in places:
+            with self._lock:
+                known = self._read(place)
+                here = [path for path in self._files(place) if not _is_journal(place, path.name)]
+                written = [path for path in here if _stamp(path) != known.get(self._name(path), [])[:2]]
+                etags = at_once(lambda path: self.store.upload(path, self._name(path)), written)
+                for path, etag in zip(written, etags, strict=True):
+                    known[self._name(path)] = [*_stamp(path), etag]
+                if written:
+                    self._write(place, known)
+
+    def pull(self, *places: str, once: bool = False) -> None:
+        """Fetch what other machines have stored below some folders; what was written here stays.
+
+        Args:
+            places: folders below the home.
+            once: what was here before and is not now (joined into another file, say) is not fetched again.
+        """
+        for place in places:
+            with self._lock:
+                known = self._read(place)
+                there = [one for one in self.store.list(place) if not _is_journal(place, one.path)]
+                lacking = [one for one in there if self._is_lacking(one, known, once=once)]
+                found = at_once(lambda one: self.store.download(one.path, self.root / one.path), lacking)
+                for one, fetched in zip(lacking, found, strict=True):
+                    if fetched:
+                        known[one.path] = [*_stamp(self.root / one.path), one.etag]
+                if lacking:
+                    self._write(place, known)
+
+    def _is_lacking(self, one: Entry, known: Known, *, once: bool) -> bool:
+        before, path = known.get(one.path), self.root / one.path
+        if before is None:
+            return not path.exists()
+        if not path.exists():
+            return not once
+        return one.etag != before[2] and _stamp(path) == before[:2]
+
+    def bring(self, paths: Iterable[Path]) -> None:
+        """Fetch files that are not here; one that is nowhere is passed over."""
+        lacking = [path for path in paths if not path.exists()]
+        at_once(lambda path: self.store.download(self._name(path), path), lacking)
+
+    def keep(self, path: Path) -> None:
+        """Store a file that never changes; what is there already stays."""
+        self.store.create(self._name(path), path.read_bytes())
+
+    def merge(self, path: Path) -> None:
+        """Let a journal hold the lines of this machine and of all others, here and there.
+
+        One that was removed by another machine is removed here.
+        """
+        name = self._name(path)
+        with self._lock:
+            known = self._read("journals")
+            while True:
+                mine = path.read_bytes() if path.exists() else b""
+                found = self.store.read_with_version(name)
+                if found is None and (name in known or not mine):
+                    path.unlink(missing_ok=True)
+                    known.pop(name, None)
+                    break
+                whole = _with_lines_of(found[0] if found else b"", mine)
+                if not found or whole != found[0]:
+                    swapped = (
+                        self.store.replace(name, whole, found[1]) if found else self.store.create(name, whole)
+                    )
+                    if not swapped:
+                        continue  # another machine has added lines meanwhile
+                _append(path, _with_lines_of(mine, whole)[len(mine) :])
+                known[name] = [*_stamp(path), found[1].etag if found and whole == found[0] else ""]
+                break
+            self._write("journals", known)
+
+    def bring_journals(self) -> None:
+        """Let the journals of people, chats, histories and alerts be what all machines have written."""
+        for folder in JOURNALS:
+            there = {one.path: one.etag for one in self.store.list(folder)}
+            here = {self._name(path): _stamp(path) for path in self._files(folder)}
+            known = self._read("journals")
+            for name in sorted(there.keys() | here):
+                is_same = name in here and known.get(name) == [*here[name], there.get(name)]
+                if name.endswith(".jsonl") and not is_same:
+                    self.merge(self.root / name)
+            self.pull(folder)
+            self.push(folder)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, for all machines."""
+        self.store.delete([self._name(path)])
+        with self._lock:
+            known = self._read("journals")
+            if known.pop(self._name(path), None) is not None:
+                self._write("journals", known)
+
+    def remove_below(self, *places: str) -> None:
+        """Remove what lies below some folders, for all machines."""
+        for place in places:
+            self.store.delete(one.path for one in self.store.list(place))
+
+    # -------------------------------------------------------------------------------------------------------
+
+    def _put(self, name: str, data: bytes, version: Version | None) -> bool:
+        return self.store.replace(name, data, version) if version else self.store.create(name, data)
+
+    def _files(self, place: str) -> list[Path]:
+        return sorted(
+            path
+            for path in (self.root / place).rglob("*")
+            if path.is_file() and not path.name.startswith(".") and path.name not in _HERE
+        )
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def _read(self, place: str) -> Known:
+        with suppress(FileNotFoundError, ValueError):
+            found = json.loads(self._state(place).read_bytes())
+            return found if isinstance(found, dict) else {}
+        return {}
+
+    def _write(self, place: str, known: Known) -> None:
+        with replacing(self._state(place)) as temporary:
+            temporary.write_text(json.dumps(known), "ascii")
+
+    def _state(self, place: str) -> Path:
+        return self.root / _STATE / f"{place.replace('/', '%')}.json"
+
+
+def _is_journal(place: str, name: str) -> bool:
+    """Return whether a file below a folder is merged, and neither pushed nor pulled."""
+    return place in JOURNALS and name.endswith(".jsonl")
+
+
+def _stamp(path: Path) -> list[int | str]:
+    at = path.stat()
+    return [at.st_size, at.st_mtime_ns]
+
+
+def _with_lines_of(data: bytes, other: bytes) -> bytes:
+    """Return the lines of a journal, and those of another copy of it that it lacks; torn ends are ended.
+
+    >>> _with_lines_of(b"a\\nb", b"b\\nc\\n")
+    b'a\\nb\\nc\\n'
+    """
+    there = set(data.split(b"\n"))
+    new = [line for line in other.split(b"\n") if line.strip() and line not in there]
+    if not new:
+        return data
+    ended = b"\n" if data and not data.endswith(b"\n") else b""
+    return data + ended + b"".join(line + b"\n" for line in new)
+
+
+def _append(path: Path, data: bytes) -> None:
+    if data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as file:
+            file.write(data)

@@ -1,0 +1,335 @@
+"""Objects of a home on object storage (S3, GCS, Azure), or on a disk that machines share (`file:///…`).
+
+All requests are tried again by obstore itself, with growing pauses, until a bound; then there is a sentence.
+Writers that compete are told apart by conditional writes: create-if-absent (`If-None-Match: *`), and
+compare-and-swap by the version of what was read (`If-Match`).
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from warehouse.errors import AssayError, InputError
+from warehouse.identity import sha256_file
+from warehouse.locks import try_lock
+from warehouse.remote.failures import FULL, RemoteError, full_disk, reason_of, sentence_of
+from warehouse.remote_urls import checked_url
+from warehouse.replacing import replacing
+from warehouse.waiting import pause
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+PATIENCE = 60.0  # seconds that a request is tried for; `ASSAY_REMOTE_PATIENCE` changes it
+PART = 8 * 1024 * 1024  # bytes of a file that are sent or fetched by one request
+AT_ONCE = 16  # requests of one batch
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True)
+class Version:
+    """Which content of an object was read: what the server calls it."""
+
+    etag: str
+    number: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An object in a listing.
+
+    modified: seconds since the epoch, by the server's clock
+    """
+
+    path: str
+    size: int
+    etag: str
+    modified: float
+
+
+class RemoteStore:
+    """The objects below a URL, by paths with slashes; safe for several threads.
+
+    Every method raises `AssayError` with a sentence where the server cannot be used.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Open the store; no request is sent.
+
+        Raises:
+            InputError: the URL, or what the environment says of the server, cannot be used.
+        """
+        import obstore.store
+
+        self.url = checked_url(url)
+        parts = urlsplit(self.url)
+        self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
+        try:
+            if self._folder:
+                self._objects: Any = obstore.store.LocalStore(self._folder, mkdir=True)
+            else:
+                self._objects = obstore.store.from_url(
+                    self.url, client_options=_client(), retry_config=_retries()
+                )
+        except Exception as error:
+            raise InputError(f"ASSAY_HOME: {self.url} cannot be opened ({reason_of(error)})") from error
+
+    def __repr__(self) -> str:
+        return f"RemoteStore({self.url!r})"
+
+    def read(self, path: str) -> bytes | None:
+        """Return an object's bytes; None where there is none."""
+        found = self.read_with_version(path)
+        return found and found[0]
+
+    def read_with_version(self, path: str) -> tuple[bytes, Version] | None:
+        """Return an object's bytes, and which version they are; None where there is none."""
+        import obstore
+
+        def get() -> tuple[bytes, Version]:
+            result = obstore.get(self._objects, path)
+            meta = result.meta
+            return result.bytes().to_bytes(), Version(meta["e_tag"] or "", meta.get("version"))
+
+        try:
+            with self._explained(f"reading {path}"):
+                return get()
+        except FileNotFoundError:
+            return None
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Store an object where there is none; False where there is one with other bytes.
+
+        One with these very bytes counts as ours: the answer to a request may be lost, and it is sent again.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        try:
+            with self._explained(f"writing {path}"):
+                obstore.put(self._objects, path, data, mode="create", use_multipart=False)
+        except (AlreadyExistsError, PreconditionError):
+            return self.read(path) == data
+        return True
+
+    def replace(self, path: str, data: bytes, version: Version) -> bool:
+        """Store an object in place of the version that was read; False where it has changed meanwhile."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        if self._folder:
+            return self._replace_file(path, data, version)
+        mode: Any = {"e_tag": version.etag, **({"version": version.number} if version.number else {})}
+        try:
+            with self._explained(f"writing {path}"):
+                obstore.put(self._objects, path, data, mode=mode, use_multipart=False)
+        except (PreconditionError, AlreadyExistsError, FileNotFoundError):
+            return self.read(path) == data
+        return True
+
+    def put(self, path: str, data: bytes) -> str:
+        """Store an object, whatever was there; return its etag."""
+        import obstore
+
+        with self._explained(f"writing {path}"):
+            return obstore.put(self._objects, path, data, use_multipart=False)["e_tag"] or ""
+
+    def upload(self, file: Path, path: str) -> str:
+        """Store a file as an object, part by part; there is none before its last part is. Return its etag."""
+        import obstore
+
+        with self._explained(f"writing {path}"):
+            many = file.stat().st_size > PART
+            stored = obstore.put(
+                self._objects, path, file, use_multipart=many, chunk_size=PART, max_concurrency=4
+            )
+        return stored["e_tag"] or ""
+
+    def download(self, path: str, file: Path, size: int | None = None, sha256: str | None = None) -> bool:
+        """Fetch an object into a file, part by part; the file is there once it is whole. False: no object.
+
+        Args:
+            path: of the object.
+            file: where it is to lie.
+            size, sha256: what it must have.
+
+        Raises:
+            DamagedObjectError: it has another size or other bytes.
+            AssayError: the disk is full.
+        """
+
+        try:
+            with (
+                self._explained(f"reading {path}"),
+                replacing(file) as temporary,
+                temporary.open("wb") as out,
+            ):
+                for data in self._parts(path, size):
+                    out.write(data)
+                out.flush()
+                if sha256 and sha256_file(temporary) != sha256:
+                    raise DamagedObjectError(f"{self.url}/{path} has other bytes than were written")
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno in FULL:
+                raise full_disk(error, file) from error
+            raise
+        return True
+
+    def _parts(self, path: str, size: int | None) -> Iterator[bytes]:
+        """Yield an object's bytes, PART of them at a time, once its size is seen to be right."""
+        import obstore
+
+        found = obstore.get(self._objects, path)
+        length = found.meta["size"]
+        _refuse_size(f"{self.url}/{path}", length, size)
+        if length <= PART:
+            yield found.bytes().to_bytes()
+            return
+        for at in range(0, length, PART):
+            yield obstore.get_range(self._objects, path, start=at, end=min(at + PART, length)).to_bytes()
+
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders directly below a path, sorted."""
+        import obstore
+
+        with self._explained(f"listing {prefix}/"):
+            found = obstore.list_with_delimiter(self._objects, prefix or None)["common_prefixes"]
+        return sorted(path.rpartition("/")[2] for path in found)
+
+    def list(self, prefix: str) -> list[Entry]:
+        """Return all objects below a path, sorted."""
+        import obstore
+
+        with self._explained(f"listing {prefix}/"):
+            found = [
+                Entry(one["path"], one["size"], one["e_tag"] or "", one["last_modified"].timestamp())
+                for batch in obstore.list(self._objects, prefix or None, chunk_size=1000)
+                for one in batch
+            ]
+        return sorted(found, key=lambda one: one.path)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove objects; one that is not there is as good as removed."""
+        import obstore
+
+        names = list(paths)
+        if names:
+            with self._explained(f"removing {names[0]}"):
+                for name in names if self._folder else ():
+                    try:
+                        obstore.delete(self._objects, name)
+                    except FileNotFoundError:
+                        continue
+                if not self._folder:
+                    obstore.delete(self._objects, names)
+
+    def refuse_unconditional(self) -> None:
+        """Try on an object of one's own whether the server regards the conditions of writes.
+
+        Raises:
+            InputError: it does not: machines would overwrite each other's results.
+        """
+        path = f".conditions/{uuid.uuid4().hex}"
+        try:
+            self.create(path, b"1")
+            try:
+                heeded = not self.create(path, b"2") and not self.replace(path, b"3", Version('"none"'))
+            except NotImplementedError:
+                heeded = False
+        finally:
+            self.delete([path])
+        if not heeded:
+            raise InputError(
+                f"{self.url}: the server overwrites objects in spite of If-None-Match and If-Match, so that "
+                "machines would overwrite each other's results; a home needs one that knows "
+                "conditional writes"
+            )
+
+    @contextmanager
+    def _explained(self, doing: str) -> Iterator[None]:
+        """Let what a person must know of be a sentence; what says how an object stands goes through."""
+        from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
+        try:
+            yield
+        except (AlreadyExistsError, PreconditionError, AssayError):
+            raise
+        except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error):
+                raise sentence_of(error, self.url, doing) from None
+            raise
+        except BaseError as error:  # its text may name keys of requests: it is not passed on
+            raise sentence_of(error, self.url, doing) from None
+        except ValueError as error:
+            raise RemoteError(f"{self.url}: {doing}: no object can be called so") from error
+
+    def _replace_file(self, path: str, data: bytes, version: Version) -> bool:
+        """Compare and swap on a disk, which knows no conditional writes: by a lock."""
+        assert self._folder  # noqa: S101 -- for the type
+        self._folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self._folder / ".replace.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            while try_lock(handle) is False:
+                pause(0.005)
+            found = self.read_with_version(path)
+            if found is None or found[1] != version:
+                return found is not None and found[0] == data
+            self.put(path, data)
+            return True
+        finally:
+            os.close(handle)
+
+
+class DamagedObjectError(AssayError):
+    """An object holds other bytes than were written."""
+
+
+def _refuse_size(place: str, found: int, wanted: int | None) -> None:
+    if wanted is not None and found != wanted:
+        raise DamagedObjectError(f"{place} has {found} bytes instead of {wanted}")
+
+
+def at_once(work: Callable[[T], U], items: Iterable[T]) -> list[U]:
+    """Return what a function gives for each item, in their order; some requests are under way at once."""
+    todo = list(items)
+    if len(todo) < 2:
+        return [work(one) for one in todo]
+    with ThreadPoolExecutor(min(AT_ONCE, len(todo))) as pool:
+        return list(pool.map(work, todo))
+
+
+def _client() -> ClientConfig:
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    config: ClientConfig = {"timeout": timedelta(seconds=min(30.0, _patience())), "connect_timeout": "5s"}
+    if urlsplit(endpoint).hostname in _LOOPBACK:
+        config["allow_http"] = True
+    return config
+
+
+def _retries() -> RetryConfig:
+    return {
+        "max_retries": 12,
+        "retry_timeout": timedelta(seconds=_patience()),
+        "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8)},
+    }
+
+
+def _patience() -> float:
+    try:
+        return max(0.1, float(os.environ.get("ASSAY_REMOTE_PATIENCE") or PATIENCE))
+    except ValueError as error:
+        raise InputError("ASSAY_REMOTE_PATIENCE: a number of seconds is needed") from error
