@@ -23,12 +23,13 @@ from assets.engine.stage import Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
 from assets.recipes.merging import Build
 from assets.recipes.spending import may_cost
-from warehouse.artifacts import Artifact, ArtifactStore, file_damage
+from warehouse.artifact_records import file_damage
+from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest, sha256_text
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
-from warehouse.pages import read_manifest
+from warehouse.pages import bring_bodies, bring_pages, read_manifest
 from warehouse.parquet import read_parquet, write_batches, write_parquet
 from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
 from warehouse.source import DateBy
@@ -116,6 +117,8 @@ class Documents(Stage):
         parts = folder / "parts"
         known = Known.in_folders(parts, *([before] if before else self._incomplete(key, folder, work)))
         tally = _Tally()
+        bring_pages(work.home, key)
+        bring_bodies(work.home, read_manifest(work.home, key))
         with _dating(key, self.sources[key].date_by, work) as dating:
             cleaning = Cleaning(key, work.home, self.sources[key].language, parts, dating=dating)
             batches = cleaning.run(read_manifest(work.home, key), known, work.progress)
@@ -264,7 +267,7 @@ def _history(stage: str, key: str, folder: Path, work: Work) -> pl.DataFrame:
     store = work.store
     built = [artifact for artifact in store.all(stage) if artifact.key == key]
     damaged = [a for a in store.damaged(stage) if a.key == key and _is_good(a, "versions.parquet", store)]
-    folders = [store.place(stage, a.identity) / a.folder for a in (*built, *damaged)]
+    folders = [store.files_of(a) for a in (*built, *damaged)]
     files = [path for path in {*folders, folder} if (path / "versions.parquet").exists()]
     for found in sorted(files, key=lambda path: (path / "versions.parquet").stat().st_mtime_ns, reverse=True):
         with suppress(CorruptFileError):
@@ -274,7 +277,7 @@ def _history(stage: str, key: str, folder: Path, work: Work) -> pl.DataFrame:
 
 def _is_good(artifact: Artifact, name: str, store: ArtifactStore) -> bool:
     """Return whether one file of a damaged artifact is as it was written."""
-    folder = store.place(artifact.stage, artifact.identity) / artifact.folder
+    folder = store.files_of(artifact)
     return name in artifact.files and file_damage(folder, artifact, name) is None
 
 

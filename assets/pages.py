@@ -16,7 +16,16 @@ from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.errors import AssayError, CorruptFileError
 from warehouse.files import fingerprint
 from warehouse.identity import digest, sha256_file
-from warehouse.pages import NOT_BEGUN, PASSING, is_whole, manifest_digest, manifest_file, read_manifest
+from warehouse.pages import (
+    NOT_BEGUN,
+    PASSING,
+    bring_pages,
+    is_whole,
+    manifest_digest,
+    manifest_file,
+    read_manifest,
+    share_pages,
+)
 from warehouse.paths import Home
 from warehouse.schemas import PAGES
 
@@ -102,7 +111,11 @@ class Pages(Stage):
         """Crawl the source, and look at what there is now."""
         if damaged := _damaged_bodies(key, work.store):
             work.progress(f"{key}: {len(damaged)} stored pages are damaged, and are fetched again", 0, 0)
-        crawl = run_crawler(key, self.sources[key], work)
+        bring_pages(work.home, key)
+        try:
+            crawl = run_crawler(key, self.sources[key], work)
+        finally:
+            share_pages(work.home, key)
         manifest = read_manifest(work.home, key)
         is_stored = manifest["sha256"].is_not_null()
         stored = manifest.filter(is_stored)
@@ -156,6 +169,8 @@ class Pages(Stage):
 def _holds(artifact: Artifact, home: Home) -> bool:
     """Return whether the manifest holds the stored pages that it held when the artifact was made."""
     path = manifest_file(home, artifact.key)
+    if not path.exists() or sha256_file(path) != artifact.meta.get("manifest_sha256"):
+        bring_pages(home, artifact.key)
     if not path.exists():
         return False
     if "stored" not in artifact.meta or sha256_file(path) == artifact.meta["manifest_sha256"]:

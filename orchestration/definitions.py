@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import dagster as dg
 
 from assets.engine.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
+from assets.engine.submission import code_of_now
 from evals.racing.records import narrowed
 from evals.study.grid import Grid
 from evals.study.run_studies import noted
@@ -59,6 +61,27 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions of all study files and of studies that were run, for the Dagster UI."""
+    return _of_now()
+
+
+def __getattr__(name: str) -> dg.Definitions:
+    """Return the definitions of now under any name `defs_…`, by which a driver has them loaded anew.
+
+    A worker keeps what it has loaded of a module and an attribute, so that studies that were changed since
+    need another attribute.
+    """
+    if not name.startswith("defs_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _loaded(name)
+
+
+@lru_cache(maxsize=4)
+def _loaded(_name: str) -> dg.Definitions:
+    return _of_now()
+
+
+def _of_now() -> dg.Definitions:
+    code_of_now()  # so that it is the digest of the code that is in memory
     prepare()
     studies = read_book(also=noted(home())).studies.values()
     return definitions_of([narrowed(one, home()) for one in studies])

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.engine.stage import Progress
+from assets.engine.stage import LOCAL_MODEL, Progress
 from evals.study.study import Study
 from orchestration.alerting.telling import tell
 from orchestration.event_log import opened_instance
 from orchestration.interrupts import INTERRUPTIONS
 from orchestration.names import identifiers
 from orchestration.run_report import RunReport
-from orchestration.walking.home_lock import PID_TAG
-from orchestration.walking.jobs import walk_job
+from orchestration.settings import instance_folder
+from orchestration.walking.home_lock import process_tags
+from orchestration.walking.jobs import STUDY_TAG, walk_job
 from orchestration.walking.session import held
+from orchestration.walking.spread import Spread
 from orchestration.walking.walk import Part, Walk, Watch
 from warehouse.inference.budget import Budgets
 from warehouse.paths import Home
@@ -34,6 +35,7 @@ class Driver:
         home: the prepared home folder; `DAGSTER_HOME` lies in it.
         progress: hears (label, done, of); `of` 0 means a sentence without a count.
         watch: hears of the stages.
+        spread: how runs are spread that Dagster launches, where its launcher does; None: all in this process.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class Driver:
         home: Home,
         progress: Progress = lambda _label, _done, _of: None,
         watch: Watch | None = None,
+        spread: Spread | None = None,
     ) -> None:
         self.study = study
         self.home = home
         self.progress = progress
         self.watch = watch
+        self.spread = spread
 
     def run(
         self,
@@ -62,7 +66,7 @@ class Driver:
 
         budgets: what this and other walks may spend together; None: what this one may
         """
-        with held(self.home, lambda: opened_instance(self.home.dagster), self.progress) as (
+        with held(self.home, lambda: opened_instance(instance_folder(self.home)), self.progress) as (
             instance,
             interrupted,
         ):
@@ -95,9 +99,10 @@ class Driver:
 
         def body(context: dg.OpExecutionContext) -> RunReport:
             try:
-                walk.build(context)
-                while walk.next_stale():
+                with self._runner(walk, context):
                     walk.build(context)
+                    while walk.next_stale():
+                        walk.build(context)
             except BaseException as error:
                 raised.append(error)
                 raise
@@ -105,17 +110,34 @@ class Driver:
 
         (identifier,) = identifiers([self.study.study]).values()
         with _quiet():
-            result = walk_job(self.study, identifier, body).execute_in_process(
+            pool = LOCAL_MODEL if self.spread is None else None
+            result = walk_job(self.study, identifier, body, pool=pool).execute_in_process(
                 instance=instance,
                 raise_on_error=False,
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-                tags={PID_TAG: str(os.getpid()), **_ONCE},
+                tags={**process_tags(), **_ONCE},
             )
         is_canceled = result.dagster_run.status is dg.DagsterRunStatus.CANCELED
         if is_canceled or any(isinstance(error, INTERRUPTIONS) for error in raised):
             raise KeyboardInterrupt  # Dagster has caught Ctrl-C or a SIGTERM, and ended its run in good order
         if raised:
             raise raised[0]
+
+    @contextmanager
+    def _runner(self, walk: Walk, context: dg.OpExecutionContext) -> Iterator[None]:
+        """Let runs that Dagster launches build the keys, where that was asked for."""
+        if self.spread is None:
+            yield
+            return
+        from orchestration.walking.submitted import SubmittedRunner
+
+        tags = {STUDY_TAG: self.study.study, "assay/walk": context.run_id}
+        runner = SubmittedRunner(self.home, walk.instance, tags, self.spread)
+        walk.runner = runner
+        try:
+            yield
+        finally:
+            runner.close()
 
 
 @contextmanager

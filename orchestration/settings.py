@@ -11,12 +11,14 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from warehouse.errors import InputError
+from warehouse.paths import Home
+from warehouse.remote_urls import is_url, settled
 
 
 class Settings(BaseSettings):
     """What the environment says to the commands and to Dagster; an empty variable says nothing.
 
-    home: the one folder that everything is written to
+    home: the one folder that everything is written to, or the URL of a home on object storage
     annotate_password, chat_password, usage_password, leaderboard_password: what the page of that name asks
         for; unless set, it asks for nothing
     alerts_webhook, alerts_secret, alerts_email: who is told of all studies; the secret signs what is posted
@@ -25,7 +27,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, extra="ignore")
 
-    home: Path = Path("var")
+    home: Path | str = Path("var")
     annotate_password: SecretStr | None = None
     chat_password: SecretStr | None = None
     usage_password: SecretStr | None = None
@@ -41,12 +43,12 @@ class Settings(BaseSettings):
     smtp_from: str = ""
 
     def place(self) -> Path:
-        """Return the home as an absolute path, which need not be there.
+        """Return the home as an absolute path, which need not be there; of a URL, its scratch folder.
 
         Raises:
-            InputError: it cannot be used as a path.
+            InputError: it cannot be used as a path, or no home can lie at the URL.
         """
-        return _absolute(self.home)
+        return settled(str(self.home)) if is_url(str(self.home)) else _absolute(Path(self.home))
 
     def password_of(self, page: str) -> str | None:
         """Return what the page of a name asks for; None: it asks for nothing."""
@@ -89,6 +91,8 @@ run_retries:  # of runs whose process crashed or was killed, and of no others
 """,
 }
 """The sections of Dagster's `dagster.yaml`, by their names; one that a person has written stays as it is."""
+_OURS = "ASSAY_DAGSTER_HOME"
+"""Names the `DAGSTER_HOME` that we have set, for the processes that we start."""
 _CLASHING = {"concurrency": {"run_queue", "run_coordinator"}}
 """Sections that Dagster may refuse beside one of ours: where a person has them, ours is left out."""
 
@@ -96,13 +100,17 @@ _CLASHING = {"concurrency": {"run_queue", "run_coordinator"}}
 def prepare(settings: Settings | None = None) -> Path:
     """Make the home folder and the Dagster instance's folder, set the quiet environment; return the home.
 
+    A `DAGSTER_HOME` that a person has set is kept as it is; unless one is, the instance lies in the home.
+
     Raises:
-        InputError: the home cannot be made or written to.
+        InputError: the home cannot be made or written to, or `DAGSTER_HOME` is no folder.
     """
     root = (settings or Settings()).place()
     os.environ["ASSAY_HOME"] = str(root)
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    if _given_instance(root) is not None:
+        return root
     dagster_home = root / "dagster"
     instance = dagster_home / "dagster.yaml"
     try:
@@ -113,8 +121,31 @@ def prepare(settings: Settings | None = None) -> Path:
             f"{root} cannot be written to ({error.strerror}); everything is stored there: "
             "let ASSAY_HOME name a folder that can"
         ) from error
-    os.environ["DAGSTER_HOME"] = str(dagster_home)
+    os.environ["DAGSTER_HOME"] = os.environ[_OURS] = str(dagster_home)
     return root
+
+
+def instance_folder(home: Home) -> Path:
+    """Return the folder of the Dagster instance of a prepared home."""
+    return _given_instance(home.root) or home.dagster
+
+
+def _given_instance(root: Path) -> Path | None:
+    """Return the `DAGSTER_HOME` that a person has set; None: none, or only we have.
+
+    Raises:
+        InputError: it is no folder.
+    """
+    named = os.environ.get("DAGSTER_HOME")
+    if not named or named == os.environ.get(_OURS):
+        return None
+    folder = _absolute(Path(named))
+    if folder == root / "dagster":
+        return None
+    if not folder.is_dir():
+        raise InputError(f"DAGSTER_HOME: {named} is no folder; make it, or unset DAGSTER_HOME")
+    root.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _complete(path: Path) -> None:

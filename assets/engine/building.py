@@ -60,6 +60,7 @@ def _build(
 ) -> Outcome:
     """Bring one key up to date while nobody else builds it."""
     store = work.store
+    store.find(stage.name, identity, now=True)  # another machine may have built it meanwhile
     found = None if again else _built_before(stage, key, identity, store)
     if found:
         store.point(stage.name, key, found.identity)
@@ -70,13 +71,14 @@ def _build(
     other = store.find(stage.name, identity)
     mine = of_key(identity, key) if other and other.key != key else identity
     with attempt(store.place(stage.name, mine), resumes=stage.resumes, alone=alone) as folder:
-        known = _earlier(stage, key, mine, folder, work)
+        known, left = _earlier(stage, key, mine, folder, work)
         built = stage.build(key, folder, work)
         if not stage.crawls and not stage.is_still(key, identity, store):
             raise AssayError(
                 f"{stage.name} of {key}: another process changed what it is built from meanwhile; "
                 "it is built again by the next run"
             )
+        built = replace(built, machines=_machines(built, left))
         whole = _artifact(stage, key, mine, built, store)
         artifact = store.commit_once(whole, folder, known, always=stage.crawls)
     work.sound.add((stage.name, mine, artifact.created_at))
@@ -120,11 +122,14 @@ def _refuse_damaged(stage: Stage, key: str, work: Work) -> None:
         )
 
 
-def _earlier(stage: Stage, key: str, identity: str, folder: Path, work: Work) -> Artifact | None:
-    """Look at what there is already of a key and of an identity; return the artifact that is built again.
+def _earlier(
+    stage: Stage, key: str, identity: str, folder: Path, work: Work
+) -> tuple[Artifact | None, Artifact | None]:
+    """Look at what there is already of a key and of an identity.
 
-    A damaged one is set aside, so that no build begins with it. The good files of an incomplete or damaged
-    one are copied into the new folder: what was paid for is not paid again.
+    Returns the artifact that is built again, and the one whose files the build begins with. A
+    damaged one is set aside, so that no build begins with it. The good files of an incomplete or damaged one
+    are copied into the new folder: what was paid for is not paid again.
     """
     store = work.store
     before = store.current(stage.name, key)
@@ -138,8 +143,14 @@ def _earlier(stage: Stage, key: str, identity: str, folder: Path, work: Work) ->
         work.say(f"{stage.name} of {key} is damaged ({broken[1]}) and is built again")
     left = known if known and not known.complete else broken[0] if broken else None
     if left and not stage.crawls:
-        seed(folder, store.place(stage.name, identity), left)
-    return known
+        seed(folder, store.files_of(left), left)
+    return known, left
+
+
+def _machines(built: Built, left: Artifact | None) -> tuple[str, ...]:
+    """Return the classes of machines of a build, those that measured the rows which it kept among them."""
+    earlier = left.meta.get("machines", ()) if left and built.keeps else ()
+    return tuple(sorted({*built.machines, *earlier}))
 
 
 def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -> Artifact | None:
@@ -155,6 +166,8 @@ def _artifact(stage: Stage, key: str, identity: str, built: Built, store: Artifa
         "recipes": list(stage.recipes(key).values()),
         "made_of": stage.made_of(key, store),
     }
+    if built.machines:
+        meta["machines"] = list(built.machines)
     return Artifact(
         stage.name, key, identity, built.data_version, built.complete, meta, measured=built.measured
     )

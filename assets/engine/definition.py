@@ -13,6 +13,7 @@ from assets.engine.building import build_key, build_keys
 from assets.engine.metadata import asset_metadata, key_metadata
 from assets.engine.partitions import mapping, partitions
 from assets.engine.stage import Check, Outcome, Progress, Stage, Work
+from assets.engine.submission import Submission, budgets_of, read_submission, refuse_other, signs_of_life
 from warehouse.artifacts import Artifact
 from warehouse.conversation_tables import write_conversations
 from warehouse.errors import AssayError
@@ -20,6 +21,7 @@ from warehouse.identity import digest
 from warehouse.inference.budget import Budgets
 from warehouse.leftovers import marked
 from warehouse.paths import home
+from warehouse.remote import mirror_of
 from warehouse.tables import (
     FILES,
     sync,
@@ -39,6 +41,8 @@ RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
 ASKS_MODELS = "asks_models"
 """The tag that says whether building any key of an asset may cost money: `paid` or `free`."""
+REASONS = "reasons"
+"""The entry of a failed run's metadata that says, by key, why it failed and what it needs is damaged."""
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 ASKING = frozenset(
     {"documents", "enrichments", "rankings", "answers", "judgements", "judge_cards", "annotations"}
@@ -134,10 +138,30 @@ def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[R
     if not known:
         # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
         context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
-    outcomes = bring_up(stage, [key for key in context.partition_keys if key in known], context, options)
+    submission = read_submission(context.run.tags)
+    if submission is None:
+        outcomes = bring_up(stage, [key for key in context.partition_keys if key in known], context, options)
+    else:
+        outcomes = _submitted(stage, context, submission)
     _raise_failures(stage, outcomes)
     for outcome in outcomes if stage.crawls else ():
         yield from _results(stage, outcome, Work(home()), cursor)
+
+
+def _submitted(stage: Stage, context: dg.AssetExecutionContext, submission: Submission) -> list[Outcome]:
+    """Bring up to date what a driver has submitted; the rows are brought into DuckDB by the driver alone.
+
+    Raises:
+        dagster.Failure: the worker has other code or other recipes.
+    """
+    keys = list(context.partition_keys)
+    try:
+        refuse_other(submission, stage, keys)
+    except AssayError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+    budgets = budgets_of(submission, context.instance, context.run)
+    with signs_of_life(context.instance, context.run_id, budgets):
+        return build_in_run(stage, keys, context, RunOptions(again=submission.again, budgets=budgets))
 
 
 def bring_up(
@@ -147,6 +171,18 @@ def bring_up(
     options: RunOptions,
 ) -> list[Outcome]:
     """Bring keys up to date in a run, each logged as soon as it is committed, and their rows into DuckDB."""
+    outcomes = build_in_run(stage, keys, context, options)
+    collect(stage, keys, outcomes, Work(home(), options.progress, dagster=context))
+    return outcomes
+
+
+def build_in_run(
+    stage: Stage,
+    keys: Sequence[str],
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
+    options: RunOptions,
+) -> list[Outcome]:
+    """Bring keys up to date in a run, each logged as soon as it is committed."""
     work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     outcomes = []
@@ -159,11 +195,15 @@ def bring_up(
                 cast("dg.AssetExecutionContext", context).log_event(event)
             if outcome.error:
                 context.log.error(f"{stage.name} of {outcome.key}: {outcome.error}")
+    return outcomes
+
+
+def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[Outcome], work: Work) -> None:
+    """Bring the rows of keys that were brought up to date into DuckDB, and what was recorded meanwhile."""
     sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
     stage.settle(keys, work)
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)
-    return outcomes
 
 
 def _built(
@@ -290,6 +330,10 @@ def sync_all(keys: Mapping[str, Sequence[str]], work: Work) -> None:
 def sync_records(work: Work) -> None:
     """Bring into DuckDB the records that it lacks: crawls, model calls, scores of people, conversations."""
 
+    if mirror := mirror_of(work.home):
+        mirror.bring_journals()
+        mirror.pull("crawls")
+
     def bring(connection: Any) -> None:
         write_crawls(connection, work.home)
         write_llm_calls(connection, work.home)
@@ -306,7 +350,10 @@ def _raise_failures(stage: Stage, outcomes: Sequence[Outcome]) -> None:
         lines = "\n".join(f"- {outcome.key}: {outcome.error}" for outcome in failed[:20])
         raise dg.Failure(
             description=f"{len(failed)} of {len(outcomes)} {stage.name} failed:\n{lines}",
-            metadata={"failed": dg.MetadataValue.json([outcome.key for outcome in failed])},
+            metadata={
+                "failed": dg.MetadataValue.json([outcome.key for outcome in failed]),
+                REASONS: dg.MetadataValue.json({one.key: [one.error, one.damaged] for one in failed}),
+            },
             allow_retries=False,
         )
 

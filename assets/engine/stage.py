@@ -79,6 +79,8 @@ class Built:
     complete: False when rows failed in a way that another run may mend
     meta: numbers and short texts for people and for later stages
     measured: digest of what the data version leaves out: seconds, costs, reasons of failures
+    machines: the classes of the machines that measured its seconds (`warehouse.machine.machine_class`)
+    keeps: whether rows of an earlier, incomplete build are among its own, with the seconds of that
     """
 
     data_version: str
@@ -86,6 +88,8 @@ class Built:
     checks: tuple[Check, ...] = ()
     complete: bool = True
     measured: str = ""
+    machines: tuple[str, ...] = ()
+    keeps: bool = False
 
 
 class Resource:
@@ -119,6 +123,10 @@ class Work:
     sound: set[tuple[str, str, str]] = field(default_factory=set)
     dagster: Any = None
     _resources: dict[type[Resource], Resource] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Begin with what other machines have committed until now."""
+        self.store.refresh()
 
     @property
     def store(self) -> ArtifactStore:

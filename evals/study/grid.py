@@ -88,7 +88,8 @@ class Grid:
         self.rankings: dict[str, Cell] = {
             cell.ranking: cell for cell in self.cells.values() if cell.reads_ranking
         }
-        self.sets: dict[str, QuestionSet] = {s.key: s for study in studies for s in question_sets(study)}
+        self._sets_of = {study.study: question_sets(study) for study in studies}  # each a look at the disk
+        self.sets: dict[str, QuestionSet] = {one.key: one for sets in self._sets_of.values() for one in sets}
 
     def judgements_of(self, cell: Cell) -> list[Judged]:
         """Return a cell with each of its judges, in the order of the file."""
@@ -105,11 +106,11 @@ class Grid:
 
     def set_keys(self, study: str) -> list[str]:
         """Return the keys of the question sets that a study asks, in the order of the file."""
-        return [one.key for one in question_sets(self.studies[study]) if one.use == "test"]
+        return [one.key for one in self._sets_of[study] if one.use == "test"]
 
     def train_keys(self, study: str) -> list[str]:
         """Return the keys of the question sets that a study tunes on, in the order of the file."""
-        return [one.key for one in question_sets(self.studies[study]) if one.use == "train"]
+        return [one.key for one in self._sets_of[study] if one.use == "train"]
 
     def answered(self) -> list[str]:
         """Return the keys of the cells that have a generator, each replicate for itself."""

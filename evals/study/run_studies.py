@@ -11,8 +11,9 @@ from evals.study.study import Study
 from evals.study.study_file import Book, read_study
 from warehouse.errors import InputError
 from warehouse.identity import digest
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
+from warehouse.replacing import replacing
 
 
 def note(study: Study, home: Home) -> None:
@@ -20,6 +21,8 @@ def note(study: Study, home: Home) -> None:
     path = home.root / "studies" / f"{digest(str(study.path))}.json"
     with replacing(path) as temporary:
         temporary.write_text(json.dumps({"study": study.study, "path": str(study.path)}))
+    if mirror := mirror_of(home):
+        mirror.push("studies")  # workers on other machines make their definitions of it
 
 
 def noted(home: Home) -> list[Path]:
@@ -27,6 +30,8 @@ def noted(home: Home) -> list[Path]:
 
     The one that was run last comes first; those that were imported and never run come last.
     """
+    if mirror := mirror_of(home):
+        mirror.pull("studies")
     found: dict[Path, float] = {}
     for record in (home.root / "studies").glob("*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):

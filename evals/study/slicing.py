@@ -20,11 +20,12 @@ from evals.study.grid import read_questions_of
 from evals.study.slice import MARK, Layer, Slice
 from evals.study.study import Study
 from evals.study.study_file import read_study
+from warehouse.artifacts import ArtifactStore
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.near_names import instead, near_names
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 _WILD = frozenset("*?[")
 
@@ -200,7 +201,10 @@ def forget_slice(name: str, home: Home) -> list[Path]:
         for path in (home.root / "pointers").glob(f"*/{name}*.json")
         if path.stem == name or path.stem.startswith(f"{name}.")
     ]
+    store = ArtifactStore(home)
     gone = [path for path in (*pointers, home.report(name), home.report_rows(name)) if path.exists()]
+    for path in pointers:
+        store.unpoint(path.parent.name, [path.stem])
     for path in (*gone, _record(home, name)):  # last its record: a kill before leaves it to be found
         path.unlink(missing_ok=True)
     return gone

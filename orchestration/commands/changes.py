@@ -12,8 +12,8 @@ import typer
 from orchestration.commands.finding import home_to_look_at
 from orchestration.terminal.speaking import StudyArgument, plainly
 from warehouse.artifacts import ArtifactStore
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 if TYPE_CHECKING:
     from evals.reporting.changes.pages import Page

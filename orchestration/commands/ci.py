@@ -20,7 +20,7 @@ from orchestration.terminal.speaking import say
 from warehouse.artifacts import ArtifactStore
 from warehouse.errors import InputError
 from warehouse.marked_yaml import MarkedYaml, Place, load
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 if TYPE_CHECKING:
     from assets.engine.stage import Check

@@ -10,6 +10,7 @@ import typer
 
 from orchestration.commands.finding import home_of, study_as_written
 from orchestration.commands.slicing import CellsOption, OnlyOption, QuestionsOption, slice_of, stages_up_to
+from orchestration.commands.spreading import OnOption, PartitionsOption, WorkersOption, spread_of
 from orchestration.commands.walking import search_of, show, walk
 from orchestration.terminal.speaking import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
 from warehouse.errors import InputError
@@ -26,7 +27,7 @@ app = typer.Typer()
 
 @app.command()
 @plainly
-def run(
+def run(  # noqa: PLR0913, PLR0917 - the options of a command
     study: StudyArgument,
     only: OnlyOption = None,
     cells: CellsOption = None,
@@ -45,6 +46,9 @@ def run(
     github: Annotated[
         bool, typer.Option("--github", help="Print annotations for GitHub Actions, and write its summary.")
     ] = False,
+    on: OnOption = "here",
+    partitions_per_run: PartitionsOption = 5,
+    workers: WorkersOption = 2,
 ) -> int:
     """Bring a study, or a slice of it, up to date, write its report, show its leaderboard."""
     from evals.racing.records import narrowed
@@ -64,8 +68,9 @@ def run(
     note(found, where)
     note_slice(found, where)
     budgets = Budgets()
-    found = search_of(found, where, budgets) if stages is None else narrowed(found, where)
-    report = walk(found, where, stages, budgets=budgets)
+    spread = spread_of(on, partitions_per_run, workers)
+    found = search_of(found, where, budgets, spread) if stages is None else narrowed(found, where)
+    report = walk(found, where, stages, budgets=budgets, spread=spread)
     data = show(found, where, report) if report.is_there("leaderboard") else None
     results = _held(gates, data)
     if junit or github:

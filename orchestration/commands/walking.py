@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from evals.reporting.data import ReportData
     from evals.study.study import Study
     from orchestration.run_report import RunReport
+    from orchestration.walking.spread import Spread
     from warehouse.inference.budget import Budgets
     from warehouse.paths import Home
 
@@ -22,22 +23,25 @@ def walk(
     again: bool = False,
     keys: tuple[str, ...] | None = None,
     budgets: Budgets | None = None,
+    spread: Spread | None = None,
 ) -> RunReport:
     """Bring the stages of a study up to date (or ``only`` some, of ``keys`` alone), and say how it went.
 
     budgets: what this and other walks may spend together; None: what this one may
+    spread: how runs are spread that Dagster launches; None: all in this process
     """
     from orchestration.driver import Driver
     from orchestration.progress import Bars
     from orchestration.terminal.showing import show_end
 
     with Bars() as bars:
-        result = Driver(study, where, bars.tell, bars).run(only, again=again, keys=keys, budgets=budgets)
+        driver = Driver(study, where, bars.tell, bars, spread)
+        result = driver.run(only, again=again, keys=keys, budgets=budgets)
     show_end(result)
     return result
 
 
-def search_of(study: Study, where: Home, budgets: Budgets) -> Study:
+def search_of(study: Study, where: Home, budgets: Budgets, spread: Spread | None = None) -> Study:
     """Return a study with the cells that its search leaves, once that has been run.
 
     budgets: what its rungs together may spend, and what follows
@@ -48,7 +52,7 @@ def search_of(study: Study, where: Home, budgets: Budgets) -> Study:
     from orchestration.searching import searched
 
     def walked(part: Study, last: str) -> object:
-        return walk(part, where, tuple(up_to(part, [last])), budgets=budgets)
+        return walk(part, where, tuple(up_to(part, [last])), budgets=budgets, spread=spread)
 
     return searched(study, where, walked, say)
 

@@ -15,8 +15,8 @@ from typing import IO, NamedTuple
 
 from orchestration.templates.sources import beir_splits
 from warehouse.errors import AssayError
-from warehouse.parquet import temporary_beside
 from warehouse.paths import Home
+from warehouse.replacing import temporary_beside
 
 SITE = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 MOST = 600_000_000  # bytes of an archive

@@ -13,7 +13,7 @@ from orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
 from orchestration.templates.study_files import described, language_of_target, quoted
 from warehouse.errors import InputError
 from warehouse.identity import sha256_text
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 PAGES = 500  # of a site
 SIZE = 254  # tokens of a chunk: what all-MiniLM-L6-v2 reads as published, but for its two special tokens

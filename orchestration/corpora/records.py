@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from warehouse.errors import InputError
 from warehouse.near_names import instead
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 RECORD, STUDY, QUESTIONS, SELECTED = "corpus.json", "study.yaml", "made.questions.yaml", "selected.json"
 LONGEST = 100  # characters of a name

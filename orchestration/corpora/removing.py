@@ -18,6 +18,7 @@ from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.leftovers import marked
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
 
 
 def remove(corpus: Corpus, home: Home) -> int:
@@ -66,11 +67,12 @@ def _remove_built(study: Study, home: Home) -> int:
         for artifact in store.all(stage.name):
             if artifact.key in mine and artifact.identity not in others:
                 free += sum(artifact.files.values())
-                shutil.rmtree(store.place(stage.name, artifact.identity), ignore_errors=True)
-        for key in mine:
-            (home.root / "pointers" / stage.name / f"{key}.json").unlink(missing_ok=True)
+                store.remove(stage.name, artifact.identity)
+        store.unpoint(stage.name, mine)
     for source in study.corpus.sources:
         free += _size(home.pages(source))
+        if mirror := mirror_of(home):
+            mirror.remove_below(f"pages/{source}", f"crawls/{source}")
         shutil.rmtree(home.pages(source), ignore_errors=True)
         shutil.rmtree(home.crawls / source, ignore_errors=True)
     return free

@@ -146,7 +146,7 @@ class _Server:
 
 def found_passages(pipeline: Pipeline, asked: Asked, k: int | None) -> replies.Record:
     """Return what `/retrieve` says of a question."""
-    ids = pipeline.retrieval.index.chunks["chunk_id"]
+    ids = pipeline.retrieval.index.ids
     return replies.retrieved(pipeline.search_row(asked.row(), without=asked.without), asked, k, ids)
 
 

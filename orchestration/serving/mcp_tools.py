@@ -142,7 +142,7 @@ class McpTools:
 
 
 def _searched(pipeline: Pipeline, wanted: RetrieveRequest) -> tuple[str, replies.Record]:
-    ids = pipeline.retrieval.index.chunks["chunk_id"]
+    ids = pipeline.retrieval.index.ids
     result = pipeline.search_row(wanted.asked.row(), without=wanted.asked.without)
     record = replies.retrieved(result, wanted.asked, wanted.k or PASSAGES, ids)
     shown = [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestration.terminal.speaking import say
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 MOST = 1_000  # lines of the history that are kept
 LONGEST = 2_000  # characters of a line that is kept

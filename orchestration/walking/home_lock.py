@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 
 import dagster as dg
 
@@ -15,6 +18,21 @@ from warehouse.errors import LockedError
 from warehouse.paths import Home
 
 PID_TAG = "assay/pid"
+HOST_TAG = "assay/host"
+
+
+def process_tags() -> dict[str, str]:
+    """Return the tags by which it is found out whether the process of a run still lives."""
+    return {PID_TAG: str(os.getpid()), HOST_TAG: this_host()}
+
+
+@cache
+def this_host() -> str:
+    """Return the name of this machine since it was started, for which numbers of processes hold."""
+    with suppress(OSError):  # a system without it: the name alone
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{platform.node()}/{boot}"
+    return platform.node()
 
 
 @contextmanager
@@ -53,6 +71,9 @@ def alone(home: Home, progress: Progress, patience: float = 600) -> Iterator[Non
 def close_dead_runs(instance: dg.DagsterInstance, besides: str | None = None) -> int:
     """Mark as failed the runs of ours whose process is gone (killed); return how many there were.
 
+    Runs of other machines are theirs. Of runs of earlier versions, which name no machine, those are taken for
+    ours whose process is not here.
+
     besides: a run that is this process' own
     """
     runs = instance.get_runs(
@@ -61,7 +82,10 @@ def close_dead_runs(instance: dg.DagsterInstance, besides: str | None = None) ->
     dead = [
         run
         for run in runs
-        if run.run_id != besides and PID_TAG in run.tags and not _alive(int(run.tags[PID_TAG]))
+        if run.run_id != besides
+        and PID_TAG in run.tags
+        and run.tags.get(HOST_TAG, this_host()) == this_host()
+        and not _alive(int(run.tags[PID_TAG]))
     ]
     for run in dead:
         instance.report_run_failed(

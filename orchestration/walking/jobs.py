@@ -1,6 +1,5 @@
 """The job of a study: its walk in one Dagster run, started by a person in the UI, a schedule or a command."""
 
-import os
 from collections.abc import Callable
 
 import dagster as dg
@@ -12,7 +11,7 @@ from evals.study.study import Study
 from orchestration.alerting import telling
 from orchestration.names import job_name
 from orchestration.run_report import RunReport
-from orchestration.walking.home_lock import PID_TAG
+from orchestration.walking.home_lock import process_tags
 from orchestration.walking.run_events import failure_text, stage_table
 from orchestration.walking.session import held
 from orchestration.walking.walk import Part, Walk
@@ -57,17 +56,22 @@ def _op_name(identifier: str) -> str:
 
 
 def walk_job(
-    study: Study, identifier: str, body: Body, config: dg.ConfigMapping | None = None
+    study: Study,
+    identifier: str,
+    body: Body,
+    config: dg.ConfigMapping | None = None,
+    pool: str | None = LOCAL_MODEL,
 ) -> dg.JobDefinition:
     """Return a job of one op, which walks a study by ``body`` and fails if any key of it did.
 
     config: what a person gives the run, without a word of ops; None: as Dagster has it
+    pool: the pool of the run; None where it only waits for others, which may need the pool
     """
 
     @dg.op(
         name=_op_name(identifier),
         config_schema=_CONFIG,
-        pool=LOCAL_MODEL,
+        pool=pool,
         description="Take one stage after the other, and build of each the keys that are not up to date. "
         "Each is committed by itself; one that fails leaves the others to go on.",
     )
@@ -96,7 +100,7 @@ def walk_job(
 def _walked(study: Study, part: Part, context: dg.OpExecutionContext) -> RunReport:
     """Walk a study in a run that Dagster has started."""
     where, instance = home(), context.instance
-    instance.add_run_tags(context.run_id, {PID_TAG: str(os.getpid())})
+    instance.add_run_tags(context.run_id, process_tags())
 
     def tell(sentence: str, _done: int, of: int) -> None:
         if not of:

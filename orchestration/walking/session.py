@@ -11,6 +11,7 @@ from assets.engine.stage import Progress
 from orchestration.event_log import plain_failures, shared_engines
 from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
+from orchestration.settings import instance_folder
 from orchestration.walking.home_lock import alone, close_dead_runs
 from warehouse.leftovers import marked
 from warehouse.paths import Home
@@ -38,7 +39,7 @@ def held(
         interrupted = stack.enter_context(noted_interrupts())
         stack.enter_context(alone(home, progress))
         stack.enter_context(marked(home))
-        stack.enter_context(plain_failures(home.dagster))
+        stack.enter_context(plain_failures(instance_folder(home)))
         stack.enter_context(shared_engines())
         instance = opened()
         if run_id is None:

@@ -23,6 +23,7 @@ from orchestration.walking.run_events import log_planned, log_stage
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
 from warehouse.paths import Home
+from warehouse.still_artifacts import StillArtifacts
 
 
 class Watch(Protocol):
@@ -33,6 +34,15 @@ class Watch(Protocol):
 
     def end(self, report: StageReport) -> None:
         """Hear what came of the stage that began last."""
+
+
+class Runner(Protocol):
+    """Builds keys of a stage, here or elsewhere, and reports how each ended."""
+
+    def __call__(
+        self, stage: Stage, keys: Sequence[str], context: dg.OpExecutionContext, options: RunOptions
+    ) -> object:
+        """Bring keys up to date; ``options.report`` hears of each."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,7 @@ class Walk:
         self.progress = progress
         self.watch = watch
         self.interrupted = interrupted
+        self.runner: Runner | None = None  # None: in the run and the process of the walk
         # A budget is what one walk may spend, and what is damaged after it is found by the next.
         self.options = RunOptions(progress=progress, again=part.again)
         self.report = RunReport()
@@ -101,6 +112,7 @@ class Walk:
         ]
         self._n_stages = len(self._waiting)
         self._stale: _Stale | None = None
+        self._still = StillArtifacts(home)  # refreshed where something was built
 
     def begin(self) -> None:
         """Mend what a kill may have kept from the database, and tell Dagster the recipes of now."""
@@ -135,6 +147,7 @@ class Walk:
         assert self._stale is not None  # noqa: S101 -- the caller has asked
         stale = self._stale
         self._build(stale.stage, stale.keys, stale.report, context)
+        self._still.refresh()
         self._finish(stale)
         log_stage(context, stale.report)
 
@@ -144,7 +157,6 @@ class Walk:
         report = self._reports[stage.name] = StageReport(stage.name, len(wanted), names=tuple(wanted))
         self._stale = _Stale(stage, [], report, time.perf_counter())
         known = _known_to_dagster(stage, self.instance)
-        store = Work(self.home).store
         if stage.tolerates_gaps:
             stage.without = frozenset(Need(*gone) for gone in self._gone)
             stage.failures = failure_notes(self._reports.values())
@@ -152,7 +164,7 @@ class Walk:
             root = next((self._gone[need] for need in stage.needs(key) if need in self._gone), None)
             if root is None and stage.without and not stage.needs(key):
                 root = next(iter(self._gone.values()))
-            artifact = stage.fresh(key, store)
+            artifact = stage.fresh(key, self._still)
             if root is not None:
                 report.left_out[key] = root
                 self._gone[(stage.name, key)] = root
@@ -211,9 +223,10 @@ class Walk:
     ) -> str:
         """Bring keys up to date, noting how each ended; return why the others were not reached."""
         self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
-        log_planned(context, stage.name, keys)
+        if self.runner is None:  # else Dagster plans what each run builds
+            log_planned(context, stage.name, keys)
         try:
-            bring_up(stage, keys, context, self.options)
+            (self.runner or bring_up)(stage, keys, context, self.options)
         except DBAPIError:  # Dagster's own log cannot be written: nothing that follows could be noted
             raise
         except Exception as error:  # of this stage alone: what does not need it goes on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import dagster as dg
@@ -11,7 +12,9 @@ from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.scheduler.instigation import TickStatus
 
-from orchestration.settings import INSTANCE, Settings, prepare
+from orchestration.settings import INSTANCE, Settings, instance_folder, prepare
+from warehouse.errors import InputError
+from warehouse.paths import Home
 
 EARLIER = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 
@@ -75,3 +78,24 @@ def test_what_a_person_has_written_stays(home: Path, mine: str) -> None:
 @pytest.mark.parametrize("mine", ["{telemetry: {enabled: false}}\n", "# a comment alone\n- what is this\n"])
 def test_a_file_in_another_form_is_left_alone(home: Path, mine: str) -> None:
     assert prepared(home, mine) == mine
+
+
+def test_a_given_instance_is_kept_as_it_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = home / "elsewhere"
+    given.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(given))
+    prepare(Settings(home=home / "home"))
+    assert instance_folder(Home(home / "home")) == given
+    assert not list(given.iterdir())
+    monkeypatch.setenv("DAGSTER_HOME", str(home / "nowhere"))
+    with pytest.raises(InputError, match="nowhere is no folder"):
+        prepare(Settings(home=home / "home"))
+
+
+def test_the_instance_that_was_set_for_one_home_is_none_of_another(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second", "first"):
+        prepare(Settings(home=home / name))
+        assert instance_folder(Home(home / name)) == home / name / "dagster"
+        assert os.environ["DAGSTER_HOME"] == str(home / name / "dagster")

@@ -286,7 +286,9 @@ def test_two_tabs_two_people_and_deleting(chat: Chatted, browser: Any, at: ChatT
         other = ChatTab(second).open(chat.url(lang="en", cell=EXTRACTIVE, person="Ada", c=at.id))
         at.put(FIVE[0])
         other.put(FIVE[2])
+        assert wait_until(lambda: len(chat.conversation(at.id).turns) == 3)
         for one in (at, other):
+            one.page.reload()  # a tab shows what the other was answered when it is drawn again
             one.page.locator(".as-facts").nth(2).wait_for()
         turns = chat.conversation(at.id).turns
         assert sorted(turn.question for turn in turns) == sorted([FIVE[3], FIVE[0], FIVE[2]])

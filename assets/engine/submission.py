@@ -1,0 +1,160 @@
+"""What a run that a driver has submitted is to do, and what its worker says back: both are tags of the run.
+
+A worker may be another machine, with another home folder and, if nobody restarted it, with older code. So a
+submitted run carries the digests of the code and of the recipes that are meant, and is refused where the
+worker has others; it carries its part of what may be spent, and notes what it has spent.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import dagster as dg
+
+from assets.engine.stage import Stage
+from warehouse.errors import AssayError
+from warehouse.identity import digest, sha256_text
+from warehouse.inference.budget import Amount, Budgets
+
+SUBMITTED_TAG = "assay/submitted"
+SPENT_TAG = "assay/spent"
+ALIVE_TAG = "assay/alive"
+BEAT = 20.0  # seconds between two signs of life of a worker
+ROOMS = ("orchestration", "crawlers", "warehouse", "assets", "evals")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a submitted run is to do.
+
+    code: digest of the code that is meant
+    recipes: digest of the recipes of its keys
+    again: crawl again, although nothing changed
+    share: the part of each budget that it may spend, of what was left when it was submitted
+    spent: what had been spent then, by the name of the budget
+
+    >>> there = Submission("c", "r", share=0.5, spent={'"news"': Amount(1.5, 10, 2)})
+    >>> read_submission({SUBMITTED_TAG: there.tag()}) == there
+    True
+    """
+
+    code: str
+    recipes: str
+    again: bool = False
+    share: float = 1.0
+    spent: Mapping[str, Amount] = field(default_factory=dict)
+
+    def tag(self) -> str:
+        """Return the value of `SUBMITTED_TAG`."""
+        return json.dumps({**vars(self), "spent": dict(self.spent)}, sort_keys=True)
+
+
+def read_submission(tags: Mapping[str, str]) -> Submission | None:
+    """Return what the run with these tags is to do; None: it was not submitted by a driver."""
+    if SUBMITTED_TAG not in tags:
+        return None
+    found = json.loads(tags[SUBMITTED_TAG])
+    return Submission(**{**found, "spent": _amounts(found["spent"])})
+
+
+def spent_of(tags: Mapping[str, str]) -> dict[str, Amount]:
+    """Return what the run with these tags has spent, by the name of the budget."""
+    return _amounts(json.loads(tags.get(SPENT_TAG, "{}")))
+
+
+def _amounts(found: Mapping[str, Sequence[float]]) -> dict[str, Amount]:
+    return {name: Amount(float(usd), int(tokens), int(calls)) for name, (usd, tokens, calls) in found.items()}
+
+
+@cache
+def code_of_now() -> str:
+    """Return the digest of all modules of the rooms, as they were when a process first called this.
+
+    A worker calls it when it loads the definitions, so that it stays that of the code in its memory.
+    """
+    root = Path(__file__).parents[2]
+    paths = sorted(path for room in ROOMS for path in (root / room).rglob("*.py"))
+    return digest([[str(path.relative_to(root)), sha256_text(path.read_text("utf-8"))] for path in paths])
+
+
+def recipes_of(stage: Stage, keys: Sequence[str]) -> str:
+    """Return the digest of what keys are to be built by.
+
+    Raises:
+        AssayError: a file that a recipe names cannot be read.
+    """
+    return digest([stage.name, stage.code_version, [[key, stage.recipes(key)] for key in sorted(keys)]])
+
+
+def refuse_other(submission: Submission, stage: Stage, keys: Sequence[str]) -> None:
+    """Refuse to build where this worker has other code or other recipes than the driver that has submitted.
+
+    Raises:
+        AssayError: it says what to do.
+    """
+    if submission.code != code_of_now():
+        raise AssayError(
+            "this worker runs another version of rag-assay than the driver that has submitted the run: "
+            "install the same version for both, and restart the worker. Nothing was built"
+        )
+    unknown = sorted(set(keys) - set(stage.keys()))
+    if unknown or submission.recipes != recipes_of(stage, keys):
+        which = f"does not know {stage.name} of {unknown[0]}" if unknown else "has it otherwise"
+        raise AssayError(
+            f"this worker {which}: the study file, or a file that it names, is not the driver's. "
+            "Let both see the same files, and restart the worker. Nothing was built"
+        )
+
+
+def budgets_of(submission: Submission, instance: dg.DagsterInstance, run: dg.DagsterRun) -> Budgets:
+    """Return what a run may spend; what a killed run has spent, of which it is the retry, is taken off."""
+    before: list[dict[str, Amount]] = []
+    if run.root_run_id:
+        group = instance.get_run_group(run.root_run_id)
+        before = [spent_of(one.tags) for one in (group[1] if group else ()) if one.run_id != run.run_id]
+    return Budgets(submission.share, submission.spent, sum_of(before))
+
+
+def sum_of(parts: Sequence[Mapping[str, Amount]]) -> dict[str, Amount]:
+    """Add up what was spent, by the name of the budget.
+
+    >>> sum_of([{"a": Amount(1, 2, 3)}, {"a": Amount(1, 0, 0), "b": Amount()}])["a"]
+    Amount(usd=2.0, tokens=2, calls=3)
+    """
+    total: dict[str, Amount] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, Amount()).plus(amount)
+    return total
+
+
+@contextmanager
+def signs_of_life(instance: dg.DagsterInstance, run_id: str, budgets: Budgets) -> Iterator[None]:
+    """Note in the tags of a run, every `BEAT` seconds, that its worker lives, and what it has spent."""
+    ended = threading.Event()
+
+    def note() -> None:
+        spent = {name: list(amount) for name, amount in budgets.spent().items()}
+        tags = {ALIVE_TAG: f"{time.time():.0f}", SPENT_TAG: json.dumps(spent)}
+        instance.add_run_tags(run_id, tags)
+
+    def beat() -> None:
+        while not ended.wait(BEAT):
+            note()
+
+    note()
+    thread = threading.Thread(target=beat, name="signs of life", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        note()
