@@ -16,7 +16,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-indexes bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup demo test drill lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 bench-grid: $(READY) ## measure what the orchestration of a grid costs, per cell and stage
 	@$(BIN)/python -m benchmarks.grid
 
+bench-idle: $(READY) ## measure runs with nothing to do: of 1,000 cells and 20,000 calls, the hundredth of a study, by part
+	@$(BIN)/python -m benchmarks.idle
+
 bench-crawl: $(READY) ## measure a crawl of 2,000 pages on loopback: pages a second, memory, a second crawl
 	@$(BIN)/python -m benchmarks.crawl
 
@@ -76,8 +79,14 @@ bench-chunks: $(READY) ## measure every chunker: MB of text a second (DATA=folde
 bench-embeddings: $(READY) ## measure embedding against the bare model, the fast backend, what a change costs (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.embeddings $(DATA)
 
+bench-vectors: $(READY) ## measure the vector cache at 0.25, 1 and 4 million vectors: put, look up, memory (VECTORS="250000 1000000")
+	@$(BIN)/python -m benchmarks.vector_cache $(VECTORS)
+
 bench-indexes: $(READY) ## measure building, updating and searching indexes: seconds, memory, recall
 	@$(BIN)/python -m benchmarks.indexes
+
+bench-scale: $(READY) ## measure a large index: memory of every process, seconds, disk, a plan for 50 million chunks (CHUNKS="50000 200000 1000000")
+	@$(BIN)/python -m benchmarks.scale $(CHUNKS)
 
 bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 combinations x 3 chunk sizes (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.retrieval $(DATA) --random-vectors

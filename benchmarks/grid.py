@@ -24,7 +24,9 @@ TEXTS = {
 CHUNKINGS, RETRIEVERS, GENERATORS = 12, 4, 2
 
 
-def study_file(folder: Path) -> Path:
+def study_file(
+    folder: Path, n_chunkings: int = CHUNKINGS, n_retrievers: int = RETRIEVERS, n_generators: int = GENERATORS
+) -> Path:
     """Write the sources, questions and study of the benchmark; return the study's path."""
     (folder / "texts").mkdir()
     for name, text in TEXTS.items():
@@ -37,10 +39,13 @@ def study_file(folder: Path) -> Path:
         "  - id: q2\n    question: How many cars fit on the ferry?\n    ground_truth: Nineteen.\n"
         "    evidence: [{url: ferry.txt, quote: It carries nineteen cars}]\n"
     )
-    chunkings = "".join(f"  t{n}: {{tokens: {{size: {16 + 4 * n}, overlap: 4}}}}\n" for n in range(CHUNKINGS))
-    retrievers = "".join(f"  bm25-{k}: {{bm25: {{k: {k}}}}}\n" for k in range(10, 10 + RETRIEVERS))
+    chunkings = "".join(
+        f"  t{n}: {{tokens: {{size: {16 + 4 * n}, overlap: 4}}}}\n" for n in range(n_chunkings)
+    )
+    retrievers = "".join(f"  bm25-{k}: {{bm25: {{k: {k}}}}}\n" for k in range(10, 10 + n_retrievers))
     generators = "".join(
-        f"  quote-{n}: {{extractive: {{passages: 2, max_tokens: {n}}}}}\n" for n in range(40, 40 + GENERATORS)
+        f"  quote-{n}: {{extractive: {{passages: 2, max_tokens: {n}}}}}\n"
+        for n in range(40, 40 + n_generators)
     )
     path = folder / "bench.yaml"
     path.write_text(

@@ -32,8 +32,9 @@ from warehouse.pages import (
     read_manifest,
     write_manifest,
 )
-from warehouse.parquet import frame, replacing, sweep
+from warehouse.parquet import frame
 from warehouse.paths import Home
+from warehouse.replacing import replacing, sweep
 from warehouse.schemas import CRAWLS, PAGES
 
 logger = logging.getLogger(__name__)

@@ -31,6 +31,7 @@ from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.errors import CorruptFileError
 from warehouse.identity import digest
+from warehouse.machine import machine_class
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.schemas import ANSWERS, MIN_COVERAGE, RETRYABLE, Status
 
@@ -155,6 +156,7 @@ class Answers(Stage):
         if cell.imported:
             return _imported(study, cell, questions["question_id"].to_list(), folder)
         done = _kept(folder)
+        keeps = bool(done)
         passages = read_passages(self.grid, cell, inputs, questions, work)
         waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
         ranked = [row for row in waiting if row["question_id"] in passages]
@@ -179,7 +181,9 @@ class Answers(Stage):
         rows = [done[question_id] for question_id in questions["question_id"]]
         write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
         built = _built(rows)
-        return replace(built, meta={**built.meta, **record_of_gate(gate)})
+        machines = (machine_class(),) if waiting and not self.waits_for_servers(key) else ()
+        meta = {**built.meta, **record_of_gate(gate)}
+        return replace(built, meta=meta, machines=machines, keeps=keeps)
 
 
 def _imported(study: Study, cell: Cell, question_ids: list[str], folder: Path) -> Built:

@@ -23,6 +23,7 @@ from evals.retrieving.running import QueryRunner, warm_up
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from warehouse.identity import digest
+from warehouse.machine import machine_class
 from warehouse.schemas import HITS, MIN_COVERAGE, RETRYABLE, Status
 
 EMPTY_AT_MOST = 0.1  # of the questions, without a warning
@@ -192,7 +193,10 @@ def _built(rows: RankingRows) -> Built:
         severe=False,
     )
     measured = digest([[row["reason"], row["seconds"]] for row in ranked])
-    return Built(version, meta, (*_checks(ranked), quiet), complete=not failed, measured=measured)
+    machines = (machine_class(),) if spent else ()
+    return Built(
+        version, meta, (*_checks(ranked), quiet), complete=not failed, measured=measured, machines=machines
+    )
 
 
 def _checks(ranked: Sequence[Mapping[str, Any]]) -> tuple[Check, ...]:

@@ -14,6 +14,7 @@ from evals.study.grid import Grid
 from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.identity import digest, sha256_file
 from warehouse.paths import Home
+from warehouse.remote import mirror_of
 from warehouse.tables import using, write_history
 
 
@@ -68,6 +69,9 @@ class Report(Stage):
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key, unless its files are not what was written then."""
         artifact = super().fresh(key, store)
+        mirror = mirror_of(store.home)
+        if artifact and mirror and artifact.meta["sha256"] != _sums(key, store.home):
+            mirror.pull("reports")
         return artifact if artifact and artifact.meta["sha256"] == _sums(key, store.home) else None
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
@@ -103,6 +107,8 @@ class Report(Stage):
 
         data = report_data(self.grid.studies[key], work.home, self.failures)
         page, rows = write_report(data, work.home)
+        if mirror := mirror_of(work.home):
+            mirror.push("reports")
         meta = {
             "path": str(page),
             "rows": str(rows),

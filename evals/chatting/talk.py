@@ -238,7 +238,7 @@ def settle(chats: Conversations, study: str, conversation: str) -> Conversation 
     left = [
         failed(unanswered_turn(one.asked, one.place, one.number), Status.NOT_RUN, ENDED)
         for one in (there.unanswered if there else ())
-        if not is_running(chats.home, one.asked.process)
+        if not is_running(chats.home, one.asked.process, one.asked.at)
     ]
     if not left:
         return there

@@ -21,7 +21,8 @@ from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.errors import InputError
 from warehouse.files import bounded_lines, check_regular
-from warehouse.parquet import read_parquet, replacing
+from warehouse.parquet import read_parquet
+from warehouse.replacing import replacing
 from warehouse.schemas import Status
 
 QUESTIONS = "questions.jsonl"

@@ -21,8 +21,8 @@ from warehouse.files import read_bounded
 from warehouse.findings import in_words, lines_of
 from warehouse.inference.budget import Caps
 from warehouse.marked_yaml import escaped, load
-from warehouse.parquet import replacing
 from warehouse.recipe import Strict
+from warehouse.replacing import replacing
 
 RECIPE = "recipe.yaml"
 FORM = 1

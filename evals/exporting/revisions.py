@@ -16,7 +16,7 @@ from evals.generating.contract import Generator
 from warehouse.errors import InputError
 from warehouse.files import read_bounded
 from warehouse.inference import weights
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 REVISIONS = "revisions.json"
 MOST_BYTES = 5_000_000

@@ -15,7 +15,7 @@ from pathlib import Path
 from warehouse.errors import InputError
 from warehouse.files import read_bounded
 from warehouse.identity import sha256_bytes, sha256_file
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 SUMS = "SHA256SUMS"
 """One line a file, as `sha256sum --check` reads them."""

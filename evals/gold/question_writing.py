@@ -15,7 +15,7 @@ from evals.gold.unanswered import UNANSWERED
 from warehouse.errors import InputError
 from warehouse.findings import in_words, shown
 from warehouse.marked_yaml import MAX_BYTES, escaped
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 _DEFAULTS: dict[str, Any] = {"type": "normal", "answerable": True, "needs": "all"}
 _UNPLAIN = re.compile(

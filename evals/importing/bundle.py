@@ -26,8 +26,9 @@ import polars as pl
 from warehouse.annotation_schemas import IMPORTED
 from warehouse.encodable import encodable
 from warehouse.errors import CorruptFileError
-from warehouse.parquet import frame, read_parquet, replacing, write_batches
+from warehouse.parquet import frame, read_parquet, write_batches
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 ROWS, SHEET, STUDY_FILE, QUESTIONS_FILE = "rows.parquet", "sheet.json", "study.yaml", "questions.jsonl"
 SHEETS = "sheets"

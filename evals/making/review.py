@@ -15,8 +15,8 @@ from evals.gold.question_writing import yaml_text
 from warehouse.errors import InputError, Mistake
 from warehouse.findings import Finding, in_words, lines_of
 from warehouse.marked_yaml import MAX_BYTES, MarkedYaml, load
-from warehouse.parquet import replacing
 from warehouse.recipe import Strict
+from warehouse.replacing import replacing
 
 HEADING = """\
 Questions that a model made, to be read by a person. Give each one its `review`:

@@ -90,9 +90,8 @@ class StoredScores:
         ]
         if not names or not self._is_sound(artifact):
             return
-        place = self._store.place(artifact.stage, artifact.identity) / artifact.folder
         try:
-            rows = read_parquet(place / FILE)
+            rows = read_parquet(self._store.files_of(artifact) / FILE)
         except CorruptFileError:
             return  # gone since it was looked at
         for name in names:

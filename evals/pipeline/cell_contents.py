@@ -151,7 +151,7 @@ def _spans(ranking: Artifact, work: Work) -> dict[str, Spans]:
 def _delivered(chunk: str, hits: Spans, index: OpenIndex, headings: Headings) -> Passage:
     """Return what was delivered for a chunk; of one that the generator itself has looked for, its context."""
     row = index.positions[chunk]
-    context = (index.chunks["context_start"][row], index.chunks["context_end"][row], 0.0)
+    context = (*index.spans.contexts[row].tolist(), 0.0)
     start, end, score = hits.get(chunk, context)
     return passage_of(index, chunk, start, end, score, headings)
 

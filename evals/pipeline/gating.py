@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from assets.engine.stage import Work
@@ -96,13 +95,13 @@ def _searched(gate: Gate, count: int, train: pl.DataFrame, runner: QueryRunner, 
 
     count: passages that the generator reads
     """
-    documents = runner.index.chunks["doc_id"].to_numpy()
+    documents = runner.index.column("doc_id")
     answerable: list[float] = []
     unanswerable: list[float] = []
     failed = 0
     for number, row in enumerate(train.iter_rows(named=True), 1):
         gold = [*gold_of(row).documents]
-        held: Mask = np.isin(documents, gold)
+        held: Mask = documents.is_in(gold).to_numpy()
         tries: list[tuple[list[float], Mask | None]] = [
             (answerable if row["answerable"] else unanswerable, None)
         ]

@@ -23,14 +23,14 @@ def passage_of(
     headings: the index does not hold them; without them a passage says no section
     """
     row = index.positions[chunk_id]
-    facts = {name: index.chunks[name][row] for name in ("doc_id", "title", "url", "published_at")}
+    doc_id, title, url, published_at = index.stored.at([row], "doc_id", "title", "url", "published_at")[0]
     return Passage(
-        text=index.passage(facts["doc_id"], start, end),
+        text=index.passage(doc_id, start, end),
         chunk=chunk_id,
-        document=facts["doc_id"],
-        title=facts["title"] or None,
-        url=facts["url"],
-        date=facts["published_at"],
+        document=doc_id,
+        title=title or None,
+        url=url,
+        date=published_at,
         section=tuple((headings or {}).get(chunk_id, ())),
         start=start,
         end=end,

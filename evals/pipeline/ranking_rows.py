@@ -57,7 +57,7 @@ class RankingRows:
 
     def _stored(self, result: QueryResult) -> list[Row]:
         """Return the first candidates of each step (`schemas.TRACES`)."""
-        ids = self._index.chunks["chunk_id"]
+        ids = self._index.ids
         return [
             {
                 "step": step.step,

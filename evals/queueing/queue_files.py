@@ -19,9 +19,9 @@ from evals.annotating.rubric import AnyRubric, Rubric
 from evals.annotating.written_items import read_item, written_item
 from evals.queueing.contract import Queue, QueuedItem
 from warehouse.errors import CorruptFileError
-from warehouse.parquet import replacing
 from warehouse.parts import as_written
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 FORMAT = 1
 _VERSION = re.compile("[0-9a-f]{1,64}")

@@ -21,8 +21,8 @@ from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
 from evals.reporting.recommendation import recommendation_row
 from evals.reporting.risk import risk_rows
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.parquet import replacing
 from warehouse.paths import Home
+from warehouse.replacing import replacing
 
 COLUMNS = (
     "subset",

@@ -16,7 +16,7 @@ from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import Artifact
 from warehouse.errors import InputError
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 
 class Written(NamedTuple):

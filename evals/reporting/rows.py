@@ -51,6 +51,7 @@ from warehouse.inference import models
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES, Schema
+from warehouse.still_artifacts import StillArtifacts
 from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def report_data(
         InputError: the study has not been run, or not as its file is now.
     """
     grid = Grid([study])
-    store = ArtifactStore(home)
+    store = StillArtifacts(home)
     with connect(home.database) as connection:
         board = _leaderboard(connection, study)
         refuse_changed(study, store, board)
@@ -277,7 +278,7 @@ def _passages(hits: pl.DataFrame, index: OpenIndex) -> list[str | None]:
 
     None where the index as it is now has no such document.
     """
-    known = set(index.chunks["doc_id"]) if len(hits) else set()
+    known = index.spans.rows if len(hits) else {}
     return [
         index.passage(doc_id, start, end) if doc_id in known else None
         for doc_id, start, end in hits.select("doc_id", "start", "end").iter_rows()

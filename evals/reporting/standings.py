@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import polars as pl
 
@@ -123,6 +124,7 @@ class Subset:
         return max((s.results[metric.name].n for s in self.standings if metric.name in s.results), default=0)
 
 
+@lru_cache(maxsize=2)  # a page and a terminal ask for them again and again
 def subsets(data: ReportData) -> tuple[Subset, ...]:
     """Gather the leaderboard by subset: all questions first, then the samples, the largest first."""
     names = data.leaderboard["subset"].unique().to_list()

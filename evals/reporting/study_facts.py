@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -176,7 +177,16 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
             checks = _meta(store.current(stage, name)).get("checks", ())
             found += [f"{stage} of {name}: {check['description']}" for check in checks if not check["passed"]]
     rankings = {key: _meta(store.current("rankings", key)) for key in study.rankings()}
-    return [*found, *_stood_in(rankings), *_busy(rankings), *_of_sheets(study), *_unusable(study, store)]
+    answers = {key: _meta(store.current("answers", key)) for key in grid.answered()}
+    timed = [*_several_machines("rankings", rankings), *_several_machines("answers", answers)]
+    return [
+        *found,
+        *_stood_in(rankings),
+        *_busy(rankings),
+        *timed,
+        *_of_sheets(study),
+        *_unusable(study, store),
+    ]
 
 
 def _of_sheets(study: Study) -> list[str]:
@@ -226,3 +236,22 @@ def _busy(rankings: dict[str, dict[str, Any]]) -> list[str]:
     busy = sum(check["name"] == "quiet_machine" and not check["passed"] for check in checks)
     sentence = "are too high: other work held the processors meanwhile"
     return [f"the latencies of {busy} of {len(rankings)} rankings {sentence}"] if busy else []
+
+
+def _several_machines(stage: str, metas: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say where the latencies of a stage were measured on several classes of machines: one note for all.
+
+    Artifacts of earlier versions do not say what measured them, and are in no count.
+
+    >>> small, large = {"machines": ["small"]}, {"machines": ["large"]}
+    >>> print(*_several_machines("rankings", {"a": small, "b": large, "c": small, "d": {}}))
+    latencies of rankings cannot be compared across classes of machines: 2 were measured on small, 1 on large
+    >>> _several_machines("rankings", {"a": small, "c": small, "d": {}})
+    []
+    """
+    counts = Counter(" and ".join(meta["machines"]) for meta in metas.values() if meta.get("machines"))
+    if len({one for meta in metas.values() for one in meta.get("machines", ())}) < 2:
+        return []
+    (most, n), *others = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    listed = ", ".join([f"{n} were measured on {most}", *(f"{few} on {name}" for name, few in others)])
+    return [f"latencies of {stage} cannot be compared across classes of machines: {listed}"]

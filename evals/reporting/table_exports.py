@@ -11,7 +11,7 @@ import polars as pl
 from evals.queueing.sheets.guarding import CSV
 from evals.reporting.data import ReportData
 from evals.reporting.recommendation import recommendation, running
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 from warehouse.schemas import LEADERBOARD
 
 COSTS = {"usd_per_1000": pl.Float64, "seconds_p50": pl.Float64, "seconds_p95": pl.Float64}

@@ -58,7 +58,7 @@ FILES = {
     "report": "reports/*.html",
     "report rows": "reports/*.json",
     "leaderboard": "leaderboard/*/*/leaderboard.parquet",
-    "vectors": "cache/vectors/*/*.parquet",
+    "vectors": "cache/vectors/*/*.vectors",
     "model call": "cache/calls/*/*.json",
     "duplicates": "cache/duplicates/*",
     "crawl record": "crawls/*/*.json",

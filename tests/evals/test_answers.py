@@ -21,6 +21,7 @@ from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, fa
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse.artifacts import Artifact
 from warehouse.inference import call_failures
+from warehouse.machine import CLASS
 from warehouse.parquet import read_parquet
 from warehouse.schemas import ANSWERS, RETRYABLE, Status
 
@@ -212,9 +213,15 @@ def test_a_model_that_says_it_does_not_know_refuses(llm_bench: Bench, server: Fa
     before_answers(llm_bench)
     assert outcome(llm_bench, KEY).ok
     assert {row["status"] for row in rows(llm_bench, KEY).values()} == {"refused"}
+    assert "machines" not in llm_bench.artifact("answers", KEY).meta, "a server measured nothing of this one"
 
 
-def test_failures_are_rows_and_only_they_are_asked_again(llm_bench: Bench, server: FakeOpenAI) -> None:
+def test_failures_are_rows_and_only_they_are_asked_again(
+    llm_bench: Bench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of rows that two machines have measured, both are named."""
+    monkeypatch.setattr(Answers, "waits_for_servers", lambda _self, _key: False)
+    monkeypatch.setenv(CLASS, "small")
     before_answers(llm_bench)
 
     def troubled(received: Received) -> Scripted:
@@ -243,8 +250,10 @@ def test_failures_are_rows_and_only_they_are_asked_again(llm_bench: Bench, serve
 
     server.requests.clear()
     server.respond = lambda _received: answer("At noon, at the quay.")
+    monkeypatch.setenv(CLASS, "large")
     second = outcome(llm_bench, KEY)
     assert second.ok
+    assert llm_bench.artifact("answers", KEY).meta["machines"] == ["large", "small"]
     asked = [json.dumps(received.body) for received in server.requests]
     assert len(asked) == 2
     assert not any("Who was captain" in text for text in asked)

@@ -8,6 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from assets.engine.building import build_key
+from assets.engine.stage import Work
 from assets.tokenizing.tokenizer import load_tokenizer
 from evals.pipeline import run_resources
 from evals.reporting.rows import report_data
@@ -17,6 +19,7 @@ from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse import tables
 from warehouse.connection import connect
 from warehouse.inference import models
+from warehouse.machine import CLASS
 from warehouse.parquet import read_parquet
 from warehouse.schemas import NOTES, TRACES
 
@@ -185,6 +188,31 @@ def test_a_study_says_once_that_its_latencies_are_too_high(
     notes = [note for note in report_data(bench.study, bench.home).notes if "latenc" in note]
     assert notes == [
         "the latencies of 2 of 2 rankings are too high: other work held the processors meanwhile"
+    ]
+
+
+def test_a_study_says_which_classes_of_machines_measured_its_latencies(
+    make_bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One ranking is measured anew on another machine; nothing else is, and no identity names a machine."""
+    monkeypatch.setenv(CLASS, "  small\n machine ")
+    bench = make_bench()
+    before = bench.build()
+    assert not [note for note in report_data(bench.study, bench.home).notes if "classes of machines" in note]
+    monkeypatch.setenv(CLASS, "large machine")
+    assert not any(outcome.computed for outcomes in bench.build().values() for outcome in outcomes)
+    first = before["rankings"][0].artifact
+    assert first is not None
+    again = build_key(bench.stages["rankings"], first.key, Work(bench.home), again=True).artifact
+    assert again is not None
+    assert (first.meta["machines"], again.meta["machines"]) == (["small machine"], ["large machine"])
+    assert (first.identity, first.data_version) == (again.identity, again.data_version)
+    bench.build()
+    tables.rebuild(bench.home)
+    notes = [note for note in report_data(bench.study, bench.home).notes if "classes of machines" in note]
+    assert notes == [
+        "latencies of rankings cannot be compared across classes of machines: "
+        "1 were measured on large machine, 1 on small machine"
     ]
 
 

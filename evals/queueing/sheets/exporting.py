@@ -17,7 +17,7 @@ from evals.queueing.sheets.standing import Past, Row
 from evals.queueing.sheets.table import table_of
 from evals.queueing.sheets.workbooks import workbook_bytes
 from warehouse.errors import InputError
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 SUFFIXES = (".xlsx", ".csv", ".json")
 MOST_ROWS = 1_000_000  # a worksheet of Excel has 1,048,576

@@ -20,7 +20,7 @@ from warehouse.errors import InputError
 from warehouse.human_score_rows import Row
 from warehouse.human_scores import current_scores
 from warehouse.identity import Json
-from warehouse.parquet import replacing
+from warehouse.replacing import replacing
 
 SUFFIXES = (".xlsx", ".csv", ".json")
 COLUMNS = {

@@ -1,0 +1,172 @@
+"""What a run costs of which nothing is to be done: of a small home, of a large one, the hundredth of a study.
+
+    python -m benchmarks.idle [--runs 100] [--small]
+
+Builds a study of 1,000 cells (--small: 96) over three short files, and lays 20,000 calls of language models
+beside it, as a gateway stores them. Then `assay run` is typed again and again with nothing to do, each in a
+process of its own: printed are seconds by the clock and of the processor (of a machine with other work the
+latter count), those of the parts of one run, and the size of Dagster's folder. Last a source is crawled again
+so many times, each a Dagster run of its own: what the 2nd, 5th, 10th, 50th and 100th cost, and a run that has
+nothing to do after them, and what Dagster's folder has grown to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.grid import study_file
+from warehouse.call_cache import CallCache
+from warehouse.identity import digest
+from warehouse.paths import Home, home
+
+CALLS = 20_000
+LARGE, SMALL = (25, 40, 1), (12, 4, 2)  # chunkings, retrievers, generators
+LOOKED_AT = (2, 5, 10, 50, 100)
+PARTS = """\
+import sys, time, resource
+def said(what):
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print("PART", what, time.monotonic(), used.ru_utime + used.ru_stime, file=sys.stderr)
+said("start of Python")
+import orchestration.start as start
+from orchestration import cli
+said("import of the commands")
+import evals.study.study, evals.racing.records
+said("import of studies")
+import orchestration.driver, orchestration.progress, evals.reporting.rows, orchestration.terminal.showing
+said("import of Dagster and the report")
+from orchestration.driver import Driver
+from orchestration.walking.walk import Walk
+begin, end = Walk.begin, Walk.end
+Walk.begin = lambda self: (said("study, its questions, Dagster's instance"), begin(self), said("sync"))[1]
+Walk.end = lambda self: (said("look at the stages"), end(self))[1]
+run = Driver.run
+Driver.run = lambda self, *given, **named: (run(self, *given, **named), said("end of the walk"))[0]
+sys.argv = ["assay", "run", sys.argv[1]]
+try:
+    start.main()
+finally:
+    said("leaderboard")
+"""
+
+
+class Cost(NamedTuple):
+    """Seconds of a process by the clock and of the processor, and what it said."""
+
+    wall: float
+    cpu: float
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.wall:.2f} s, {self.cpu:.2f} s of a processor"
+
+
+def timed(*arguments: str) -> Cost:
+    """Run Python with these arguments, to its end."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(wall, cpu, done.stderr)
+
+
+def run(path: Path) -> Cost:
+    """Bring a study up to date as a user does."""
+    return timed("-m", "orchestration.start", "run", str(path))
+
+
+def parts(path: Path) -> None:
+    """Print what the parts of one run cost that has nothing to do."""
+    begin = time.monotonic()
+    lines = [line.split() for line in timed("-c", PARTS, str(path)).said.splitlines()]
+    clock, cpu = begin, 0.0
+    for _, *words, at, used in (line for line in lines if line[:1] == ["PART"]):
+        print(f"  {' '.join(words):<42}{float(at) - clock:6.2f} s{float(used) - cpu:6.2f} s of a processor")
+        clock, cpu = float(at), float(used)
+
+
+def calls(count: int) -> Iterator[dict[str, object]]:
+    """Yield calls as a gateway stores them, of some 3 kB each."""
+    for number in range(count):
+        request = json.dumps({"model": "openai/any", "messages": [f"question {number} " + "word " * 200]})
+        yield {
+            "call_id": digest(["openai/any", request]),
+            "model": "openai/any",
+            "request": request,
+            "response": json.dumps({"choices": [{"message": {"content": "answer " * 200}}]}),
+            "status": "ok",
+            "created_at": datetime.now(UTC).isoformat(),
+        }
+
+
+def folder_mb(folder: Path) -> float:
+    """Return the size of all files in a folder in MB."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def idle(path: Path, what: str, target: str) -> None:
+    """Print three runs that have nothing to do, and the parts of a fourth."""
+    for _ in range(3):
+        cost = run(path)
+        if "nothing was to be done" not in cost.said:
+            raise SystemExit(f"an idle run was to be measured, and it was none:\n{cost.said}")
+        print(f"{what}, nothing to do: {cost}; target {target}")
+    parts(path)
+
+
+def repeated(path: Path, runs: int) -> None:
+    """Print what crawls again cost, each a Dagster run, and then a run that has nothing to do."""
+    from evals.study.study_file import read_study
+    from orchestration.driver import Driver
+
+    dagster, study = home().root / "dagster", read_study(path)
+    for number in range(1, runs + 1):
+        begin = time.perf_counter()
+        Driver(study, home()).run(("pages", "documents"), again=True)
+        seconds = time.perf_counter() - begin
+        if number in LOOKED_AT or number == runs:
+            print(
+                f"crawl {number}: {seconds:.2f} s; nothing to do after it: {run(path)}; "
+                f"Dagster's folder: {folder_mb(dagster):.1f} MB"
+            )
+
+
+def main() -> None:
+    """Measure all of it."""
+    reader = argparse.ArgumentParser()
+    reader.add_argument("--runs", type=int, default=100)
+    reader.add_argument("--small", action="store_true")
+    options = reader.parse_args()
+    models = home().models
+    with tempfile.TemporaryDirectory(prefix="assay-bench-") as name:
+        os.environ |= {"ASSAY_MODELS": str(models), "ASSAY_HOME": str(Path(name) / "var")}
+        from orchestration.settings import prepare
+
+        prepare()
+        shape = SMALL if options.small else LARGE
+        path = study_file(Path(name), *shape)
+        print(f"{shape[0] * shape[1] * shape[2]:,} cells, {CALLS:,} calls; built: {run(path)}", flush=True)
+        cache = CallCache(Home(home().root))
+        for call in calls(CALLS):
+            cache.put(str(call["call_id"]), call)
+        print(f"the run that finds the calls: {run(path)}")
+        idle(path, "large home" if shape is LARGE else "small home", "< 4 s" if shape is LARGE else "< 3 s")
+        repeated(path, options.runs)
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()
