@@ -16,7 +16,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test: $(READY) ## run all tests, side by side (JOBS=1: one after another)
 
 drill: $(READY) ## kill, damage and starve runs in every known way; each must end with the rows of an undisturbed one
 	@$(BIN)/python -m tests.drill
+
+cluster: $(READY) ## run studies on two workers with Redis, PostgreSQL and an S3 server; the demo, and every known fault (WHAT="demo faults")
+	@$(BIN)/python -m tests.cluster $(WHAT)
 
 lint: $(READY) ## check format, lint, types and the layers of the architecture
 	$(BIN)/ruff format --check .

@@ -25,7 +25,7 @@ class CallCache:
 
     A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more. While a
     call is made, a locked file `<call_id>.lock` stands beside the place of its record. In a home at a URL the
-    records of all machines are found; of two machines that make one call at the same moment both pay for it.
+    records of all machines are found, and machines take turns at a call as processes do.
     """
 
     def __init__(self, home: Home) -> None:
@@ -57,11 +57,16 @@ class CallCache:
 
         Raises:
             UnwantedError: nobody wants the call any more.
+            AssayError: the object storage of the home cannot be used.
         """
         path = self._path(call_id).with_suffix(".lock")
         handle = self._locked(path)
         try:
-            yield
+            if self._mirror is None:
+                yield
+            else:
+                with self._mirror.turns.turn(f"calls/{call_id}", lambda: self.get(call_id) is not None):
+                    yield
         finally:
             if handle is not None:
                 path.unlink(missing_ok=True)  # while it is locked: who waits for it sees that it is gone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -242,6 +243,9 @@ def _silent() -> Iterator[None]:
     before = log.level
     log.setLevel(logging.CRITICAL)
     try:
-        yield
+        with warnings.catch_warnings():
+            # dagster-celery registers its task anew for each run that it launches.
+            warnings.filterwarnings("ignore", message="Task name '.*' is already registered")
+            yield
     finally:
         log.setLevel(before)

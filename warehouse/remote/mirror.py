@@ -15,6 +15,7 @@ from pathlib import Path
 
 from warehouse.paths import Home
 from warehouse.remote.store import Entry, RemoteStore, Version, at_once
+from warehouse.remote.turns import Turns
 from warehouse.replacing import replacing
 
 JOURNALS = ("people", "history", "chats", "alerts")
@@ -31,6 +32,7 @@ class Mirror:
     def __init__(self, home: Home, store: RemoteStore) -> None:
         self.root = home.root
         self.store = store
+        self.turns = Turns(store)
         self._lock = threading.RLock()
 
     def push(self, *places: str) -> None:

@@ -1,0 +1,1 @@
+"""Two workers, Redis, PostgreSQL and an S3 server on this machine: what docs/scaling.md describes, run."""

@@ -1,0 +1,41 @@
+"""The rows of a home, written by a process that has its environment: `python -m tests.cluster.comparing`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from orchestration.settings import prepare
+from tests.drill.trial import rows_file, write_rows
+
+
+def rows(environment: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the rows that must be equal, of the home that an environment names.
+
+    Raises:
+        RuntimeError: they cannot be read.
+    """
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.cluster.comparing"],
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise RuntimeError(f"the rows cannot be read: {ended.stderr[-2000:]}")
+    found: dict[str, list[str]] = json.loads(ended.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    """Print the rows of the home of this process, as JSON on the last line."""
+    root = prepare()
+    write_rows(root)
+    print(rows_file(root).read_text().replace("\n", " "))
+
+
+if __name__ == "__main__":
+    main()
