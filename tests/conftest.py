@@ -30,8 +30,15 @@ absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest: none of them is to be the last, with one process idle."""
+    """Begin with the files that take longest: none of them is to be the last, with one process idle.
+
+    What a browser does is tried twice: on a busy machine a click may come when nobody looks. The first
+    failure is shown all the same.
+    """
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def pytest_collection_finish() -> None:
