@@ -44,6 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Do in each process once what tests would do again and again."""
     gc.collect()
+    gc.set_threshold(50_000, 20, 20)  # as commands of ours have it
     gc.freeze()  # else each full collection goes through the modules and tests that stay to the end
     read_migrations_once()
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -202,7 +203,7 @@ class FakeOpenAI:
         self.n_bytes = 0
         self.stopping = threading.Event()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"fake": self}))
+        self._server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"fake": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -236,6 +237,13 @@ class FakeOpenAI:
         if self.respond:
             return self.respond(received)
         return failure(400, "the script of the fake server has ended")
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that were killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
