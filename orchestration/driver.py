@@ -146,7 +146,14 @@ def _quiet() -> Iterator[None]:
     logger = logging.getLogger("dagster")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_retry)
     try:
         yield
     finally:
+        logging.getLogger().removeFilter(_is_no_retry)
         logger.setLevel(before)
+
+
+def _is_no_retry(record: logging.LogRecord) -> bool:
+    """Return whether a line is not that dagster-postgres tries again; if it fails, a sentence says so."""
+    return not record.getMessage().startswith("Retrying failed database connection")

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from warehouse.errors import AssayError
+from warehouse.inference.redaction import one_line
 
 _NO_COMPUTE_LOGS = {
     "compute_logs": {
@@ -182,16 +183,33 @@ def _without_waiting(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA synchronous = NORMAL").close()
 
 
+def is_of_log(error: BaseException) -> bool:
+    """Return whether an error says that Dagster's log of runs, a file or a server, cannot be used."""
+    # Of dagster-postgres, which only instances on a server have installed.
+    names = {one.__name__ for one in type(error).__mro__}
+    return isinstance(error, DBAPIError) or "DagsterPostgresException" in names
+
+
 @contextmanager
 def plain_failures(folder: Path) -> Iterator[None]:
-    """Say in a sentence that the log under ``folder`` cannot be used: a full disk, a torn file.
+    """Say in a sentence that the log of the instance in ``folder`` cannot be used.
+
+    That is a full disk or a torn file, or a server that is gone.
 
     Raises:
-        AssayError: in place of SQLAlchemy's error, which shows its SQL.
+        AssayError: in place of the error of the database, which shows its SQL.
     """
     try:
         yield
-    except DBAPIError as error:
+    except Exception as error:
+        if not is_of_log(error):
+            raise
+        if not isinstance(error, DBAPIError):
+            reason = one_line(str(getattr(error.__cause__, "orig", None) or error))
+            raise AssayError(
+                f"Dagster's database of runs cannot be used ({reason}). Start it, and run again: "
+                "results that were stored are kept"
+            ) from error
         raise AssayError(
             f"{folder}: Dagster's log of runs cannot be used ({error.orig}). See that the disk has room; "
             "if that does not help, move the folder away and run again: only the UI's history is in it"

@@ -13,6 +13,7 @@ from orchestration.interrupts import noted_interrupts
 from orchestration.run_history import prune
 from orchestration.settings import instance_folder
 from orchestration.walking.home_lock import alone, close_dead_runs
+from orchestration.walking.waiting_runs import close_lost_runs
 from warehouse.leftovers import marked
 from warehouse.paths import Home
 
@@ -45,5 +46,6 @@ def held(
         if run_id is None:
             stack.enter_context(instance)
         close_dead_runs(instance, run_id)
+        close_lost_runs(instance)
         yield instance, interrupted
         prune(instance)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import dagster as dg
+from dagster_shared.error import SerializableErrorInfo
 
-from assets.engine.submission import ALIVE_TAG
+from assets.engine.submission import ALIVE_TAG, SUBMITTED_TAG
 from warehouse.errors import AssayError
+from warehouse.inference.redaction import one_line
 
 RETRY_OF = "dagster/parent_run_id"
 WILL_RETRY = "dagster/will_retry"
 QUEUE_DAEMON = "QUEUED_RUN_COORDINATOR"
+_FROM_OUTSIDE = "This run has been marked as failed from outside"
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,44 @@ class Ended:
     why: str | None
 
 
+def _with_causes(error: SerializableErrorInfo) -> list[SerializableErrorInfo]:
+    """Return an error and what caused it, the first cause last."""
+    found = [error]
+    while found[-1].cause is not None:
+        found.append(found[-1].cause)
+    return found
+
+
 @dataclass
 class _Watched:
     keys: tuple[str, ...]
     since: float
     failed: float = 0.0  # when it was seen that it had
     before: list[dg.DagsterRun] = field(default_factory=list)
+
+
+def close_lost_runs(instance: dg.DagsterInstance, lost: float = Patience.lost) -> int:
+    """Mark as failed the submitted runs that nobody waits for and whose workers are gone; return how many.
+
+    lost: seconds without a sign of life
+    """
+    running = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+    gone = [run for run in running if SUBMITTED_TAG in run.tags and _is_lost(run, lost, time.time())]
+    for run in gone:
+        _fail_lost(instance, run, lost)
+    return len(gone)
+
+
+def _is_lost(run: dg.DagsterRun, lost: float, now: float) -> bool:
+    """Return whether a run has begun, and its worker has not been heard of for too long."""
+    alive = run.tags.get(ALIVE_TAG)
+    return alive is not None and now - float(alive) > lost
+
+
+def _fail_lost(instance: dg.DagsterInstance, run: dg.DagsterRun, lost: float) -> None:
+    instance.report_run_failed(
+        run, f"its worker gave no sign of life for {lost:.0f} s; what it stored is kept"
+    )
 
 
 class Waiting:
@@ -104,10 +138,8 @@ class Waiting:
             return self._after(run, watched)
         if run.status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED}:
             self._refuse_unlaunched(run, watched)
-        elif self._is_lost(run):
-            self.instance.report_run_failed(
-                run, f"its worker gave no sign of life for {self.patience.lost:.0f} s; what it stored is kept"
-            )
+        elif _is_lost(run, self.patience.lost, self._now()):
+            _fail_lost(self.instance, run, self.patience.lost)
         return None
 
     def _after(self, run: dg.DagsterRun, watched: _Watched) -> Ended | None:
@@ -131,28 +163,29 @@ class Waiting:
         """Return why a run failed: what its step says, else what Dagster says of the run."""
         if run.status is dg.DagsterRunStatus.CANCELED:
             return "its run was canceled"
-        kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
-        said: list[Any] = []
-        for kind in (dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE):
-            said += self.instance.get_records_for_run(run.run_id, of_type=kind).records
-        for record in said:
-            event = record.event_log_entry.dagster_event
-            if event is None or event.event_type not in kinds:
-                continue
-            if event.is_step_failure:
-                data = event.step_failure_data
-                user = data.user_failure_data
-                text = user.description if user else data.error.message if data.error else None
-            else:
-                text = event.message
-            if text:
+        for data in self._said(run, dg.DagsterEventType.STEP_FAILURE):
+            user = data.step_failure_data.user_failure_data
+            error = data.step_failure_data.error
+            if text := user.description if user else error.message if error else None:
                 return str(text).strip()
-        return "its run failed"
+        told = [str(one.message).strip() for one in self._said(run, dg.DagsterEventType.RUN_FAILURE)]
+        plain = [text for text in told if text and not text.startswith(_FROM_OUTSIDE)]
+        return plain[0] if plain else self._launching_failed(run) or (told or ["its run failed"])[0]
 
-    def _is_lost(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run has begun, and its worker has not been heard of for too long."""
-        alive = run.tags.get(ALIVE_TAG)
-        return alive is not None and self._now() - float(alive) > self.patience.lost
+    def _launching_failed(self, run: dg.DagsterRun) -> str | None:
+        """Say why a run was not launched, which the event of its failure does not; None: it was."""
+        said = self._said(run, dg.DagsterEventType.ENGINE_EVENT)
+        errors = [one.engine_event_data.error for one in said if one.engine_event_data.error]
+        if not errors:
+            return None
+        roots = [error for error in _with_causes(errors[-1]) if error.message.strip()]
+        reason = one_line(roots[-1].message) if roots else errors[-1].cls_name or "no reason was given"
+        return f"Dagster could not launch its run ({reason}); look after what its run launcher needs"
+
+    def _said(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> list[dg.DagsterEvent]:
+        records = self.instance.get_records_for_run(run.run_id, of_type=kind).records
+        events = [record.event_log_entry.dagster_event for record in records]
+        return [event for event in events if event is not None and event.event_type is kind]
 
     def _refuse_unlaunched(self, run: dg.DagsterRun, watched: _Watched) -> None:
         if self._now() - watched.since < self.patience.taken or self._is_launching():

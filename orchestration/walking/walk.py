@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import dagster as dg
-from sqlalchemy.exc import DBAPIError
 
 from assets.engine.building import checks_of
 from assets.engine.definition import RunOptions, bring_up, sync_all, sync_records
@@ -16,6 +15,7 @@ from assets.engine.stage import Need, Outcome, Progress, Stage, Work, blocked_by
 from evals.study.grid import Grid
 from evals.study.study import Study
 from orchestration.automation import recipe_observations
+from orchestration.event_log import is_of_log
 from orchestration.run_report import RunReport, StageReport, failure_notes
 from orchestration.stages import stages_of
 from orchestration.terminal.outcome_sentences import outcome_sentences
@@ -227,9 +227,9 @@ class Walk:
             log_planned(context, stage.name, keys)
         try:
             (self.runner or bring_up)(stage, keys, context, self.options)
-        except DBAPIError:  # Dagster's own log cannot be written: nothing that follows could be noted
-            raise
         except Exception as error:  # of this stage alone: what does not need it goes on
+            if is_of_log(error):  # nothing that follows could be noted
+                raise
             context.log.exception(f"{stage.name} ended early")
             return str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
         return "the run ended before this key was reached"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
@@ -16,6 +17,8 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent, StepMaterializationData
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log.sqlite import sqlite_event_log as storage
+from dagster_postgres.utils import retry_pg_connection_fn
+from sqlalchemy import create_engine
 
 from orchestration.event_log import opened_instance, plain_failures, shared_engines
 from orchestration.settings import Settings, prepare
@@ -102,6 +105,23 @@ def test_migrations_are_read_once_and_databases_made_by_them(
             instance.report_runless_asset_event(dg.AssetMaterialization("a", partition="p"))
             assert instance.get_materialized_partitions(dg.AssetKey("a")) == {"p"}
     assert len(read) == len(set(read))
+
+
+def test_a_server_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    url = f"postgresql+psycopg2://assay@127.0.0.1:{port}/dagster"
+    with pytest.raises(AssayError) as caught, plain_failures(tmp_path):
+        retry_pg_connection_fn(create_engine(url).connect, retry_limit=1, retry_wait=0.01)
+    message = str(caught.value)
+    assert message.startswith("Dagster's database of runs cannot be used (connection to server at")
+    assert "Connection refused" in message
+    assert "\n" not in message
+
+
+def test_what_is_no_fault_of_the_log_goes_through(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), plain_failures(tmp_path):
+        raise KeyError("another")
 
 
 def test_torn_log_is_a_sentence_without_its_sql(tmp_path: Path) -> None:

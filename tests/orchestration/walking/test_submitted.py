@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
+from dagster._utils.error import serializable_error_info_from_exc_info
 
 from assets.engine.stage import Stage
 from assets.engine.submission import (
@@ -29,7 +32,7 @@ from orchestration.driver import Driver
 from orchestration.stages import stages_of
 from orchestration.walking.home_lock import HOST_TAG, PID_TAG, close_dead_runs, process_tags
 from orchestration.walking.spread import Spread
-from orchestration.walking.waiting_runs import RETRY_OF, WILL_RETRY, Patience, Waiting
+from orchestration.walking.waiting_runs import RETRY_OF, WILL_RETRY, Patience, Waiting, close_lost_runs
 from tests.drill.trial import differences, rows_of, write_rows
 from tests.orchestration.conftest import Finished
 from warehouse.errors import AssayError
@@ -184,6 +187,42 @@ def test_where_nobody_launches_runs_a_sentence_says_what_to_start(
     run = instance.get_run_by_id(run_id)
     assert run is not None
     assert run.status is Status.CANCELED
+
+
+def test_runs_that_nobody_waits_for_and_whose_workers_are_gone_are_closed(
+    instance: dg.DagsterInstance,
+) -> None:
+    now = time.time()
+    kinds = {"gone": now - 200, "working": now - 20}
+    runs = {
+        name: instance.create_run_for_job(
+            _job(), status=Status.STARTED, tags={SUBMITTED_TAG: "{}", ALIVE_TAG: f"{alive:.0f}"}
+        ).run_id
+        for name, alive in kinds.items()
+    }
+    assert close_lost_runs(instance) == 1
+    found = {name: instance.get_run_by_id(run_id) for name, run_id in runs.items()}
+    assert {name: run.status for name, run in found.items() if run} == {
+        "gone": Status.FAILURE,
+        "working": Status.STARTED,
+    }
+
+
+def test_a_run_that_could_not_be_launched_says_why(instance: dg.DagsterInstance) -> None:
+    waiting, run_id = waiting_for(instance, Status.STARTING)
+    run = instance.get_run_by_id(run_id)
+    assert run is not None
+    try:
+        try:
+            raise ConnectionRefusedError("Connection refused by redis")
+        except OSError as error:
+            raise RuntimeError("retries are used up") from error
+    except RuntimeError:
+        told = EngineEventData.engine_error(serializable_error_info_from_exc_info(sys.exc_info()))
+    instance.report_engine_event("Caught an unrecoverable error", run, told)
+    instance.report_run_failed(run)
+    (ended,) = waiting.ended()
+    assert "could not launch its run (ConnectionRefusedError: Connection refused by redis)" in str(ended.why)
 
 
 def test_a_run_that_is_deleted_meanwhile_is_named(instance: dg.DagsterInstance) -> None:
