@@ -16,6 +16,7 @@ from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.processes import ROOT, assay_command, wait_until
 
 WORKERS = ("first", "second")
+CALLS = 20  # that a budget allows
 ROOMS = ("orchestration", "crawlers", "warehouse", "assets", "evals")
 
 
@@ -162,6 +163,18 @@ def older_worker(scene: Scene) -> Run:
     return ended
 
 
+def budget_spent(scene: Scene) -> Run:
+    """Let all workers together make only so many calls for answers; the next run may make the others."""
+    scene.start()
+    text = scene.study.read_text()
+    scene.study.write_text(f"{text}budget: {{calls: {CALLS}}}\n")
+    ended = scene.run()
+    scene.study.write_text(text)
+    asked = [one.body["model"] for one in scene.server.requests[scene.asked :]].count("scripted")
+    assert asked <= CALLS, f"{asked} calls were made, where {CALLS} were allowed"
+    return ended
+
+
 FAULTS: dict[str, Fault] = {
     "nothing": nothing,
     "a worker is killed": worker_killed,
@@ -174,5 +187,6 @@ FAULTS: dict[str, Fault] = {
     "storage loses answers": storage_fails("unanswered", 6, ("PUT", "POST")),
     "a scratch disk is full": disk_full,
     "a worker is older": older_worker,
+    "a budget is spent": budget_spent,
 }
 """By what happens, for the table."""

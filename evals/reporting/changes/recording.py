@@ -108,7 +108,7 @@ def _standing(study: Study, board: Artifact, store: ArtifactStore) -> Record:
     standing = mine.sort(["rank", "cell"], nulls_last=True).select(
         "cell", "value", "low", "high", "rank", "tied", "coverage"
     )
-    first = mine.filter(pl.col("cell") == leader)
+    first = mine.filter(pl.col("cell") == pl.lit(leader, pl.String))
     ends = first.select("value", "low", "high").row(0, named=True) if len(first) else {}
     return {
         "metric": metric,
