@@ -157,6 +157,7 @@ def older_worker(scene: Scene) -> Run:
     scene.cluster.daemon()
     scene.cluster.worker("older", PYTHONPATH=f"{older}{os.pathsep}{ROOT}")
     ended = scene.run()
+    assert "another version of rag-assay" in ended.told, ended.told
     scene.cluster.machine("older").kill("worker")
     for name in WORKERS:
         scene.cluster.worker(name)

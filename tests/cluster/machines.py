@@ -47,7 +47,12 @@ class Machine:
         """Start a process in a group of its own; what it says is in `NAME.log`."""
         with self.log(name).open("ab") as out:
             process = subprocess.Popen(
-                command, env=dict(self.environment), stdout=out, stderr=out, start_new_session=True
+                command,
+                cwd=self.folder,  # Celery imports from where it is
+                env=dict(self.environment),
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
         self.processes[name] = process
         return process
@@ -61,6 +66,7 @@ class Machine:
         begin = time.monotonic()
         ended = subprocess.run(
             command,
+            cwd=self.folder,
             env=dict(self.environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
