@@ -14,6 +14,7 @@ from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.attempts import attempt, seed, turn
 from warehouse.by_turns import by_turns
 from warehouse.errors import AssayError
+from warehouse.full_disk import is_full, sentence_of
 from warehouse.inference.throttle import AT_ONCE
 
 ROOM = 2 * AT_ONCE  # calls that keys are waiting for, below which a further key begins
@@ -50,7 +51,8 @@ def build_key(stage: Stage, key: str, work: Work, *, again: bool = False) -> Out
         needs = error.needs if isinstance(error, _DamagedError) else ()
     except Exception as error:  # a failure is data: the other keys go on
         log.debug("%s of %s failed\n%s", stage.name, key, traceback.format_exc())
-        reason = f"{type(error).__name__}: {error}"
+        root = work.home.root
+        reason = sentence_of(error, root) if is_full(error, root) else f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - begin
     return Outcome(key, store.current(stage.name, key), error=reason, damaged=needs, seconds=seconds)
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from pathlib import Path
 
 from warehouse.errors import AssayError, InputError
+from warehouse.full_disk import FULL
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _RETRIES = re.compile(r"after (\d+) retries")
-
-
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class RemoteError(AssayError):

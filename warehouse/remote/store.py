@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from warehouse.errors import AssayError, InputError
+from warehouse.full_disk import FULL
 from warehouse.identity import sha256_file
 from warehouse.locks import try_lock
-from warehouse.remote.failures import FULL, RemoteError, full_disk, reason_of, sentence_of
+from warehouse.remote.failures import RemoteError, full_disk, reason_of, sentence_of
 from warehouse.remote_urls import checked_url
 from warehouse.replacing import replacing
 from warehouse.waiting import pause
