@@ -15,6 +15,10 @@ MIN_ROWS = 1_000
 PARTITION = 25_000
 """Vectors of one HNSW graph: smaller graphs build faster and find more at equal `ef` (all are searched)."""
 
+Ef = Annotated[int, Field(ge=10, le=20_000)]
+Probes = Annotated[int, Field(ge=1, le=65_536)]
+Refinement = Annotated[int, Field(ge=1, le=1_000)]
+
 
 class IndexRecipe(Recipe):
     """The `index` of a corpus.
@@ -35,9 +39,9 @@ class IndexRecipe(Recipe):
     partitions: Annotated[int, Field(ge=1, le=65_536)] | None = None
     m: Annotated[int, Field(ge=4, le=128)] = 20
     ef_construction: Annotated[int, Field(ge=16, le=2_000)] = 150
-    ef: Annotated[int, Field(ge=10, le=20_000)] | None = None
-    nprobes: Annotated[int, Field(ge=1, le=65_536)] | None = None
-    refine_factor: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    ef: Ef | None = None
+    nprobes: Probes | None = None
+    refine_factor: Refinement | None = None
 
     def kind(self, chunks: int) -> Kind:
         """Return how so many chunks are searched; below 1,000 always exactly.

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
+from assets.indexing.index_facts import Search
+from assets.indexing.index_recipe import Ef, Kind, Probes, Refinement
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import Depth, Retriever, Searcher
 from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query
 from evals.retrieving.ranking import Ranking, Vector, nothing
+
+KNOWN: dict[Kind, tuple[str, ...]] = {
+    "exact": (),
+    "hnsw": ("nprobes", "ef", "refine_factor"),
+    "ivf_pq": ("nprobes", "refine_factor"),
+}
+"""The parameters of a search that each kind of index knows."""
+
+
+def _unsaid(value: int | None) -> bool:
+    return value is None
+
+
+UNLESS_SAID = Field(exclude_if=_unsaid)
+"""Left out of what is stored of a recipe where it is None: those that never said it keep their identity."""
 
 
 class Dense(Retriever):
@@ -19,6 +38,18 @@ class Dense(Retriever):
 
     search: exact (every chunk) | ann (the index's approximate search: faster on many chunks, and may miss
         some) | auto (ann where the index has it)
+    nprobes: how many partitions of an approximate index are looked into, those whose centres are nearest to
+        the question first; fewer are faster and miss more, all of them leave none out. Unless said, as many
+        as the index was tuned to
+    ef: candidates that are kept while a graph of the index (`hnsw`) is walked; more find more and take
+        longer, and it is never less than twice `k` times `refine_factor`. Unless said, what the index was
+        tuned to
+    refine_factor: how many times `k` candidates are taken by their shortened vectors, to be compared again by
+        their exact ones; it mends what shortening has put into a wrong order. Unless said, what the index
+        was tuned to
+
+    A parameter that an index does not know is an error of each question: all three on an index that is
+    searched exactly, and `ef` on one without graphs (`ivf_pq`).
 
     A filter that is not known as a predicate is searched exactly, so that it never costs results.
     """
@@ -28,6 +59,39 @@ class Dense(Retriever):
 
     k: Depth = 10
     search: Literal["auto", "exact", "ann"] = "auto"
+    nprobes: Annotated[Probes | None, UNLESS_SAID] = None
+    ef: Annotated[Ef | None, UNLESS_SAID] = None
+    refine_factor: Annotated[Refinement | None, UNLESS_SAID] = None
+
+    @model_validator(mode="after")
+    def _tunes_no_exact_search(self) -> Self:
+        if self.search == "exact" and self._said:
+            raise ValueError(
+                f"`search: exact` compares every chunk: {_listed(self._said)} would change nothing; leave "
+                "that out, or search `ann`"
+            )
+        return self
+
+    @property
+    def _said(self) -> dict[str, int]:
+        """The parameters of an approximate search that are set."""
+        named = {"nprobes": self.nprobes, "ef": self.ef, "refine_factor": self.refine_factor}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def on(self, tuned: Search) -> Search:
+        """Return how an index is searched that was tuned to some parameters; the recall is that of those.
+
+        >>> Dense(nprobes=4).on(Search("hnsw", ef=100, nprobes=8, refine_factor=2))
+        Search(kind='hnsw', ef=100, nprobes=4, refine_factor=2, recall=1.0)
+
+        Raises:
+            ValueError: the index does not know one that is set.
+        """
+        strange = {name: value for name, value in self._said.items() if name not in KNOWN[tuned.kind]}
+        if strange:
+            what = {"exact": "has no approximate search", "ivf_pq": "has no graphs (`ivf_pq`)"}[tuned.kind]
+            raise ValueError(f"{_listed(strange)} means nothing to an index that {what}; leave that out")
+        return replace(tuned, **self._said)
 
     @property
     def needs_vector(self) -> bool:
@@ -50,7 +114,8 @@ class DenseSearcher(Searcher):
         """Rank the chunks that are nearest to the question.
 
         Raises:
-            ValueError: the question has no vector, or `ann` is asked of an index without it.
+            ValueError: the question has no vector, `ann` is asked of an index without it, or a parameter that
+                the index does not know.
         """
         index, recipe = self.index, self.recipe
         if not len(index) or not query.text.strip():
@@ -61,11 +126,16 @@ class DenseSearcher(Searcher):
             raise ValueError(
                 "`search: ann` needs an index with approximate search; build one, or search `exact`"
             )
+        search = recipe.on(index.facts.search)
         exactly = recipe.search == "exact" or not index.has_ann
         if exactly or (query.allowed is not None and query.where is None):
             return nearest(query.vector, query, index, recipe.k)
-        rows, scores = index.search_ann(query.vector, recipe.k, query.where, query.allowed)
+        rows, scores = index.search_ann(query.vector, recipe.k, query.where, query.allowed, search)
         return Ranking.best(rows, scores, recipe.k)
+
+
+def _listed(said: Mapping[str, int]) -> str:
+    return ", ".join(f"`{name}: {value}`" for name, value in said.items())
 
 
 def nearest(vector: Vector, query: Query, index: OpenIndex, k: int) -> Ranking:

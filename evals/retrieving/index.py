@@ -13,7 +13,7 @@ import polars as pl
 
 from assets.indexing import index_table
 from assets.indexing.approximate import nearest
-from assets.indexing.index_facts import IndexFacts, read_facts
+from assets.indexing.index_facts import IndexFacts, Search, read_facts
 from assets.indexing.index_rows import COLUMNS, QUESTIONS
 from assets.indexing.lexical import Lexical, lexical_of, open_lexical
 from assets.indexing.publication_days import moment
@@ -216,25 +216,26 @@ class OpenIndex:
         k: int,
         where: str | None = None,
         allowed: npt.NDArray[np.bool_] | None = None,
+        by: Search | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return the positions and cosines of the nearest chunks by the approximate index, best first.
 
-        It is searched with the parameters that reached the recall when it was built. Cosines are computed
-        from `vectors`, as an exact search does, so that both give a chunk the same score; ties go by
-        position.
+        Cosines are computed from `vectors`, as an exact search does, so that both give a chunk the same
+        score; ties go by position.
 
         Args:
             vector: a unit vector, shape (dimensions,).
             k: how many at most.
             where: a LanceDB predicate over the columns of the table; None: all chunks.
             allowed: the chunks that it lets through, shape (chunks,); None: all.
+            by: the parameters of the search; None: those that reached the recall when it was built.
 
         Raises:
             ValueError: there is no approximate index.
         """
         if not self.has_ann:
             raise ValueError(f"{self.folder}: this index is searched exactly; it has no approximate index")
-        found = nearest(self.table, vector, k, self.facts.search, where)["chunk_id"].to_pylist()
+        found = nearest(self.table, vector, k, by or self.facts.search, where)["chunk_id"].to_pylist()
         # Further vectors are in no approximate index; the chunks that they point at are looked at as well.
         near = self.places(found)
         rows = np.union1d(near, self.questions[0])

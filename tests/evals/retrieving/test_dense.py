@@ -1,14 +1,27 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from pydantic import ValidationError
 
+from assets.indexing.index_recipe import IndexRecipe
+from evals.retrieving.clock import Clock
+from evals.retrieving.context import RetrievalContext
 from evals.retrieving.dense import Dense
+from evals.retrieving.fusing import Fuse
+from evals.retrieving.hybrid import Hybrid
+from evals.retrieving.index import OpenIndex
 from evals.retrieving.query import Query
+from evals.retrieving.query_vectors import QueryVector
 from evals.retrieving.ranking import Ranking
+from evals.retrieving.running import QueryRunner
 from tests.fakes.indexing import build_index, searched
+from warehouse.status import Status
 
 
 def unit(*values: float) -> np.ndarray:
@@ -47,3 +60,101 @@ def test_the_best_k_are_those_of_a_full_sort() -> None:
     for k in (1, 7, 100, 499, 500, 900):
         best = Ranking.best(rows, scores, k)
         assert list(zip(-best.scores, best.rows, strict=True)) == full[:k]
+
+
+COUNT, PARTITIONS, WIDE = 1_200, 4, 16  # fewer than 256 chunks make no partition of their own
+
+
+def spread(kind: str, folder: Path, count: int = COUNT) -> OpenIndex:
+    chance = np.random.default_rng(3)
+    vectors = [unit(*chance.normal(size=WIDE)) for _ in range(count)]
+    recipe = IndexRecipe.model_validate({"search": kind, "partitions": PARTITIONS, "ef_construction": 60})
+    return build_index(folder, [f"text {number}" for number in range(count)], vectors, recipe=recipe)
+
+
+@pytest.fixture(scope="module")
+def quantised(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    return spread("ivf_pq", tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    return spread("hnsw", tmp_path_factory.mktemp("index"))
+
+
+def asked(number: int) -> Query:
+    return Query("q", unit(*np.random.default_rng(100 + number).normal(size=WIDE)))
+
+
+def test_all_partitions_leave_nothing_out(quantised: OpenIndex, graphs: OpenIndex) -> None:
+    every = Dense(k=COUNT, search="ann", nprobes=PARTITIONS)
+    thorough = Dense(k=10, search="ann", nprobes=PARTITIONS, ef=COUNT, refine_factor=20)
+    for number in range(5):
+        for index, recipe in ((quantised, every), (graphs, thorough)):
+            found = searched(recipe, asked(number), index)
+            exact = searched(Dense(k=recipe.k, search="exact"), asked(number), index)
+            assert found.rows.tolist() == exact.rows.tolist()
+            assert found.scores.tolist() == exact.scores.tolist(), "bit by bit"
+
+
+def test_fewer_probes_look_at_fewer_chunks(quantised: OpenIndex) -> None:
+    seen = [
+        set(searched(Dense(k=COUNT, nprobes=probes), asked(0), quantised).rows.tolist())
+        for probes in range(1, PARTITIONS + 1)
+    ]
+    assert all(fewer < more for fewer, more in pairwise(seen)), "nearest partitions first"
+    assert len(seen[-1]) == COUNT
+
+
+def test_what_is_not_said_is_what_the_index_was_tuned_to(graphs: OpenIndex) -> None:
+    tuned = graphs.facts.search
+    assert Dense().on(tuned) == tuned
+    said = Dense(nprobes=2).on(tuned)
+    assert (said.nprobes, said.ef, said.refine_factor) == (2, tuned.ef, tuned.refine_factor)
+    same = Dense(nprobes=tuned.nprobes, ef=tuned.ef, refine_factor=tuned.refine_factor)
+    for number in range(5):
+        found = [searched(one, asked(number), graphs).rows.tolist() for one in (Dense(), same)]
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("said", [{"nprobes": 4}, {"ef": 100}, {"refine_factor": 2}])
+def test_an_exact_search_is_refused_the_parameters_of_another(said: dict[str, int], tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="`search: exact` compares every chunk"):
+        Dense.model_validate({"search": "exact", **said})
+    (name, value), *_ = said.items()
+    index = build_index(tmp_path, ["a", "b"], [unit(1, 0), unit(3, 4)])
+    with pytest.raises(ValueError, match=f"`{name}: {value}` means nothing to an index that has no approx"):
+        searched(Dense.model_validate(said), Query("q", unit(1, 0)), index)
+
+
+@pytest.mark.parametrize("said", [{"nprobes": 0}, {"ef": 9}, {"refine_factor": 1_001}, {"nprobes": True}])
+def test_bounds_are_those_of_the_index(said: dict[str, Any]) -> None:
+    for recipe in (Dense, IndexRecipe):
+        with pytest.raises(ValidationError):
+            recipe.model_validate(said)
+
+
+def test_candidates_of_a_graph_mean_nothing_without_graphs(quantised: OpenIndex) -> None:
+    query = asked(0)
+    assert query.vector is not None
+    recipe, clock = Dense(ef=200, nprobes=2), Clock()
+    runner = QueryRunner(
+        recipe.open(quantised, RetrievalContext()), quantised, {"q": QueryVector(query.vector)}, clock
+    )
+    question = pl.DataFrame({"question_id": ["1"], "question": ["q"], "asked_at": [None]})
+    result = runner.ask(question.row(0, named=True))
+    assert result.status == Status.ERROR
+    assert result.reason is not None
+    assert "`ef: 200` means nothing to an index that has no graphs (`ivf_pq`)" in result.reason
+
+
+def test_what_was_never_said_is_in_no_identity() -> None:
+    arms: list[dict[str, Any]] = [{"bm25": {}}, {"dense": {}}]
+    for recipe in (Dense(), Hybrid(), Fuse.model_validate({"of": arms})):
+        assert "nprobes" not in recipe.model_dump_json()
+    assert Dense(nprobes=None).identity() == Dense().identity()
+    wider = [Dense(nprobes=8), Dense(ef=200), Dense(refine_factor=2), Dense()]
+    assert len({one.identity() for one in wider}) == 4
+    assert len({Hybrid(dense=one).identity() for one in wider}) == 4
+    read = Hybrid.model_validate_json(Hybrid(dense=Dense(nprobes=8)).model_dump_json())
+    assert read.dense.nprobes == 8
