@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -52,6 +53,14 @@ class Server:
     def runs(self) -> bool:
         """Return whether its process lives."""
         return self._process is not None and self._process.poll() is None
+
+    def end(self) -> None:
+        """Let it end in good order, so that it leaves nothing behind."""
+        if self._process is not None and self.runs:
+            self._process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+        self.stop()
 
     def stop(self) -> None:
         """Kill it, as a machine that loses power does."""
@@ -124,7 +133,7 @@ def _running(server: Server) -> Iterator[Server]:
     try:
         yield server
     finally:
-        server.stop()
+        server.end()
 
 
 @contextmanager
