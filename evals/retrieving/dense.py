@@ -91,7 +91,12 @@ class Dense(Retriever):
         if strange:
             what = {"exact": "has no approximate search", "ivf_pq": "has no graphs (`ivf_pq`)"}[tuned.kind]
             raise ValueError(f"{_listed(strange)} means nothing to an index that {what}; leave that out")
-        return replace(tuned, **self._said)
+        return replace(
+            tuned,
+            nprobes=self.nprobes or tuned.nprobes,
+            ef=self.ef or tuned.ef,
+            refine_factor=self.refine_factor or tuned.refine_factor,
+        )
 
     @property
     def needs_vector(self) -> bool:
