@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -51,6 +52,15 @@ def grown(cache: VectorCache, first: int, end: int) -> list[float]:
     return seconds
 
 
+def read(files: Sequence[Path]) -> None:
+    """Let the system hold all files in memory: what is measured is a lookup, not a disk."""
+    os.sync()
+    for path in files:
+        with path.open("rb") as file:
+            while file.read(1 << 22):
+                pass
+
+
 def looked_up(cache: VectorCache, size: int, count: int, rounds: int = ROUNDS) -> float:
     """Return the median seconds of looking up ``count`` texts."""
     random, seconds = np.random.default_rng(count), []
@@ -70,10 +80,11 @@ def measured(folder: Path, sizes: Sequence[int]) -> list[Figures]:
     for size in sizes:
         puts = grown(cache, there, size)
         there = size
+        files = list(cache.folder.glob("*.vectors"))
+        read(files)
         few, many = looked_up(cache, size, FEW), looked_up(cache, size, BATCH)
         command = [sys.executable, "-m", "benchmarks.vector_cache", "--look", str(folder), str(size)]
         fresh = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-        files = list(cache.folder.glob("*.vectors"))
         figures.append(
             {
                 "vectors": size,

@@ -44,9 +44,12 @@ from warehouse.segments import (
     write,
 )
 
-LARGE = 16_384  # vectors a segment, as nearly as equal parts can have
-MANY = 32  # small segments of a shard, of less than half of LARGE, before they are joined
-FULL = 16 * LARGE  # vectors of a shard before it is divided by the next digit
+LARGE = 65_536  # vectors a segment, as nearly as equal parts can have
+MANY = (
+    32  # small segments, of less than half of LARGE, of what no shard has divided yet before they are joined
+)
+FEW = 4  # the same of a shard, which no put adds to: what a division has left
+FULL = 4 * LARGE  # vectors of a shard before it is divided by the next digit
 HELD = 64_000_000  # bytes of indexes of segments that an object keeps in memory (5 million vectors)
 DIGITS = "0123456789abcdef"
 DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones again and again
@@ -314,7 +317,7 @@ class VectorCache:
         return len(shard) < DEEPEST and sum(self._shards.get(shard, {}).values()) >= FULL
 
     def _untidy(self, shard: str) -> bool:
-        return self._is_full(shard) or len(self._small(shard)) >= MANY
+        return self._is_full(shard) or len(self._small(shard)) >= (FEW if shard else MANY)
 
     def _remove(self, names: Sequence[str]) -> int:
         for name in names:
@@ -325,11 +328,10 @@ class VectorCache:
     def _join(self, shard: str) -> int:
         """Write small segments of a shard into larger ones, then remove them."""
         went, group, rows = 0, list[str](), 0
-        small = self._small(shard)
-        for name in small if len(small) >= MANY else ():
+        for name in self._small(shard):
             group.append(name)
             rows += self._shards[shard][name]
-            if 2 * rows >= LARGE:
+            if rows >= LARGE:
                 went += self._merge(shard, group)
                 group, rows = [], 0
         return went + (self._merge(shard, group) if len(group) > 1 else 0)

@@ -55,8 +55,8 @@ def cache(tmp_path: Path) -> VectorCache:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of 16, joined by four, shards of 64: a thousand texts are three digits deep."""
-    for name, value in {"LARGE": 16, "MANY": 4, "FULL": 64}.items():
+    """Segments of 16, joined by four or three, shards of 64: a thousand texts are three digits deep."""
+    for name, value in {"LARGE": 16, "MANY": 4, "FEW": 3, "FULL": 64}.items():
         monkeypatch.setattr(vectors, name, value)
 
 
@@ -318,7 +318,7 @@ import numpy as np
 from warehouse import vectors
 from warehouse.identity import sha256_text
 from warehouse.paths import Home
-vectors.LARGE, vectors.MANY, vectors.FULL = 16, 4, 64
+vectors.LARGE, vectors.MANY, vectors.FEW, vectors.FULL = 16, 4, 3, 64
 if sys.argv[3] == "no locks":
     import warehouse.claims
     warehouse.claims.try_lock = lambda handle: None
