@@ -38,6 +38,8 @@ VECTOR_INDEX = "vector_idx"
 MAX_SCANNED = 5_000
 """New rows that every search by vectors compares one by one, beside the index, before they are added to it: a
 few milliseconds, where adding one row to a graph of several partitions builds them all again."""
+HELD = 1_073_741_824
+"""Bytes of a table's indexes that are held in memory at most: all of a million chunks (LanceDB: 6 GiB)."""
 Note = Callable[[str], None]
 
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # it warns on stderr until it is told
@@ -116,7 +118,8 @@ def _damaged(folder: Path, error: Exception) -> CorruptFileError:
 
 
 def _connect(folder: Path) -> Table:
-    table: Table = lancedb().connect(str(folder / "lancedb")).open_table(TABLE)
+    session = lancedb().Session(index_cache_size_bytes=HELD, metadata_cache_size_bytes=HELD // 8)
+    table: Table = lancedb().connect(str(folder / "lancedb"), session=session).open_table(TABLE)
     return table
 
 

@@ -15,11 +15,13 @@ import numpy.typing as npt
 import polars as pl
 
 from warehouse.errors import CorruptFileError
+from warehouse.mapped import let_go
 from warehouse.parquet import read_parquet, write_parquet
 from warehouse.replacing import replacing
 
 _WORD = re.compile(r"\w+")
 BLOCK = 8_192
+MANY = 8_000_000  # postings of which those that were read are worth letting go of: 64 MB
 _ARRAYS = ("begins", "rows", "counts", "lengths")
 
 
@@ -61,6 +63,12 @@ class Lexical:
             return self.rows[:0], self.counts[:0]
         part = slice(int(self.begins[number]), int(self.begins[number + 1]))
         return self.rows[part], self.counts[part]
+
+    def let_go(self) -> None:
+        """Let go of postings that were read from a file, where there are many (`MANY`)."""
+        if len(self.rows) > MANY:
+            let_go(self.rows)
+            let_go(self.counts)
 
 
 NOTHING = Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))

@@ -179,7 +179,10 @@ def read_batches(folder: Path, columns: Sequence[str]) -> Iterator[Any]:
 
 def read_columns(folder: Path, columns: Sequence[str]) -> pl.DataFrame:
     """Return columns of `chunks.arrow` whole."""
-    parts = [batch.select(columns) for batch in read_batches(folder, columns)]
+    # Taken, for a copy: a batch that was read holds all of its columns in memory while one of them is held.
+    parts = [
+        batch.select(columns).take(pa.array(np.arange(len(batch)))) for batch in read_batches(folder, columns)
+    ]
     return pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts, _some(schema_of(1), columns))))
 
 

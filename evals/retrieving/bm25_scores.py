@@ -61,6 +61,7 @@ class Bm25Scores:
             rows = self.lexical.rows[part]
             total[rows] += weight * self.idf[number] * self._saturated(rows, self.lexical.counts[part])
             found[rows] = True
+        self.lexical.let_go()
         at = np.flatnonzero(found)
         scores = total[at]
         if self.parameters.variant == "plus":  # rank-bm25 gives delta to the chunks without the word, too

@@ -20,7 +20,7 @@ from assets.indexing.publication_days import moment
 from assets.indexing.row_files import CHUNKS, ROWS, VECTORS
 from evals.retrieving.analyzer import Analyzer
 from evals.retrieving.chunk_spans import ChunkSpans
-from evals.retrieving.mapped_vectors import products, read_vectors
+from evals.retrieving.mapped_vectors import products, read_vectors, taken
 from evals.retrieving.rewording import counted
 from evals.retrieving.stored_chunks import HeldChunks, MappedChunks, Places, StoredChunks
 from evals.retrieving.terms import Terms
@@ -120,7 +120,7 @@ class OpenIndex:
 
         A chunk that further vectors point at has the best of its own and theirs.
         """
-        scores = products(self.vectors if rows is None else self.vectors[rows], vector)
+        scores = products(self.vectors if rows is None else taken(self.vectors, rows), vector)
         owners, others = self.questions
         if len(owners):
             best = np.full(len(self), -np.inf)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from warehouse.errors import CorruptFileError
+from warehouse.mapped import let_go
 
 ROWS = 65_536  # vectors that are mapped at once: 100 MB of 384 numbers
 
@@ -40,19 +40,20 @@ def _refuse_others(vectors: Vectors, shape: tuple[int, int]) -> None:
 def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Return the product of each row and a vector, shape (rows,).
 
-    Pages of a mapped file that were read are let go of part after part: they stay in the cache of the system,
-    which has them for the next question, but are not counted as memory of the process.
+    Pages of a mapped file that were read are let go of part after part.
     """
     found = np.empty(len(vectors), np.float64)
     for first in range(0, len(vectors), ROWS):
         # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
         found[first : first + ROWS] = np.einsum("ij,j->i", vectors[first : first + ROWS], vector)
         if len(vectors) > ROWS:
-            _let_go(vectors)
+            let_go(vectors)
     return found
 
 
-def _let_go(vectors: Vectors) -> None:
-    mapped = getattr(vectors, "_mmap", None)
-    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
+def taken(vectors: Vectors, rows: npt.NDArray[np.int64]) -> Vectors:
+    """Return the vectors of some rows, shape (rows, dimensions); pages that were read are let go of."""
+    found = vectors[rows]
+    if len(vectors) > ROWS:
+        let_go(vectors)
+    return found

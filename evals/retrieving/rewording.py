@@ -105,4 +105,6 @@ class _Ordered(NamedTuple):
         before = np.cumsum(sizes) - sizes
         at = np.repeat(begins - before, sizes) + np.arange(int(sizes.sum()))
         owner = np.repeat(self.forms[low:high] - first, sizes)
-        return owner, lexical.rows[at], times * lexical.counts[at]
+        found = owner, lexical.rows[at], times * lexical.counts[at]
+        lexical.let_go()
+        return found

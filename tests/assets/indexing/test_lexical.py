@@ -88,3 +88,17 @@ def test_arrays_of_another_byte_order_are_read_as_what_they_say(tmp_path: Path) 
         assert [part.tolist() for part in found.postings(word)] == [
             part.tolist() for part in written.postings(word)
         ]
+
+
+@pytest.mark.parametrize("many", [0, 1_000])
+def test_postings_that_were_let_go_of_are_read_again(
+    many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "MANY", many)
+    held = lexical_of(TEXTS)
+    write_lexical(held, tmp_path)
+    for found in (open_lexical(tmp_path), held):
+        rows, counts = found.postings("b")
+        for _ in range(2):
+            found.let_go()
+            assert (rows.tolist(), counts.tolist()) == ([0, 3], [1, 3])

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -53,3 +54,14 @@ def test_a_pass_that_stopped_leaves_no_file(tmp_path: Path) -> None:
     ordered.write()
     ordered.write()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_column_that_is_held_holds_no_other_in_memory(tmp_path: Path) -> None:
+    chunks, vectors = given(50)
+    ids = pl.format("of-a-long-name-{}", "chunk_id")
+    longer = chunks.with_columns(chunk_id=ids, text=pl.Series(["long " * 20_000] * 50))
+    OrderedRows(HeldRows(longer, vectors), tmp_path).write()
+    before = pa.total_allocated_bytes()
+    held = read_columns(tmp_path, ("chunk_id",))
+    assert held["chunk_id"].len() == 50
+    assert pa.total_allocated_bytes() - before < 1_000_000 < 50 * 100_000

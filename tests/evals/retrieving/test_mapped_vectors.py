@@ -8,7 +8,7 @@ import pytest
 from evals.retrieving import mapped_vectors as module
 from evals.retrieving.dense import Dense
 from evals.retrieving.index import OpenIndex
-from evals.retrieving.mapped_vectors import products, read_vectors
+from evals.retrieving.mapped_vectors import products, read_vectors, taken
 from tests.fakes.indexing import build_index, query, searched
 from warehouse.errors import CorruptFileError
 
@@ -27,6 +27,9 @@ def test_parts_of_a_mapped_file_multiply_as_the_whole_does(
     for _ in range(2):
         assert np.array_equal(products(mapped, vectors[3]), expected), "to the last bit, and again"
     assert np.array_equal(products(vectors, vectors[3]), expected)
+    some = np.array([99, 0, 5, 5])
+    for held in (mapped, mapped, vectors):
+        assert np.array_equal(taken(held, some), vectors[some]), "what was let go of is read again"
 
 
 def test_an_index_of_an_earlier_version_is_read_from_its_table(tmp_path: Path) -> None:
