@@ -12,9 +12,12 @@ DIGEST_LENGTH = 20  # hex digits = 80 bits: no collision to be feared below 10^1
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical(value: object) -> str:
     """Write ``value`` as JSON in one form only: sorted keys, no white space, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest(value: object) -> str:

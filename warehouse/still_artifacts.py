@@ -33,3 +33,13 @@ class StillArtifacts(ArtifactStore):
         """Let a key mean an artifact, and forget what it meant."""
         super().point(stage, key, identity)
         self._found.pop((stage, key), None)
+
+    def set_aside(self, artifact: Artifact) -> None:
+        """Let a damaged artifact not count any longer, and forget which keys meant it."""
+        super().set_aside(artifact)
+        same = (artifact.stage, artifact.identity)
+        self._found = {
+            place: one
+            for place, one in self._found.items()
+            if one is None or (one.stage, one.identity) != same
+        }

@@ -14,7 +14,7 @@ from assets.engine.metadata import asset_metadata, key_metadata
 from assets.engine.partitions import mapping, partitions
 from assets.engine.stage import Check, Outcome, Progress, Stage, Work
 from assets.engine.submission import Submission, budgets_of, read_submission, refuse_other, signs_of_life
-from warehouse.artifacts import Artifact
+from warehouse.artifacts import Artifact, ArtifactStore
 from warehouse.conversation_tables import write_conversations
 from warehouse.errors import AssayError
 from warehouse.identity import digest
@@ -315,13 +315,16 @@ def sync_tables(stage: Stage, work: Work, keys: Sequence[str]) -> None:
     sync_all({stage.name: keys}, work)
 
 
-def sync_all(keys: Mapping[str, Sequence[str]], work: Work) -> None:
-    """Bring the rows of the keys of stages, by the stages' names, into DuckDB, those that it lacks."""
+def sync_all(keys: Mapping[str, Sequence[str]], work: Work, store: ArtifactStore | None = None) -> None:
+    """Bring the rows of the keys of stages, by the stages' names, into DuckDB, those that it lacks.
+
+    store: which says what keys mean; None: that of ``work``
+    """
     wanted = {name: found for name, found in keys.items() if name in FILES and found}
 
     def bring(connection: Any) -> None:
         for name, found in wanted.items():
-            sync(connection, work.store, name, found, work.say)
+            sync(connection, store or work.store, name, found, work.say)
 
     if wanted:
         using(work.home, bring, work.say)

@@ -102,13 +102,13 @@ def contexts(data: ReportData) -> Contexts | None:
         return None
     spans = bool((data.questions["gold"] == "spans").any())
     quality = "Evidence coverage" if spans else "Recall"
-    axes = tuple(one for axis in AXES if (one := _at_context(data, curves, axis)))
+    read = {tokens: _values(data, curves, f"at_{tokens}") for tokens in BUDGETS}
+    axes = tuple(one for axis in AXES if (one := _at_context(data, read, axis)))
     return Contexts(quality, axes, _of_depths(curves, ranking_labels(data), quality))
 
 
-def _at_context(data: ReportData, curves: pl.DataFrame, axis: str) -> AtContext | None:
-    """Return an axis at each budget, over the cells that have a curve for every question."""
-    read = {tokens: _values(data, curves, f"at_{tokens}") for tokens in BUDGETS}
+def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtContext | None:
+    """Return an axis at each budget of tokens, over the cells that have a curve for every question."""
     places = next(iter(read.values())).places
     at = AXES.index(axis)
     crossed = crossing(places, [at])

@@ -53,11 +53,14 @@ def crossing(places: Collection[Place], axes: Sequence[int]) -> Crossing | None:
     everywhere = set(places)
     levels = [sorted({place[axis] for place in everywhere}) for axis in axes]
     whole = tuple(map(tuple, levels))
+    all_contexts = {_rest(place, axes) for place in everywhere}
     found: list[tuple[tuple[tuple[str, ...], ...], list[Place]]] = []
     while all(len(names) > 1 for names in levels):
         contexts = _contexts(everywhere, axes, levels)
         if contexts:
             found.append((tuple(map(tuple, levels)), contexts))
+        if len(contexts) == len(all_contexts):
+            break  # fewer levels can have no more contexts
         _drop_rarest(everywhere, axes, levels)
     if not found:
         return None
@@ -79,9 +82,13 @@ def _contexts(places: Collection[Place], axes: Sequence[int], levels: Sequence[S
     for place in places:
         own = tuple(place[axis] for axis in axes)
         if own in wanted:
-            rest = tuple(level for at, level in enumerate(place) if at not in axes)
-            found.setdefault(rest, set()).add(own)
+            found.setdefault(_rest(place, axes), set()).add(own)
     return sorted(context for context, own in found.items() if len(own) == len(wanted))
+
+
+def _rest(place: Place, axes: Sequence[int]) -> Place:
+    """Return the context of a cell: its levels on all other axes."""
+    return tuple(level for at, level in enumerate(place) if at not in axes)
 
 
 def _drop_rarest(places: Collection[Place], axes: Sequence[int], levels: list[list[str]]) -> None:

@@ -263,7 +263,7 @@ class Walk:
         What is damaged of it is set aside, so that the walk builds it again.
         """
         work = Work(self.home, self.progress)
-        sync_all({name: stage.keys() for name, stage in self.stages.items()}, work)
+        sync_all({name: stage.keys() for name, stage in self.stages.items()}, work, self._still)
         sync_records(work)
 
 

@@ -31,3 +31,18 @@ def test_a_key_that_it_points_elsewhere_itself_is_looked_up_again(tmp_path: Path
     assert still.current("chunks", "c.a") == second
     still.point("chunks", "c.a", "1")
     assert still.current("chunks", "c.a") == first
+
+
+def test_what_it_sets_aside_is_there_no_longer(tmp_path: Path) -> None:
+    still = StillArtifacts(Home(tmp_path))
+    first, other = (still.commit(Artifact("chunks", f"c.{key}", key, "v")) for key in "ab")
+    still.point("chunks", "c.same", "a")
+    for key in ("c.a", "c.same", "c.b", "c.none"):
+        still.current("chunks", key)
+    still.set_aside(first)
+    assert [still.current("chunks", key) for key in ("c.a", "c.same", "c.b", "c.none")] == [
+        None,
+        None,
+        other,
+        None,
+    ]

@@ -51,6 +51,25 @@ def test_what_cannot_be_compared_is_not(grid: list[tuple[str, ...]]) -> None:
     assert crossing(grid, [0, 1]) is None
 
 
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_levels_are_those_of_all_that_dropping_the_rarest_leads_to(seed: int, share: float) -> None:
+    chance = random.Random(seed)
+    grid = [place for place in product("abcd", "uvxyz", "mn") if chance.random() < share]
+    levels = sorted({place[1] for place in grid})
+    tried: list[tuple[list[str], int]] = []
+    while len(levels) > 1:
+        tried.append(
+            (levels, sum(all((a, level, m) in grid for level in levels) for a in "abcd" for m in "mn"))
+        )
+        held = {level: sum(place[1] == level for place in grid) for level in levels}
+        levels = [level for level in levels if level != min(levels, key=lambda one: (held[one], one))]
+    most = max(contexts for _, contexts in tried)
+    wanted = next((one for one, contexts in tried if contexts and 2 * contexts >= most), None)
+    found = crossing(grid, [1])
+    assert (list(found.levels[0]) if found else None) == wanted
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_every_combination_of_levels_and_contexts_is_a_cell(seed: int) -> None:
     chance = random.Random(seed)
