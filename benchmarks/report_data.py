@@ -35,6 +35,9 @@ from benchmarks.report_rows import (
 from evals.annotating.points import Points
 from evals.reporting.data import ReportData
 from evals.reporting.people_scores import CELLS, ScoresOfPeople
+from evals.statistics.question_clusters import ALONE
+from evals.statistics.verdict import Facts, Verdict, labels_of
+from evals.statistics.verdict_text import verdict_on
 from warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES
 from warehouse.schemas import (
     LEADERBOARD,
@@ -112,6 +115,7 @@ def data_of(study: Made, rows: dict[str, pl.DataFrame]) -> ReportData:
         created_at=datetime.now(UTC),
         metrics=METRICS,
         leaderboard=rows["leaderboard"],
+        verdict=_verdict(rows["leaderboard"]),
         questions=rows["questions"],
         scores=rows["scores"],
         answers=rows["answers"],
@@ -122,6 +126,11 @@ def data_of(study: Made, rows: dict[str, pl.DataFrame]) -> ReportData:
         judges={"model": "llm, openai/some-model"},
         people=study.people,
     )
+
+
+def _verdict(board: pl.DataFrame) -> Verdict:
+    rows = board.to_dicts()
+    return verdict_on(STUDY, rows, METRICS, Facts(labels_of(rows), {}, {}, ALONE))
 
 
 def _board(scores: pl.DataFrame, cells: list[dict[str, Any]]) -> pl.DataFrame:

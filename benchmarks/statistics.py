@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from evals.statistics.first import first_shares
 
 from evals.statistics.bootstrap import intervals
 from evals.statistics.clusters import Codes, effective
 from evals.statistics.contrasts import contrasts
-from evals.statistics.first import first_shares
 from evals.statistics.resampling import Floats
 from evals.statistics.significance import ALPHA, holm, paired_bootstrap
 

@@ -18,8 +18,9 @@ from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import answered, primary_of
-from evals.statistics.question_clusters import clustering
-from evals.statistics.recommendation import recommend
+from evals.statistics.question_clusters import Clustering, clustering
+from evals.statistics.verdict import Facts, Verdict, labels_of
+from evals.statistics.verdict_text import verdict_on
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
 from evals.study.simplicity import chunk_counts, simplicities, unpriced
@@ -29,6 +30,7 @@ from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, LEADERBOARD, MIN_COVERAGE, QUESTIONS, SCORES
+from warehouse.verdict_schema import VERDICTS
 
 _PRICES = ("usd", "prompt_tokens", "completion_tokens")
 NOT_RUN = "not_run"
@@ -55,10 +57,10 @@ class Leaderboard(Stage):
     name = "leaderboard"
     group = "grid"
     description = (
-        "Value, number of questions, coverage and bootstrap interval of every cell and metric. Every "
-        "question counts in every cell; below 98 % coverage, of values or of answers, a cell has no rank, "
-        "and its best and worst case are shown. A paired bootstrap and a paired permutation test, over "
-        "clusters of questions that share documents, say which cells cannot be told apart from the leader. "
+        "Value, number of questions, coverage and interval of every cell and metric, and the verdict: which "
+        "pipeline to use. Every question counts in every cell; below 98 % coverage, of values or of answers, "
+        "a cell has no rank, and its best and worst case are shown. A paired permutation test over clusters "
+        "of questions that share documents finds the cells that are significantly worse than the leader. "
         "Cells that were asked a sample are compared on that sample."
     )
     table = Table(
@@ -69,7 +71,7 @@ class Leaderboard(Stage):
         chosen=_best_first,
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
-    code_version = "4"
+    code_version = "5"
     upstream = ("scores", "answers", "questions")
     tolerates_gaps = True
     blocking: ClassVar[frozenset[str]] = frozenset({"equal_questions"})
@@ -107,7 +109,10 @@ class Leaderboard(Stage):
         gaps = self._gaps(study)
         return {
             f"comparison.{key}": digest(
-                [list(study.measured), study.seed, RESAMPLES, CONFIDENCE, study.clusters]
+                [
+                    [*study.measured, study.seed, RESAMPLES, CONFIDENCE],
+                    [study.clusters, study.margin, study.prefer, len(study.chunkings)],
+                ]
             ),
             f"cells.{key}": digest(named),
             **({f"gaps.{key}": digest(gaps)} if gaps else {}),
@@ -141,10 +146,8 @@ class Leaderboard(Stage):
         rows = _with_cell_ids(rows, run, work)
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
-        primary = primary_of(study.measured, board["metric"])
-        best = board.filter(
-            (pl.col("rank") == 1) & (pl.col("subset") == "all") & (pl.col("metric") == primary)
-        )
+        verdict = self._verdict(study, rows, run, clusters, work)
+        write_parquet(frame([verdict.row()], VERDICTS), folder / "verdicts.parquet")
         meta: dict[str, Any] = {
             "cells": len(study.cells()),
             "cells_not_run": len({cell.name for cell in scores} - {cell.name for cell in run}),
@@ -153,23 +156,24 @@ class Leaderboard(Stage):
             "metrics": len(study.measured),
             "rows": len(rows),
         }
-        if len(best):
-            top = best.row(0, named=True)
-            ends = "" if top["low"] is None else f" [{top['low']:.3f}, {top['high']:.3f}]"
-            meta["best_value"] = top["value"]
-            meta["highest"] = f"{top['cell']}: {primary} {top['value']:.3f}{ends}"
-        meta["recommended"] = self._recommended(study, primary, rows, run, work)
-        return Built(digest([[*row.values()] for row in rows]), meta, _checks(study, board, uneven))
+        if verdict.leader and verdict.recommended:
+            meta["verdict"] = " ".join(verdict.sentences)
+            meta["leader"], meta["leader_value"] = verdict.leader.cell, verdict.leader.value
+            meta["recommended"] = verdict.recommended.cell
+            meta["expected_loss"] = verdict.recommended.expected_loss
+        version = digest([[*row.values()] for row in [*rows, verdict.row()]])
+        return Built(version, meta, _checks(study, board, uneven))
 
-    def _recommended(
+    def _verdict(
         self,
         study: Study,
-        primary: str,
         rows: list[dict[str, Any]],
         run: dict[Cell, pl.DataFrame],
+        clusters: Clustering,
         work: Work,
-    ) -> str | None:
-        """Return the cell that the leaderboard recommends, as the report does; None: none."""
+    ) -> Verdict:
+        """Decide which cell to use, and write it in sentences."""
+        primary = primary_of(study.measured, (row["metric"] for row in rows))
         metrics = sorted(map(study.metric, study.measured), key=lambda metric: metric.name != primary)
         seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
         names = {cell: {"cell": pl.lit(cell.name), "replicate": pl.lit(cell.replicate)} for cell in run}
@@ -186,8 +190,16 @@ class Leaderboard(Stage):
             seconds,
             unpriced(study),
         )
-        simple = simplicities(study, chunk_counts(study, work.store))
-        return recommend(rows, metrics, simple, costs).cell
+        facts = Facts(
+            labels_of(rows),
+            simplicities(study, chunk_counts(study, work.store)),
+            costs,
+            clusters,
+            study.prefer,
+            study.margin,
+            chunks_differ=len(study.chunkings) > 1,
+        )
+        return verdict_on(study.study, rows, metrics, facts)
 
     def _answered(self, key: str, run: Container[Cell], work: Work, questions: pl.DataFrame) -> Answered:
         """Return the share of questions that a cell answered, the mean over its replicates."""

@@ -101,8 +101,6 @@ class Report(Stage):
         """Write the report of one study to its place; the artifact's own folder stays empty."""
         # Imported where a report is written: a run that finds it fresh need not wait for its templates.
         from evals.reporting.files import write_report
-        from evals.reporting.headline import headline
-        from evals.reporting.recommendation import recommendation, recommendation_sentences
         from evals.reporting.rows import report_data
 
         data = report_data(self.grid.studies[key], work.home, self.failures)
@@ -112,9 +110,8 @@ class Report(Stage):
         meta = {
             "path": str(page),
             "rows": str(rows),
-            "headline": headline(data),
-            "recommended": recommendation(data).cell,
-            "recommendation": " ".join(recommendation_sentences(data)),
+            "verdict": " ".join(data.verdict.sentences),
+            "recommended": data.verdict.recommended.cell if data.verdict.recommended else None,
             "sha256": _sums(key, work.home),
         }
         return Built(self.identity(key, work.store), meta)

@@ -1,9 +1,9 @@
-"""Which cell of a study a command means: the one that is named, or the best to be had."""
+"""Which cell of a study a command means: the one that is named, or the one that its verdict recommends."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from warehouse.errors import InputError
 from warehouse.paths import Home
@@ -30,26 +30,17 @@ def named_cell(study: Study, name: str) -> Cell:
 
 
 def recommended_cell(study: Study, where: Home) -> Cell:
-    """Return the cell that the report of a study recommends, if it can be asked; else the leading one."""
-    from evals.reporting.recommendation import recommendation_of
+    """Return the cell that the verdict of a study recommends, if it reads a ranking.
 
-    with suppress(InputError):
-        found = recommendation_of(study, where).cell
-        cells = {cell.key: cell for cell in study.cells() if cell.reads_ranking}
-        if found in cells:
-            return cells[found]
-    return leading_cell(study, where)
-
-
-def leading_cell(study: Study, where: Home) -> Cell:
-    """Return the cell that leads the leaderboard, of those that can be asked; else the first of the file."""
-    from evals.reporting.rows import leaderboard_rows
+    Else the verdict's leader; of a study without a verdict the first cell of the file.
+    """
+    from evals.reporting.rows import stored_verdict
 
     every = {cell.key: cell for cell in study.cells()}
     cells = {key: cell for key, cell in every.items() if cell.reads_ranking} or every
-    board: list[dict[str, Any]] = []
     with suppress(InputError):
-        board = leaderboard_rows(study, where).to_dicts()
-    ranked = [row for row in board if row["metric"] == study.metrics[0] and row["rank"] is not None]
-    ranked.sort(key=lambda row: row["rank"])
-    return next((cells[row["cell"]] for row in ranked if row["cell"] in cells), next(iter(cells.values())))
+        verdict = stored_verdict(study, where)
+        for pick in (verdict.recommended, verdict.leader):
+            if pick is not None and pick.cell in cells:
+                return cells[pick.cell]
+    return next(iter(cells.values()))

@@ -334,17 +334,18 @@ LEADERBOARD: Schema = {
     "difference_low": pl.Float64,  # its interval (evals.statistics.significance)
     "difference_high": pl.Float64,
     "p": pl.Float64,  # of the difference, adjusted for the comparisons of this subset and metric
-    "tied": pl.Boolean,  # cannot be told apart from the leader in this metric; NULL if not compared
+    "tied": pl.Boolean,  # not significantly different from the leader in this metric; NULL if not compared
     "answered": pl.Float64,  # share of the questions that its generator answered or refused; NULL without one
     "replicates": pl.Int64,  # how often the cell was asked; its values are means over them; NULL before: once
     "replicate_low": pl.Float64,  # the smallest mean of a replicate, over the questions of which each has a
     "replicate_high": pl.Float64,  # value, and the largest; NULL where the cell was asked once
-    "p_bootstrap": pl.Float64,  # the paired bootstrap's, adjusted (Holm); NULL before: `p` is it
-    "p_permutation": pl.Float64,  # the paired permutation test's, adjusted (step-down); `p` is the larger
     "detectable": pl.Float64,  # the smallest true difference that would be found four times out of five
     "questions_needed": pl.Int64,  # to find this difference so often, if it is what it seems; NULL if found
     "tie_group": pl.Int64,  # by the study's first metric, from 1: what is tied with the first cell of it
-    "p_best": pl.Float64,  # the share of resamples in which the cell is first by the study's first metric
+    "p_best": pl.Float64,  # chance of being the best cell by the study's first metric (statistics.posterior)
+    "expected_loss": pl.Float64,  # of the cell with the best mean of this metric, less this cell, on further
+    "p_loss": pl.Float64,  # questions; chance that this loss is above the margin
+    "bound": pl.Float64,  # lower bound of its mean less the best other one's, 95 % for all cells at once
     "clusters": pl.Int64,  # of questions that are drawn together; n where each stands for itself
     "question_sd": pl.Float64,  # between questions, of what is expected of them …
     "replicate_sd": pl.Float64,  # … and between replicates of a question; NULL where the cell was asked once

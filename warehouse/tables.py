@@ -45,7 +45,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "judge_cards": ("judge_cards",),
     "scores": ("scores",),
     "human_estimates": ("human_estimates",),
-    "leaderboard": ("leaderboard",),
+    "leaderboard": ("leaderboard", "verdicts"),
     "searches": ("searches", "search_values"),
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from evals.measuring.contract import Metric
+from evals.measuring.running_costs import RunningCost, running_costs
 from evals.reporting.data import MetricInfo, ReportData
+from evals.statistics.verdict_text import dollars
+
+_KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -53,3 +59,24 @@ def usd_by_cell(data: ReportData) -> Mapping[str, float]:
     """Return cell -> US dollars of all of its answers; cells without a known price are absent."""
     priced = data.answers.filter(pl.col("usd").is_not_null()).group_by("cell").agg(pl.col("usd").sum())
     return {row["cell"]: row["usd"] for row in priced.iter_rows(named=True)}
+
+
+def running(data: ReportData) -> Mapping[str, RunningCost]:
+    """Return cell -> what it costs to run; computed once for each report."""
+    if data not in _KNOWN:
+        _KNOWN[data] = running_costs(data.scores, data.answers, seconds_metrics(data.metrics), data.unpriced)
+    return _KNOWN[data]
+
+
+def seconds_metrics(metrics: Iterable[Metric | MetricInfo]) -> list[str]:
+    """Return the names of the metrics whose sum is the time of a question."""
+    return [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
+
+
+def price(value: float) -> str:
+    """Write US dollars without their name.
+
+    >>> price(0.0), price(2.0), price(0.00123)
+    ('0', '2.00', '0.0012')
+    """
+    return dollars(value).removeprefix("US$ ")

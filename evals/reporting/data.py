@@ -14,6 +14,7 @@ from evals.reporting.journey_rows import JourneyRows
 from evals.reporting.people_scores import ScoresOfPeople
 from evals.reporting.provenance import Provenance
 from evals.statistics.question_clusters import ALONE, Clustering
+from evals.statistics.verdict import Verdict
 from evals.study.simplicity import Simplicity
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
@@ -112,6 +113,7 @@ class ReportData:
     """All that the report of one study shows; the first metric is the primary one.
 
     leaderboard: schema LEADERBOARD
+    verdict: stored with it; no section ranks or chooses cells by itself
     questions: schema QUESTIONS
     scores, answers: schemas SCORES and ANSWERS with `cell` (as in the leaderboard) and `replicate`
     hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
@@ -150,6 +152,7 @@ class ReportData:
     created_at: datetime
     metrics: tuple[MetricInfo, ...]
     leaderboard: pl.DataFrame
+    verdict: Verdict
     questions: pl.DataFrame
     scores: pl.DataFrame
     answers: pl.DataFrame
@@ -159,8 +162,8 @@ class ReportData:
     recipes: Mapping[str, str] | None = None
     versions: Mapping[str, str] | None = None
     notes: tuple[str, ...] = ()
-    interval: str = "bootstrap interval over the questions"
-    comparison: str = "paired bootstrap and a paired permutation test over the questions"
+    interval: str = "interval over the questions"
+    comparison: str = "paired permutation test over the questions"
     losses: pl.DataFrame | None = None
     contexts: pl.DataFrame | None = None
     generators: Mapping[str, GeneratorFacts] | None = None

@@ -18,7 +18,6 @@ from evals.reporting.judge_cards import card_rows
 from evals.reporting.left_out import left_out_rows
 from evals.reporting.page import FOLDER, rendered
 from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
-from evals.reporting.recommendation import recommendation_row
 from evals.reporting.risk import risk_rows
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.paths import Home
@@ -63,8 +62,8 @@ def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> 
 
     others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of what people said,
         of judges' cards and of estimates, which have `PEOPLE_COLUMNS`, `CARD_COLUMNS` and
-        `ESTIMATE_COLUMNS`, too; the recommendation, which has `recommended` and
-        more, and the cells that a search left out, which have `left_out_by` and more
+        `ESTIMATE_COLUMNS`, too; the verdict, which has `recommended` and more, and the cells that a
+        search left out, which have `left_out_by` and more
     """
     last = [{name: row.get(name) for name in dict.fromkeys((*COLUMNS, *_further(row)))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
@@ -115,7 +114,19 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
     """Return the rows that a report has beside those of the leaderboard."""
     others = (risk_rows, effect_rows, people_rows, card_rows, estimate_json, left_out_rows)
-    return [*(row for rows_of in others for row in rows_of(data)), recommendation_row(data)]
+    return [*(row for rows_of in others for row in rows_of(data)), verdict_row(data)]
+
+
+def verdict_row(data: ReportData) -> dict[str, Any]:
+    """Return the verdict as a row beside the leaderboard's: its metric is `verdict`."""
+    verdict = data.verdict.row()
+    recommended = verdict["recommended"]
+    return {
+        **verdict,
+        "by_metric": verdict["metric"],
+        "metric": "verdict",
+        "cell": recommended and recommended["cell"],
+    }
 
 
 def write_text(text: str, path: Path) -> Path:

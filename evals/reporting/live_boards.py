@@ -13,11 +13,10 @@ from pathlib import Path
 
 from evals.measuring.running_costs import RunningCost
 from evals.racing.records import narrowed
+from evals.reporting.costs import running
 from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.recommendation import recommendation, running
 from evals.reporting.rows import board_data
 from evals.reporting.standings import Subset, main_subset
-from evals.statistics.recommendation import Recommendation
 from evals.study.cells import NO_GENERATOR
 from evals.study.grid import Grid, question_sets
 from evals.study.known_studies import KnownStudy, find_known, known_studies
@@ -49,13 +48,11 @@ class Progress:
 class LiveBoard:
     """The leaderboard of a study.
 
-    taken: what is recommended
     running: what each cell costs to run
     asked: digest of the questions and what their evidence is: equal where two studies ask the same
     """
 
     data: ReportData
-    taken: Recommendation
     running: Mapping[str, RunningCost]
     asked: str
 
@@ -148,13 +145,13 @@ class Boards:
 
 
 def live_board(study: Study, home: Home) -> LiveBoard:
-    """Return the leaderboard of a study, with what it recommends and what its cells cost.
+    """Return the leaderboard of a study, with its verdict and what its cells cost.
 
     Raises:
         InputError: the study has not been run, or not as its file is now.
     """
     data = board_data(study, home)
-    return LiveBoard(data, recommendation(data), running(data), _asked(study, home))
+    return LiveBoard(data, running(data), _asked(study, home))
 
 
 def progress_of(study: Study, home: Home) -> Progress:

@@ -1,4 +1,4 @@
-"""The report as Markdown, as a code host shows it: verdict, recommendation, trust, leaderboards, notes."""
+"""The report as Markdown, as a code host shows it: verdict, trust, leaderboards, notes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from evals.measuring.running_costs import RunningCost
 from evals.reporting import limits
+from evals.reporting.costs import price, running
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, interval, number, p_value, percent, plain, several, signed
-from evals.reporting.headline import headline_parts
-from evals.reporting.recommendation import price, recommendation, recommendation_sentences, running
 from evals.reporting.standings import ALL, Result, Standing, Subset, subsets, varying_axes
 from evals.reporting.trust import trust_lines
-from evals.reporting.verdict import verdict_sentences
 
 _SIGNS = re.compile(r"[\\`*_{}\[\]|<>~&$]|^[#+\-=](?=\s|$|[#=+\-])|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _LINKS = re.compile(r"(?<=[A-Za-z])(:)(?=//)|(?<=[Ww])(\.)(?=\w)")
@@ -24,20 +22,16 @@ TIED = "≈"
 
 def render_markdown(data: ReportData) -> str:
     """Return the report as Markdown (GitHub's dialect); all text of the study is escaped."""
-    taken = recommendation(data)
-    head = "".join(
-        f"**{escaped(part.text)}**" if part.is_name else escaped(part.text) for part in headline_parts(data)
-    )
+    decision, *why = map(escaped, data.verdict.sentences)
     blocks = [f"# {escaped(data.study)}"]
     blocks += [escaped(text) for text in (data.part, data.description) if text]
-    blocks += [head, escaped(" ".join(verdict_sentences(data)))]
-    blocks += ["## Recommendation", *map(escaped, recommendation_sentences(data, taken))]
+    blocks += [f"**{decision}**", "\n".join(f"- {sentence}" for sentence in why)]
     blocks += ["## What this rests on", _trust(data)]
     if data.notes:
         blocks += ["## Read this first", "\n".join(f"- {escaped(note)}" for note in data.notes)]
     costs = running(data)
     for subset in subsets(data):
-        blocks += _board(data, subset, costs, taken.cell if subset.name == taken.subset else None)
+        blocks += _board(data, subset, costs)
     made = data.created_at.strftime("%Y-%m-%d %H:%M UTC")
     blocks.append(f"*{escaped(f'Made {made}, seed {data.seed}. Intervals: {data.interval}.')}*")
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -70,14 +64,22 @@ def _trust(data: ReportData) -> str:
     return _table(("", "What", "State", "Because"), rows, 4)
 
 
-def _board(
-    data: ReportData, subset: Subset, costs: Mapping[str, RunningCost], taken: str | None
-) -> list[str]:
+def _board(data: ReportData, subset: Subset, costs: Mapping[str, RunningCost]) -> list[str]:
+    recommended = data.verdict.recommended if subset.name == data.verdict.subset else None
+    taken = recommended.cell if recommended else None
     n = several(subset.n(data.primary), "question")
     title = "Leaderboard" if subset.name == ALL else f"Leaderboard on a {subset.name}"
     shown = subset.standings[: limits.LEADERBOARD_ROWS]
     axes = varying_axes(subset.standings)
-    head = ["Rank", "Cell", data.primary.heading, "Difference", "Tie group", "First", "Coverage"]
+    head = [
+        "Rank",
+        "Pipeline",
+        data.primary.heading,
+        "Difference",
+        "Tie group",
+        "Chance of being best",
+        "Coverage",
+    ]
     head += ["US$ / 1,000", "p50 s", "p95 s", *(one.heading for one in data.metrics[1:])]
     rows = []
     for one in shown:
@@ -86,11 +88,11 @@ def _board(
         rows.append([_rank(one, data.primary), name, *_standing(one, data), *_costs(cost), *_rest(one, data)])
     parts = [
         f"## {escaped(title)}",
-        f"{escaped(f'{n}; ranked by {data.primary.title}.')} {TIED} cannot be told apart from the leader.",
+        f"{escaped(f'{n}; ranked by {data.primary.title}.')} {TIED} tied with the leader.",
         _table([escaped(text) for text in head], rows, 2),
     ]
     left_out = len(subset.standings) - len(shown)
-    return [*parts, f"{several(left_out, 'further cell')} left out."] if left_out else parts
+    return [*parts, f"{several(left_out, 'further pipeline')} left out."] if left_out else parts
 
 
 def _rank(one: Standing, metric: MetricInfo) -> str:

@@ -16,11 +16,11 @@ from evals.reporting import display, limits
 from evals.reporting.answer_steps import verdict_words
 from evals.reporting.breaks import breakable
 from evals.reporting.contexts import context_words
+from evals.reporting.costs import price
 from evals.reporting.data import ReportData
 from evals.reporting.effect_words import effect_words, pair_words
 from evals.reporting.journey.section import link_of
 from evals.reporting.links import safe_link
-from evals.reporting.recommendation import price
 from evals.reporting.view import drops, effect_sentence, view
 from warehouse.schemas import MIN_COVERAGE
 

@@ -19,7 +19,7 @@ from evals.reporting.context_curves import context_curves
 from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.journey.reading import journey_rows
 from evals.reporting.provenance import provenance
-from evals.reporting.settling import drawn_phrase, few_documents_note
+from evals.reporting.settling import drawn_phrase
 from evals.reporting.since_run import refuse_changed
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
 from evals.reporting.stored_costs import running_rows
@@ -40,6 +40,7 @@ from evals.statistics import significance
 from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from evals.statistics.comparison import primary_of
 from evals.statistics.question_clusters import Clustering, clustering
+from evals.statistics.verdict import Verdict
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.simplicity import chunk_counts, simplicities, unpriced
@@ -53,6 +54,7 @@ from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES, Schema
 from warehouse.still_artifacts import StillArtifacts
 from warehouse.tables import on_whole_database
+from warehouse.verdict_schema import VERDICTS
 
 if TYPE_CHECKING:
     import duckdb
@@ -87,6 +89,19 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
 
 
 @on_whole_database
+def stored_verdict(study: Study, home: Home) -> Verdict:
+    """Return the verdict of a study as its leaderboard was made.
+
+    Raises:
+        InputError: the study has not been run, or not as its file is now.
+    """
+    with connect(home.database) as connection:
+        board, verdict = _leaderboard(connection, study), _verdict(connection, study)
+    refuse_changed(study, ArtifactStore(home), board)
+    return verdict
+
+
+@on_whole_database
 def board_data(study: Study, home: Home) -> ReportData:
     """Gather what the leaderboard of a study says, and what its cells cost: much less, and much sooner.
 
@@ -99,6 +114,7 @@ def board_data(study: Study, home: Home) -> ReportData:
     board = leaderboard_rows(study, home)
     with connect(home.database) as connection:
         cards = cards_of(connection, study)
+        verdict = _verdict(connection, study)
     metrics = _metric_infos(study, primary_of(study.measured, board["metric"]), uncalibrated(study, cards))
     seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
     scores, answers = running_rows(study, home, seconds)
@@ -107,6 +123,7 @@ def board_data(study: Study, home: Home) -> ReportData:
         created_at=datetime.now(UTC),
         metrics=metrics,
         leaderboard=board,
+        verdict=verdict,
         questions=pl.DataFrame(schema=QUESTIONS),
         scores=_widened(scores, {**SCORES, **OF_CELL}),
         answers=_widened(answers, {**ANSWERS, **OF_CELL}),
@@ -137,6 +154,7 @@ def report_data(
     store = StillArtifacts(home)
     with connect(home.database) as connection:
         board = _leaderboard(connection, study)
+        verdict = _verdict(connection, study)
         refuse_changed(study, store, board)
         # Without the cells that could not be run now: what older runs left of them is not mixed in.
         cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
@@ -158,6 +176,7 @@ def report_data(
         created_at=datetime.now(UTC),
         metrics=_metric_infos(study, primary, uncalibrated(study, judged["judge_cards"])),
         leaderboard=board,
+        verdict=verdict,
         questions=questions,
         scores=scores.join(gone, on=["cell", "replicate"], how="anti"),
         answers=answers.join(gone, on=["cell", "replicate"], how="anti"),
@@ -166,7 +185,7 @@ def report_data(
         chunkings=facts.chunkings,
         recipes=facts.recipes,
         versions=_versions(study),
-        notes=(*_on_the_board(study, primary, board, clusters), *facts.warnings, *notes),
+        notes=(*_not_applied(study, primary), *facts.warnings, *notes),
         interval=_interval(study, clusters),
         comparison=_comparison(study, clusters),
         clusters=clusters,
@@ -225,6 +244,11 @@ def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.Data
         .sort("subset", "_order", "rank", "cell", nulls_last=True)
         .drop("_order")
     )
+
+
+def _verdict(connection: duckdb.DuckDBPyConnection, study: Study) -> Verdict:
+    rows = selected(connection, "SELECT * FROM current_verdict WHERE study = ?", [study.study], VERDICTS)
+    return Verdict.of_row(rows.row(0, named=True))
 
 
 def _not_run(study: Study, store: ArtifactStore) -> pl.DataFrame:
@@ -358,23 +382,16 @@ def _versions(study: Study) -> dict[str, str]:
 
 def _interval(study: Study, clusters: Clustering) -> str:
     return (
-        f"{CONFIDENCE:.0%} interval by the studentised bootstrap over {drawn_phrase(clusters)} "
-        f"({RESAMPLES:,} resamples, seed {study.seed}; of values that are all 0 or 1 Wilson's)"
+        f"{CONFIDENCE:.0%} interval over {drawn_phrase(clusters)}: of bounded metrics Wilson's with "
+        f"the design effect, else the studentised bootstrap's ({RESAMPLES:,} resamples, seed {study.seed})"
     )
 
 
 def _comparison(study: Study, clusters: Clustering) -> str:
     return (
-        f"studentised paired bootstrap and a paired permutation test over {drawn_phrase(clusters)} "
-        f"({significance.RESAMPLES:,} resamples, seed {study.seed}; told apart where both, adjusted for the "
-        f"number of comparisons, are below p = {significance.ALPHA})"
+        f"paired permutation test over {drawn_phrase(clusters)} ({significance.RESAMPLES:,} sign flips, seed "
+        f"{study.seed}; p adjusted for the number of pipelines, significant below {significance.ALPHA})"
     )
-
-
-def _on_the_board(study: Study, primary: str, board: pl.DataFrame, clusters: Clustering) -> list[str]:
-    """Say what a reader of the leaderboard must know of how its cells were ranked and compared."""
-    few = few_documents_note(clusters)
-    return [*_not_applied(study, primary), *_not_compared(board), *([few] if few else [])]
 
 
 def _not_applied(study: Study, primary: str) -> list[str]:
@@ -383,14 +400,3 @@ def _not_applied(study: Study, primary: str) -> list[str]:
         return []
     first, other = study.metric(study.metrics[0]).title, study.metric(primary).title
     return [f"{first} applies to none of the questions: the cells are ranked by {other}"]
-
-
-def _not_compared(board: pl.DataFrame) -> list[str]:
-    """Say so where an earlier version has made the leaderboard, which compared no cell with another."""
-    if not len(board.drop_nulls("rank")) or len(board.drop_nulls("p_best")):
-        return []
-    what = "by two tests, over clusters of questions" if len(board.drop_nulls("leader")) else ""
-    return [
-        "an earlier version of rag-assay made this leaderboard: run the study again to tell its cells apart"
-        + (f" {what}" if what else "")
-    ]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from evals.reporting.data import MetricInfo
-from evals.reporting.display import count, listed, quantity, several
+from evals.reporting.display import count, listed, quantity
 from evals.reporting.entries import Entry
-from evals.statistics.question_clusters import LEAST_EFFECTIVE, Clustering
+from evals.statistics.question_clusters import Clustering
 
 OUT_OF_REACH = 20  # times as many questions: nobody is helped by a larger number
 
@@ -20,10 +20,10 @@ def settling(open_entries: Sequence[Entry], n: int, metric: MetricInfo) -> str:
     "" where that was not computed (a leaderboard of an earlier version) or there is nothing to settle.
 
     Args:
-        open_entries: what cannot be told apart from the leader.
+        open_entries: what is not significantly different from the leader.
         n: questions.
     """
-    results = [entry.result for entry in open_entries if entry.result.p_permutation is not None]
+    results = [entry.result for entry in open_entries if entry.result.p is not None]
     finds = [result.detectable for result in results if result.detectable is not None]
     needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)
     within = [number for number in needed if number <= OUT_OF_REACH * n]
@@ -32,7 +32,7 @@ def settling(open_entries: Sequence[Entry], n: int, metric: MetricInfo) -> str:
     if finds:
         text = f"The smallest difference that this study can find is about {_about(median(finds), metric)}"
     else:
-        text = "So few questions can find no difference"
+        text = "So few questions cannot find any difference"
     if not within:
         return f"{text}; no number of questions within reach would settle what is open."
     enough = within[min(len(within), math.ceil(len(results) / 2)) - 1]
@@ -44,7 +44,7 @@ def settling(open_entries: Sequence[Entry], n: int, metric: MetricInfo) -> str:
 
 
 def chances_sentence(found: Sequence[Entry], least: float = 0.005) -> str | None:
-    """Say who is the first how often when the questions are drawn again; None where it was not computed."""
+    """List the chances of being best, the largest first; None where there are not two."""
     likely = sorted(
         ((entry.p_best, entry.label) for entry in found if entry.p_best is not None),
         key=lambda pair: -pair[0],
@@ -53,10 +53,8 @@ def chances_sentence(found: Sequence[Entry], least: float = 0.005) -> str | None
         return None
     shown = [f"{label} {_share(share)}" for share, label in likely if share >= least]
     if not shown:
-        return (
-            f"When the questions are drawn again, none of {several(len(likely), 'cell')} is often the first."
-        )
-    return f"First when the questions are drawn again: {listed(shown, 6)}."
+        return f"No pipeline of {count(len(likely))} has a notable chance of being best."
+    return f"Chance of being best: {listed(shown, 6)}."
 
 
 def drawn_phrase(clusters: Clustering) -> str:
@@ -66,17 +64,6 @@ def drawn_phrase(clusters: Clustering) -> str:
     if clusters.by == "ids":
         return f"clusters of questions by their ids ({clusters.found})"
     return "the questions"
-
-
-def few_documents_note(clusters: Clustering) -> str | None:
-    """Say so where questions share so few documents that they were not taken for clusters."""
-    if clusters.by != "none" or not clusters.found:
-        return None
-    return (
-        f"the questions are about few documents ({several(clusters.found, 'group')}, as good as "
-        f"{clusters.effective:.0f} of equal size, fewer than {LEAST_EFFECTIVE}): what is found holds for "
-        "further questions about these documents"
-    )
 
 
 def _share(share: float) -> str:

@@ -10,10 +10,11 @@ from functools import lru_cache
 import polars as pl
 
 from evals.reporting.data import MetricInfo, ReportData
+from evals.study.cells import AXES
+from evals.study.cells import varying_axes as cells_axes
 from warehouse.schemas import MIN_COVERAGE
 
 ALL = "all"
-AXES = ("chunking", "embedder", "retriever", "generator")
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,6 @@ class Result:
     replicate_low: float | None = None
     replicate_high: float | None = None
     replicates: int = 1
-    p_bootstrap: float | None = None
-    p_permutation: float | None = None
     detectable: float | None = None
     questions_needed: int | None = None
     clusters: int | None = None
@@ -138,13 +137,9 @@ def main_subset(data: ReportData) -> Subset:
 
 
 def varying_axes(standings: Iterable[Standing]) -> tuple[str, ...]:
-    """Return the axes on which the cells differ: what a cell's label must name.
-
-    Cells that differ on no axis are named by chunking, retriever and generator.
-    """
+    """Return the axes on which the cells differ: what a cell's label must name."""
     cells = [standing.cell for standing in standings]
-    varying = tuple(axis for axis in AXES if len({getattr(cell, axis) for cell in cells} - {None}) > 1)
-    return varying or ("chunking", "retriever", "generator")
+    return cells_axes([[getattr(cell, axis) for axis in AXES] for cell in cells])
 
 
 def _sample_size(name: str) -> int:

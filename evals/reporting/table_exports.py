@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from evals.queueing.sheets.guarding import CSV
+from evals.reporting.costs import running
 from evals.reporting.data import ReportData
-from evals.reporting.recommendation import recommendation, running
 from warehouse.replacing import replacing
 from warehouse.schemas import LEADERBOARD
 
@@ -19,10 +19,10 @@ COSTS = {"usd_per_1000": pl.Float64, "seconds_p50": pl.Float64, "seconds_p95": p
 
 def export_table(data: ReportData) -> pl.DataFrame:
     """Return the leaderboard, a row a cell, metric and subset, with costs and with what is recommended."""
-    taken, costs = recommendation(data), running(data)
+    taken, costs = data.verdict.recommended, running(data)
     found = [(cell, one.usd, one.p50, one.p95) for cell, one in costs.items()]
     priced = pl.DataFrame(found, schema={"cell": pl.String, **COSTS}, orient="row")
-    is_taken = (pl.col("cell") == (taken.cell or "")) & (pl.col("subset") == taken.subset)
+    is_taken = (pl.col("cell") == (taken.cell if taken else "")) & (pl.col("subset") == data.verdict.subset)
     rows = data.leaderboard.select(list(LEADERBOARD)).join(
         priced, on="cell", how="left", maintain_order="left"
     )

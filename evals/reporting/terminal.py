@@ -18,11 +18,9 @@ from evals.reporting.effect_words import effects_words
 from evals.reporting.effects import effects
 from evals.reporting.entries import entries
 from evals.reporting.estimates import estimate_sentences
-from evals.reporting.headline import headline
 from evals.reporting.judge_cards import judge_sentences
 from evals.reporting.left_out import left_out_sentences
 from evals.reporting.people.section import people_sentences
-from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.settling import chances_sentence
 from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
@@ -49,7 +47,7 @@ class Layout:
 
 
 def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> RenderableType:
-    """Return one leaderboard, what a reader must know of it, and last the headline and what is recommended.
+    """Return one leaderboard, what a reader must know of it, and last the verdict.
 
     The table is that of all questions (or of the largest sample), for a terminal of ``width`` columns; cells
     that were asked a smaller sample are told of in a line. The primary metric has its interval, up to four
@@ -74,7 +72,8 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))
     parts += [_text(one, "yellow") for one in left_out_sentences(data)]
     parts += [_text(data.part, "bold yellow")] if data.part else []
-    parts += ["", _text(headline(data), "bold"), *map(_text, recommendation_sentences(data))]
+    decision, *why = data.verdict.sentences
+    parts += ["", _text(decision, "bold"), _text(" ".join(why))]
     return Group(*parts)
 
 
@@ -151,7 +150,7 @@ def _row(standing: Standing, layout: Layout) -> list[RenderableType]:
 
 
 def _is_tied(result: Result | None) -> bool:
-    """Return whether a cell was compared with the leader and cannot be told apart from it."""
+    """Return whether a cell was compared with the leader and is tied with it."""
     return result is not None and result.tied is True and result.p is not None
 
 
@@ -178,7 +177,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
             "† coverage below 98 %: no rank; {worst–best case} in place of the interval. – no value."
         )
     if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
-        lines.append(f"{TIED} cannot be told apart from the leader by a {data.comparison}.")
+        lines.append(f"{TIED} tied with the leader (not significantly different) by a {data.comparison}.")
     lines += [sentence] if (sentence := chances_sentence(entries(data, subset))) else []
     lines += [sentence] if (sentence := replicates_sentence(data, subset)) else []
     lines += ceiling_sentences(data, subset)

@@ -10,7 +10,7 @@ from evals.reporting import limits
 from evals.reporting.ceilings import ceiling_sentences
 from evals.reporting.charts.bars import BarTable
 from evals.reporting.contexts import Contexts, contexts, cost_fronts
-from evals.reporting.costs import Cost, cost_metrics, costs, usd_by_cell
+from evals.reporting.costs import Cost, cost_metrics, costs, running, usd_by_cell
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import counted, number, several
 from evals.reporting.effects import Effects, effects
@@ -21,7 +21,6 @@ from evals.reporting.figures.gathered import Figures, figures
 from evals.reporting.figures.intervals import Bar, intervals_figure, small_bars
 from evals.reporting.groups import Groups, groups
 from evals.reporting.hardest import Hardest, hardest
-from evals.reporting.headline import Part, headline_parts
 from evals.reporting.journey.section import Journeys, journeys
 from evals.reporting.judge_cards import Card, judge_cards
 from evals.reporting.left_out import LeftOut, left_out_section
@@ -29,14 +28,12 @@ from evals.reporting.lost import Lost, lost
 from evals.reporting.matrix import Effect, Matrix, matrices
 from evals.reporting.pairs import Pairs, pairs
 from evals.reporting.people.section import People, people_section
-from evals.reporting.recommendation import recommendation, recommendation_sentences, running
 from evals.reporting.replicates import replicates_sentence
 from evals.reporting.risk import Risks, risks
 from evals.reporting.settling import settling
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.trust import TrustLine, trust_lines
 from evals.reporting.unseen import unseen
-from evals.reporting.verdict import verdict_sentences
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,7 @@ class Board:
 class View:
     """All that the page shows, beside the data itself."""
 
-    headline: tuple[Part, ...]
     unseen: tuple[str, ...]
-    verdict: Sequence[str]
-    recommendation: Sequence[str]
     recommended: str | None
     running: Mapping[str, RunningCost]
     pairs: Pairs | None
@@ -106,16 +100,12 @@ def view(data: ReportData) -> View:
     best = found[: limits.BEST_CELLS]
     spent, usd = costs(data), usd_by_cell(data)
     hard = hardest(data, cells, labels)
-    taken = recommendation(data)
     axes, found_contexts = effects(data), contexts(data)
     first = found_contexts.front if found_contexts else None
     fronts = cost_fronts(data, main, spent, usd, labels)
     return View(
-        headline=headline_parts(data),
         unseen=unseen(data, main),
-        verdict=verdict_sentences(data),
-        recommendation=recommendation_sentences(data, taken),
-        recommended=taken.cell,
+        recommended=data.verdict.recommended.cell if data.verdict.recommended else None,
         running=running(data),
         pairs=pairs(data, main, labels),
         trust=trust_lines(data),

@@ -18,9 +18,10 @@ from evals.statistics.bootstrap import Interval, intervals
 from evals.statistics.comparison import (
     UNCOMPARED,
     Valued,
-    best_chances,
     compared,
+    expected,
     leader_of,
+    margin_of,
     primary_of,
     table_of,
     tie_groups,
@@ -72,7 +73,8 @@ def _compared(
     """Rank and compare the cells of one subset by each metric."""
     ranked = with_ranks([row for found in valued.values() for row, _ in found], primary, ceilings)
     ranks = {row["cell"]: row["rank"] for row in ranked}
-    leader = leader_of(ranked, primary)
+    of_answers = (metric for name in valued if (metric := study.metric(name)).kind == "answer")
+    leader = leader_of(ranked, primary, next(of_answers, None) if primary.kind == "retrieval" else None)
     able = {cell for cell, rank in ranks.items() if rank is not None}
     with_rank = {
         name: [({**row, "rank": ranks[row["cell"]]}, values) for row, values in found]
@@ -81,12 +83,14 @@ def _compared(
     done = {name: compared(found, leader, able, study.seed, clusters) for name, found in with_rank.items()}
     first = with_rank[primary.name]
     groups = tie_groups(done[primary.name], first, study.seed, clusters)
-    chances = best_chances(first, able, primary, study.seed, clusters)
-    return [
-        {**row, "tie_group": groups.get(row["cell"]), "p_best": chances.get(row["cell"])}
-        for rows in done.values()
-        for row in rows
-    ]
+    found = []
+    for name, rows in done.items():
+        metric = study.metric(name)
+        margin = margin_of(metric, study.margin, primary)
+        odds = expected(with_rank[name], able, metric, margin, study.seed, clusters)
+        found += [{**row, **odds.get(row["cell"], {})} for row in rows]
+    best = {row["cell"]: row["p_best"] for row in found if row["metric"] == primary.name}
+    return [{**row, "tie_group": groups.get(row["cell"]), "p_best": best.get(row["cell"])} for row in found]
 
 
 def not_run(cell: Cell, run: Scores) -> pl.DataFrame:
@@ -141,7 +145,7 @@ def _valued(
     }
     questions = sorted({name for _, means in found.values() for name in means["question_id"]})
     drawn = clusters.codes(questions)
-    of_cells = intervals(table_of(values, list(values), questions), study.seed, drawn)
+    of_cells = intervals(table_of(values, list(values), questions), study.seed, drawn, metric.bounds)
     count = len(questions) if drawn is None else int(drawn.max()) + 1
     return [
         (

@@ -1,17 +1,19 @@
-"""Intervals of a mean over questions: the studentised bootstrap's, and Wilson's of a share."""
+"""Intervals of a mean over questions: Wilson's of a bounded metric, else the studentised bootstrap's."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evals.statistics.clusters import Codes
 from evals.statistics.resampling import BLOCK, Floats, Sums, resampled, student, sums_of
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
+Bounds = tuple[float | None, float | None]
+"""Lowest and highest possible value of a metric; None: there is none."""
+UNIT: Bounds = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class Interval:
     high: float | None
 
 
-def bootstrap(values: Floats, seed: int, clusters: Codes | None = None) -> Interval | None:
+def bootstrap(
+    values: Floats, seed: int, clusters: Codes | None = None, bounds: Bounds = (None, None)
+) -> Interval | None:
     """Return the mean of one column and its 95 % interval (`intervals`), or None without a value.
 
     >>> bootstrap(np.array([0.5, 0.5, 0.5]), seed=7)
@@ -34,49 +38,88 @@ def bootstrap(values: Floats, seed: int, clusters: Codes | None = None) -> Inter
     """
     if np.isnan(values).any():
         raise ValueError("a value that is not finite has no place in a mean")
-    return intervals(values[:, None], seed, clusters)[0]
+    return intervals(values[:, None], seed, clusters, bounds)[0]
 
 
-def intervals(table: Floats, seed: int, clusters: Codes | None = None) -> list[Interval | None]:
+def intervals(
+    table: Floats, seed: int, clusters: Codes | None = None, bounds: Bounds = (None, None)
+) -> list[Interval | None]:
     """Return the mean of each column and its 95 % interval, or None where it has no value.
 
-    The interval is m ± q * s: s the standard error over clusters, q the 95th percentile of |t| in resamples
-    of the clusters around m (studentised bootstrap: Efron and Tibshirani 1993, ch. 12; of means it is nearer
-    to 95 % than percentiles are, Hesterberg, The American Statistician 2015). A share, whose values are all
-    0 or 1, has Wilson's interval (Brown, Cai and DasGupta, Statistical Science 2001) with as many questions
-    as would have its standard error without clusters (Korn and Graubard, Survey Methodology 1998) and
-    Student's quantile. Wilson's is that of other values from 0 to 1, too, where resamples without any spread
-    leave no percentile: their variance is at most m * (1 - m). Of values without bounds Student's is it then.
+    Of a metric with two bounds it is `_wilson`, which stays within them and holds the truth for few questions
+    and for values at a bound, where resamples have no spread. Otherwise it is m ± q * s: s the standard error
+    over clusters, q the 95th percentile of |t| in resamples of the clusters around m (studentised bootstrap:
+    Efron and Tibshirani 1993, ch. 12); where resamples without any spread leave no percentile, Student's.
 
     Args:
         table: a row a question, shape (questions, columns); NaN where there is no value.
         seed: the study's; columns are resampled alike, so that their intervals compare.
         clusters: number of each question's cluster, shape (questions,); None: each is one of its own.
+        bounds: of the metric.
+
+    Raises:
+        ValueError: a value is infinite, or outside the bounds.
 
     >>> intervals(np.array([[0.5, 0.5], [0.5, np.nan]]), seed=7)
     [Interval(mean=0.5, low=0.5, high=0.5), Interval(mean=0.5, low=None, high=None)]
+    >>> round(intervals(np.ones((8, 1)), 7, None, UNIT)[0].low, 2)
+    0.59
     """
     if np.isinf(table).any():
         raise ValueError("a value that is not finite has no place in a mean")
-    from scipy.special import stdtrit  # 0.2 s, which a run that compares nothing has not
-
     sums = sums_of(table, clusters)
     groups = sums.groups
     error, _ = student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, groups)
-    quantile = stdtrit(np.maximum(groups - 1, 1), (1 + CONFIDENCE) / 2)
-    half = _bounds(sums, seed) * np.where(error > 0, error, 0.0)
-    low, high = sums.mean - half, sums.mean + half
-    there = ~np.isnan(table)
-    shares = (~there | (table == 0) | (table == 1)).all(axis=0)
-    unit = (~there | ((table >= 0) & (table <= 1))).all(axis=0)
-    lost = ~np.isfinite(half) & (error > 0)
-    wilson = _wilson(sums.mean, error, np.where(shares, sums.total, groups), groups, quantile)
-    low = np.where(shares | (lost & unit), wilson[0], np.where(lost, sums.mean - quantile * error, low))
-    high = np.where(shares | (lost & unit), wilson[1], np.where(lost, sums.mean + quantile * error, high))
+    lowest, highest = bounds
+    if lowest is not None and highest is not None:
+        if (table < lowest - _SLACK).any() or (table > highest + _SLACK).any():
+            raise ValueError(f"a value is outside the bounds of its metric, {lowest:g} to {highest:g}")
+        width = highest - lowest
+        low, high = (
+            lowest + width * end for end in _wilson((sums.mean - lowest) / width, error / width, sums)
+        )
+    else:
+        half = _half_width(sums, error, seed)
+        low, high = sums.mean - half, sums.mean + half
     return [
         None if not n else Interval(float(m), *((None, None) if few else (float(one), float(other))))
         for m, one, other, n, few in zip(sums.mean, low, high, sums.total, groups < 2, strict=True)
     ]
+
+
+_SLACK = 1e-9
+
+
+def _wilson(share: Floats, error: Floats, sums: Sums) -> tuple[Floats, Floats]:
+    """Return Wilson's interval of means in [0, 1], with as many questions as would have their error.
+
+    A mean of values in [0, 1] varies at most like a share (Brown, Cai and DasGupta, Statist. Science 2001);
+    how much less is the design effect (Korn and Graubard, Survey Methodology 1998). That is estimated from
+    few clusters, and would be 0 where all values are alike: so it is shrunk towards 1, by the weight of one
+    cluster. The quantile is Student's.
+    """
+    from scipy.special import stdtrit  # 0.2 s, which a run that compares nothing has not
+
+    total = sums.total
+    sizes = np.broadcast_to(sums.n, sums.residual.shape)
+    most = total**2 / np.maximum((sizes**2).sum(axis=0), 1)  # clusters of equal size that would be as good
+    variance = share * (1 - share)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effect = np.where(variance > 1e-15, error**2 * most / variance, 1.0)
+    n = most / ((effect * np.maximum(most - 1, 0) + 1) / np.maximum(most, 1))
+    quantile = stdtrit(np.maximum(1.0, most - 1), (1 + CONFIDENCE) / 2)
+    z = quantile**2 / np.maximum(n, 1e-9)
+    centre = (share + z / 2) / (1 + z)
+    half = np.sqrt(np.maximum(z * variance + z**2 / 4, 0.0)) / (1 + z)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def _half_width(sums: Sums, error: Floats, seed: int) -> Floats:
+    from scipy.special import stdtrit
+
+    bound = _bounds(sums, seed)
+    student_t = stdtrit(np.maximum(sums.groups - 1, 1), (1 + CONFIDENCE) / 2)
+    return np.where(error > 0, np.where(np.isfinite(bound), bound, student_t) * error, 0.0)
 
 
 def _bounds(sums: Sums, seed: int) -> Floats:
@@ -89,19 +132,3 @@ def _bounds(sums: Sums, seed: int) -> Floats:
         for at in range(0, len(sums.mean), wide)
     ]
     return np.concatenate(parts) if parts and len(sums.residual) else np.full(len(sums.mean), np.nan)
-
-
-def _wilson(
-    share: Floats, error: Floats, most: Floats, groups: Floats, quantile: Floats
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return Wilson's interval with the number of questions that has this error, at most so many.
-
-    Where all are alike there is no error: each cluster counts for one question then.
-    """
-    variance = share * (1 - share)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        n = np.where(error > 0, np.minimum(most, 1 + variance / error**2), groups)
-    z = quantile**2 / np.maximum(n, 1e-9)
-    centre = (share + z / 2) / (1 + z)
-    half = np.sqrt(np.maximum(z * variance + z**2 / 4, 0.0)) / (1 + z)
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)

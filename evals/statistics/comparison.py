@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import polars as pl
 
 from evals.measuring.contract import Metric
 from evals.statistics.contrasts import Contrasts, contrasts
-from evals.statistics.first import first_shares
+from evals.statistics.posterior import Posterior, posterior
 from evals.statistics.question_clusters import ALONE, Clustering
 from evals.statistics.significance import ALPHA, RESAMPLES
 from warehouse.schemas import MIN_COVERAGE, Status
@@ -25,7 +25,7 @@ Valued = list[tuple[Row, dict[str, float]]]
 UNCOMPARED: Row = dict.fromkeys(
     (
         *("leader", "difference", "difference_low", "difference_high", "p", "tied"),
-        *("p_bootstrap", "p_permutation", "detectable", "questions_needed"),
+        *("detectable", "questions_needed", "expected_loss", "p_loss", "bound"),
     )
 )
 FURTHER_RESAMPLES = 2_000  # of the tests between cells behind the first group: there may be many groups
@@ -99,11 +99,23 @@ def is_able(row: Row) -> bool:
     return covered and (row["answered"] is None or row["answered"] >= MIN_COVERAGE)
 
 
-def leader_of(rows: Sequence[Row], primary: Metric) -> str | None:
-    """Return the cell that leads a subset: of those with the best value the first by name, if any is able."""
+def leader_of(rows: Sequence[Row], primary: Metric, second: Metric | None = None) -> str | None:
+    """Return the cell that leads a subset, if any is able.
+
+    Of cells with the best value (one ranking, read by several generators) it is the best by the second
+    metric, then the first by name.
+    """
     sign = -1 if primary.higher_is_better else 1
     first = [row for row in rows if row["metric"] == primary.name and row["rank"] == 1]
-    return min(((sign * row["value"], row["cell"]) for row in first), default=(0.0, None))[1]
+    by = {row["cell"]: row["value"] for row in rows if second and row["metric"] == second.name}
+
+    def order(row: Row) -> tuple[float, float, str]:
+        value = by.get(row["cell"])
+        if second is None or value is None:
+            return sign * row["value"], math.inf, row["cell"]
+        return sign * row["value"], -value if second.higher_is_better else value, row["cell"]
+
+    return min(map(order, first), default=(0.0, 0.0, None))[2]
 
 
 def compared(
@@ -130,8 +142,6 @@ def compared(
             "difference_high": _number(found.differences.high[at]),
             "p": _number(found.p[at]),
             "tied": not found.p[at] < ALPHA,
-            "p_bootstrap": _number(found.p_bootstrap[at]),
-            "p_permutation": _number(found.p_permutation[at]),
             "detectable": _number(found.detectable[at]),
             "questions_needed": None if needed is None else int(needed),
         }
@@ -194,15 +204,66 @@ def tie_groups(
     return groups
 
 
-def best_chances(
-    valued: Valued, ranked: set[str], primary: Metric, seed: int, clusters: Clustering = ALONE
-) -> dict[str, float]:
-    """Return for each ranked cell the share of resamples of the questions in which it is the first."""
-    values = {row["cell"]: found for row, found in valued if row["cell"] in ranked}
+def expected(
+    valued: Valued,
+    ranked: set[str],
+    metric: Metric,
+    margin: float | None,
+    seed: int,
+    clusters: Clustering = ALONE,
+) -> dict[str, Row]:
+    """Return for each ranked cell `p_best`, `expected_loss`, `p_loss` and `bound` (`Posterior`).
+
+    Losses are against the cell with the best mean. A metric without a margin says nothing of them.
+    """
+    values = {row["cell"]: found for row, found in valued if row["cell"] in ranked and found}
+    if margin is None or not values:
+        return {}
     questions = sorted({question for found in values.values() for question in found})
-    table, drawn = table_of(values, list(values), questions), clusters.codes(questions)
-    shares = first_shares(table, seed, primary.higher_is_better, clusters=drawn)
-    return dict(zip(values, shares.tolist(), strict=True))
+    sign = 1.0 if metric.higher_is_better else -1.0
+    table = sign * table_of(values, list(values), questions)
+    width = width_of(metric) or margin / DEFAULT_MARGIN
+    found = posterior(table, seed, margin, width, clusters.codes(questions))
+    columns = [[_number(one) for one in column.tolist()] for column in found]
+    return {
+        cell: dict(zip(Posterior._fields, row, strict=True))
+        for cell, row in zip(values, zip(*columns, strict=True), strict=True)
+    }
+
+
+class Bounded(Protocol):
+    """What must be known of a metric to say which loss matters."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the rows."""
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """Lowest and highest possible value; None: there is none."""
+
+
+DEFAULT_MARGIN = 0.02
+"""A loss that does not matter, as a share of the metric's range."""
+
+
+def width_of(metric: Bounded) -> float | None:
+    """Return the range of a metric; None: it has none."""
+    low, high = metric.bounds
+    return None if low is None or high is None else float(high - low)
+
+
+def margin_of(metric: Bounded, stated: float | None, primary: Bounded) -> float | None:
+    """Return a loss that does not matter, in the metric's unit; None: the metric has no range.
+
+    stated: the study's, in the unit of its first metric; None: `DEFAULT_MARGIN` of the range
+    """
+    if stated is not None and metric.name == primary.name:
+        return stated
+    width, of_primary = width_of(metric), width_of(primary)
+    if width is None:
+        return None
+    return width * (DEFAULT_MARGIN if stated is None or not of_primary else stated / of_primary)
 
 
 def _number(value: float) -> float | None:

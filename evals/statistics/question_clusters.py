@@ -11,9 +11,6 @@ import polars as pl
 from evals.statistics.clusters import Codes, by_documents, codes, effective
 from evals.study.sections import CLUSTERS_BY_IDS, ClustersBy
 
-LEAST_EFFECTIVE = 10
-"""With fewer clusters of equal size, intervals from them miss too often (`make bench-statistics`)."""
-
 
 class Clustering(NamedTuple):
     """Clusters of a study's questions.
@@ -45,9 +42,8 @@ ALONE = Clustering("none", {})
 def clustering(questions: pl.DataFrame, wanted: ClustersBy) -> Clustering:
     """Return the clusters of questions (schemas.QUESTIONS) as a study wants them.
 
-    Questions about one document are easy or hard together. Where there are but few documents, though, they
-    are no sample of documents: each question stands for itself then, and what is found holds for further
-    questions about those documents.
+    Questions about one document are easy or hard together, so what is claimed of further documents rests on
+    the number of documents, however many questions are asked about them.
     """
     if wanted.startswith(CLUSTERS_BY_IDS):
         ids = questions["question_id"].to_list()
@@ -62,10 +58,7 @@ def clustering(questions: pl.DataFrame, wanted: ClustersBy) -> Clustering:
         if evidence
     ]
     documents = [[name for name in names if name] for _, names in held]
-    shared = _clustering("documents", [name for name, _ in held], by_documents(documents))
-    if wanted == "auto" and shared.effective < LEAST_EFFECTIVE:
-        return Clustering("none", {}, shared.found, shared.effective)
-    return shared
+    return _clustering("documents", [name for name, _ in held], by_documents(documents))
 
 
 def _clustering(by: str, ids: Sequence[str], found: Codes) -> Clustering:

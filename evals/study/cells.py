@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 NO_GENERATOR = "none"
@@ -10,6 +11,21 @@ NO_GENERATOR = "none"
 UNREAD = "-"
 """The chunking, embedder and retriever of a cell whose generator reads no ranking, and what an imported sheet
 does not say; no study can use it."""
+
+
+AXES = ("chunking", "embedder", "retriever", "generator")
+
+
+def varying_axes(places: Iterable[Sequence[str | None]]) -> tuple[str, ...]:
+    """Return the axes on which cells differ: what their labels must name.
+
+    Cells that differ on no axis are named by chunking, retriever and generator.
+
+    places: of each cell its parts on `AXES`; None: its generator reads no ranking
+    """
+    parts = [set(column) - {None} for column in zip(*places, strict=True)]
+    varying = tuple(axis for axis, found in zip(AXES, parts, strict=False) if len(found) > 1)
+    return varying or ("chunking", "retriever", "generator")
 
 
 @dataclass(frozen=True, order=True)

@@ -128,10 +128,10 @@ class JudgeCard(Strict):
 
 
 def _says_clusters(text: str) -> str:
-    if text in ("auto", "documents", "none"):
+    if text in ("documents", "none"):
         return text
     if not text.startswith(CLUSTERS_BY_IDS) or text == CLUSTERS_BY_IDS:
-        raise ValueError("must be auto, documents, none or ids:REGULAR_EXPRESSION")
+        raise ValueError("must be documents, none or ids:REGULAR_EXPRESSION")
     try:
         re.compile(text.removeprefix(CLUSTERS_BY_IDS))
     except re.error as error:
@@ -141,8 +141,10 @@ def _says_clusters(text: str) -> str:
 
 CLUSTERS_BY_IDS = "ids:"
 ClustersBy: TypeAlias = Annotated[str, AfterValidator(_says_clusters)]
-"""Which questions are a cluster. `documents`: those that share gold documents; `auto`: those, if enough
-clusters are left; `ids:REGEX`: those in whose ids its first match is the same; `none`: each by itself."""
+"""Which questions are a cluster. `documents`: those that share gold documents; `ids:REGEX`: those in whose
+ids its first match is the same; `none`: each by itself, so that results hold for these documents only."""
+Prefer: TypeAlias = Literal["quality", "cost", "latency", "simplicity"]
+"""What decides between cells that lose little against the leader; `quality`: always the leader."""
 
 
 class Schedule(Strict):

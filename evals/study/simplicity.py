@@ -34,7 +34,7 @@ class Simplicity(NamedTuple):
 
 
 def simplicities(study: Study, chunks: Mapping[str, int]) -> dict[str, Simplicity]:
-    """Return name of a cell -> what it takes.
+    """Return name of a cell -> what it takes; what imported answers took is not known.
 
     chunks: chunking -> how many chunks it makes
     """
@@ -43,6 +43,7 @@ def simplicities(study: Study, chunks: Mapping[str, int]) -> dict[str, Simplicit
             study.retrievers.get(cell.retriever), study.generators.get(cell.generator), cell, chunks
         )
         for cell in study.cells()
+        if not cell.imported
     }
 
 
@@ -53,7 +54,7 @@ def chunk_counts(study: Study, store: ArtifactStore) -> dict[str, int]:
 
 
 def unpriced(study: Study) -> frozenset[str]:
-    """Return the cells whose retriever asks a paid model: the costs of answers do not hold its calls."""
+    """Return the cells whose costs are not known: imported, or with a retriever that calls a paid model."""
     paid = {
         name
         for name, retriever in study.retrievers.items()
@@ -62,7 +63,11 @@ def unpriced(study: Study) -> frozenset[str]:
         and one.chat is not None
         and not all(model.is_local for model in one.chat.ranked())
     }
-    return frozenset(cell.name for cell in study.cells() if cell.reads_ranking and cell.retriever in paid)
+    return frozenset(
+        cell.name
+        for cell in study.cells()
+        if cell.imported or (cell.reads_ranking and cell.retriever in paid)
+    )
 
 
 def _of(

@@ -31,6 +31,7 @@ from evals.study.sections import (
     Annotation,
     ClustersBy,
     JudgeCard,
+    Prefer,
     QuestionSource,
     Restriction,
     Schedule,
@@ -69,6 +70,8 @@ class Study(BuildHalf):
     metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     clusters: which questions are not independent of each other, when cells are compared
+    margin: a loss that does not matter, in the unit of the first metric; default: 0.02 of its range
+    prefer: what decides between cells that lose little against the leader
     schedule: when its sources are crawled again and it is run, in Dagster; never unless said
     search: which part of the grid is run; all of it unless said
     alerts: who is told when something happens to it; None: whom the environment names
@@ -95,7 +98,9 @@ class Study(BuildHalf):
     budget: StudyBudget | None = None
     schedule: Schedule | None = None
     alerts: Alerts | None = None
-    clusters: ClustersBy = "auto"
+    clusters: ClustersBy = "documents"
+    margin: Annotated[float | None, Field(gt=0)] = None
+    prefer: Prefer = "cost"
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
     search: Search | None = None
     path: Path = Path()

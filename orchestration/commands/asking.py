@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from orchestration.choosing_cell import leading_cell, named_cell
+from orchestration.choosing_cell import named_cell, recommended_cell
 from orchestration.commands.conversations import conversation_of
 from orchestration.commands.finding import home_of, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly
@@ -39,9 +39,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     question: Annotated[str, typer.Argument(help="A question in words, or the id of one of the study's.")],
     cell: Annotated[
         str | None,
-        typer.Option(
-            help="chunking.embedder.retriever.generator; the leader of the leaderboard unless said."
-        ),
+        typer.Option(help="chunking.embedder.retriever.generator; default: the recommended one."),
     ] = None,
     all_retrievers: Annotated[
         bool, typer.Option("--all-retrievers", help="Also show what the study's other retrievers find.")
@@ -72,7 +70,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     asked = _Asked(question, _day(asked_at), turns, _removals(without or []))
     found = study_of(study)
     where = home_of(found)
-    chosen = named_cell(found, cell) if cell else leading_cell(found, where)
+    chosen = named_cell(found, cell) if cell else recommended_cell(found, where)
     work = Work(where)
     try:
         results = _results(found, chosen, asked, work, all_retrievers=all_retrievers)

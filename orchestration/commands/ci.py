@@ -12,7 +12,6 @@ from assets.engine.building import checks_of
 from evals.reporting.display import interval, number, several
 from evals.reporting.entries import entries
 from evals.reporting.github import Annotation, markdown_table, markdown_text
-from evals.reporting.headline import headline
 from evals.reporting.junit import Case, Suite, junit_xml
 from evals.reporting.standings import main_subset
 from orchestration.run_report import by_reason
@@ -153,10 +152,10 @@ def _in_repository(path: Path) -> str:
 
 
 def summary(study: Study, report: RunReport, gates: Sequence[GateResult], data: ReportData | None) -> str:
-    """Return a run in Markdown: headline, gates, what failed, the first cells."""
+    """Return a run in Markdown: verdict, gates, what failed, the first cells."""
     parts = [f"## {markdown_text(study.study)}"]
     if data is not None:
-        parts.append(markdown_text(headline(data)))
+        parts.append(markdown_text(" ".join(data.verdict.sentences)))
     if gates:
         rows = [["passed" if one.passed else "FAILED", one.gate.name, _outcome(one)] for one in gates]
         parts += ["### Gates", markdown_table(["", "gate", "found"], rows)]

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from evals.reporting.headline import headline
 
 from evals.judging.contract import JudgeCase, Judgement
-from evals.reporting.headline import headline
 from evals.reporting.page import render_html
 from evals.reporting.question_rows import question_rows
 from evals.study.costing import estimates

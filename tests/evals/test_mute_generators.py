@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from evals.reporting.headline import headline
 
 from evals import answers
-from evals.reporting.headline import headline
 from evals.reporting.rows import report_data
 from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.connection import connect

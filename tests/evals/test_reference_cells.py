@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from evals.reporting.headline import headline
 
 from assets.engine.stage import Work
 from evals.pipeline.passages import evidence_passages
 from evals.pipeline.pipeline import open_pipeline
 from evals.reporting.ceilings import ceiling_sentences
-from evals.reporting.headline import headline
 from evals.reporting.page import render_html
 from evals.reporting.rows import report_data
 from evals.reporting.standings import main_subset

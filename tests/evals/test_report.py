@@ -9,11 +9,11 @@ from collections.abc import Callable
 import dagster as dg
 import polars as pl
 import pytest
+from evals.reporting.headline import headline
 
 from assets.engine.definition import sync_all
 from assets.engine.stage import Work
 from evals.reporting.files import other_rows
-from evals.reporting.headline import headline
 from evals.reporting.risk import risk_rows
 from evals.reporting.rows import report_data
 from orchestration.definitions import definitions_of

@@ -23,8 +23,10 @@ from evals.reporting.journey_rows import (
     merged,
 )
 from evals.reporting.provenance import Provenance, Snapshot, command, machine
-from evals.statistics.comparison import best_chances, compared, tie_groups
+from evals.statistics.comparison import compared, expected, margin_of, tie_groups
 from evals.statistics.question_clusters import ALONE
+from evals.statistics.verdict import Facts, Verdict, labels_of
+from evals.statistics.verdict_text import verdict_on
 from warehouse.parquet import frame
 from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 
@@ -138,6 +140,7 @@ def report_data(
         created_at=datetime(2026, 11, 21, 22, 30, tzinfo=UTC),
         metrics=METRICS,
         leaderboard=frame(boards, LEADERBOARD),
+        verdict=_decided("energy", frame(boards, LEADERBOARD), METRICS),
         questions=frame(questions, QUESTIONS),
         scores=score_frame,
         answers=frame(answers, {**ANSWERS, **OF_CELL}),
@@ -226,6 +229,7 @@ def board_data(rows: Sequence[dict[str, Any]], metric: MetricInfo = SIMILARITY, 
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
         metrics=(metric,),
         leaderboard=frame(board, LEADERBOARD),
+        verdict=_decided("s", frame(board, LEADERBOARD), (metric,)),
         questions=frame([], QUESTIONS),
         scores=frame([], {**SCORES, **OF_CELL}),
         answers=frame([], {**ANSWERS, **OF_CELL}),
@@ -490,12 +494,19 @@ def _board(
     pairs = [({**row, "answered": None}, values[row["cell"]]) for row in first]
     found = compared(pairs, min(ranked, key=ranked.__getitem__), set(ranked), 7)
     groups, told = tie_groups(found, pairs, 7), {row["cell"]: row for row in found}
-    chances = best_chances(pairs, set(ranked), get_metric(metrics[0].name), 7, ALONE)
+    primary = get_metric(metrics[0].name)
+    odds = expected(pairs, set(ranked), primary, margin_of(primary, None, primary), 7)
     return [
-        (told[row["cell"]] if row["metric"] == metrics[0].name else row)
-        | {"tie_group": groups.get(row["cell"]), "p_best": chances.get(row["cell"])}
+        (told[row["cell"]] | odds.get(row["cell"], {}) if row["metric"] == metrics[0].name else row)
+        | {"tie_group": groups.get(row["cell"]), "p_best": odds.get(row["cell"], {}).get("p_best")}
         for row in rows
     ]
+
+
+def _decided(study: str, board: pl.DataFrame, metrics: Sequence[MetricInfo]) -> Verdict:
+    """Decide by a leaderboard of which no costs are known."""
+    rows = board.to_dicts()
+    return verdict_on(study, rows, metrics, Facts(labels_of(rows), {}, {}, ALONE))
 
 
 def _row(

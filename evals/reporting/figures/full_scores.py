@@ -17,7 +17,7 @@ from evals.reporting.matrix import natural
 from evals.reporting.people_scores import ScoredAnswers, written
 from evals.reporting.standings import Subset
 from evals.reporting.values import values_of
-from evals.statistics.bootstrap import bootstrap, intervals
+from evals.statistics.bootstrap import UNIT, bootstrap, intervals
 from evals.statistics.crossing import crossing
 from evals.statistics.effects import over_contexts
 
@@ -108,7 +108,7 @@ def _of_metric(data: ReportData, subset: Subset, metric: MetricInfo) -> dict[str
     if not of or np.nanmean(full) < FEWEST:
         return {}
     counts = np.nansum(full, axis=(0, 1)).astype(int).tolist()
-    found = intervals(over_contexts(full), data.seed, data.clusters.codes(values.questions))
+    found = intervals(over_contexts(full), data.seed, data.clusters.codes(values.questions), UNIT)
     return {
         level: _figure(one.mean, one.low, one.high, n, of)
         for level, one, n in zip(crossed.levels[0], found, counts, strict=True)
@@ -133,6 +133,6 @@ def _given(answers: ScoredAnswers, name: str, data: ReportData) -> Figure:
     chosen = (answers.rows["chunking"] == name).fill_null(value=False).to_numpy()
     full = (answers.grades[chosen] == 0).astype(np.float64)
     questions = answers.rows["question_id"].filter(pl.Series(chosen)).to_list()
-    mean = bootstrap(full, data.seed, data.clusters.codes(questions))
+    mean = bootstrap(full, data.seed, data.clusters.codes(questions), UNIT)
     assert mean is not None  # noqa: S101 -- a level has answers
     return _figure(mean.mean, mean.low, mean.high, int(full.sum()), len(full))

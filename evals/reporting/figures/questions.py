@@ -55,7 +55,7 @@ def questions_figure(data: ReportData, subset: Subset) -> HeatTable | None:
     rows = tuple(
         _row(questions[one], texts, table[one, : len(columns)], means[one], metric, ends) for one in chosen
     )
-    found = intervals(table, data.seed, data.clusters.codes(questions))
+    found = intervals(table, data.seed, data.clusters.codes(questions), metric.bounds)
     foot = [Square(number(one.mean), small=interval(one.low, one.high)) for one in found if one]
     last = f"All {len(known)} questions" if len(known) > len(rows) else "Mean"
     return HeatTable(

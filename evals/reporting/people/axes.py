@@ -180,7 +180,7 @@ def _level(answers: ScoredAnswers, axis: str, name: str, data: ReportData) -> Le
     chosen = (answers.rows[axis] == name).fill_null(value=False).to_numpy()
     values, grades = answers.values[chosen], answers.grades[chosen]
     questions = answers.rows["question_id"].filter(pl.Series(chosen)).to_list()
-    mean = bootstrap(values, data.seed, data.clusters.codes(questions))
+    mean = bootstrap(values, data.seed, data.clusters.codes(questions), answers.criterion.bounds)
     assert mean is not None  # noqa: S101 -- a level has answers
     least, most = answers.criterion.bounds
     counts = tuple(int((grades == at).sum()) for at in range(len(answers.anchors)))

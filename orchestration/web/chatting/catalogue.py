@@ -22,9 +22,9 @@ EXAMPLES = 4  # questions of each set
 class Choice:
     """A cell, as a person chooses it.
 
-    metric: the study's first one
+    metric: the one that ranks the study's cells
     mean: over the study's questions; None: it was not measured by it
-    rank, of: its place among the cells that were asked the same questions; None: it has none
+    rank, of: its place on the leaderboard that the verdict is about; None: it has none
     declines: whether it can say that the documents do not say
     model: that it asks first; None: it asks none
     """
@@ -107,29 +107,31 @@ def read_catalogue(
 
 
 def _board(study: Study, home: Home) -> dict[str, dict[str, Any]]:
-    """Return cell -> its row of the leaderboard by the study's first metric."""
-    from evals.reporting.rows import leaderboard_rows
+    """Return cell -> its row of the verdict's leaderboard; empty where the study was not measured."""
+    from evals.reporting.rows import leaderboard_rows, stored_verdict
 
-    rows: list[dict[str, Any]] = []
     with suppress(InputError):
+        verdict = stored_verdict(study, home)
         rows = leaderboard_rows(study, home).to_dicts()
-    return {row["cell"]: row for row in rows if row["metric"] == study.metrics[0]}
+        return {
+            row["cell"]: row
+            for row in rows
+            if row["metric"] == verdict.metric and row["subset"] == verdict.subset
+        }
+    return {}
 
 
 def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choice:
     row = board.get(cell.name) or board.get(cell.key) or {}
-    subset = row.get("subset")
-    of = sum(one["rank"] is not None for one in board.values() if one["subset"] == subset)
     generator = study.generators.get(cell.generator)
-    model = generator.chat.model if generator and generator.chat else None
     return Choice(
         cell,
-        study.metrics[0],
+        row.get("metric") or study.metrics[0],
         row.get("value"),
         row.get("rank"),
-        of,
+        sum(one["rank"] is not None for one in board.values()),
         generator is None or generator.declines,
-        model,
+        generator.chat.model if generator and generator.chat else None,
     )
 
 

@@ -9,9 +9,7 @@ import streamlit as st
 
 from evals.reporting.data import MetricInfo
 from evals.reporting.display import count, quantity, several, trimmed
-from evals.reporting.headline import headline
 from evals.reporting.live_boards import LiveBoard, StudyNow, beside_each_other
-from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.standings import AXES, Subset, subsets, varying_axes
 from orchestration.web import charts
 from orchestration.web.board import chart, figure_columns, nothing, section, table
@@ -29,8 +27,9 @@ def show_cells(one: StudyNow) -> None:
         return
     about = "What the study's report says, and every cell by a metric of choice."
     with section("cells", one.name, about):
-        st.markdown(label(headline(board.data), 1500))
-        st.markdown(label(" ".join(recommendation_sentences(board.data, board.taken)), 1500))
+        decision, *why = board.data.verdict.sentences
+        st.markdown(f"**{label(decision, 500)}**")
+        st.markdown(label(" ".join(why), 1500))
         if board.data.part:
             st.warning(label(board.data.part, 400), icon=":material/content_cut:")
         with st.container(key="choices", horizontal=True):

@@ -62,24 +62,17 @@ def _study(one: StudyNow) -> Row:
     board = one.board
     if board is None:
         return row
-    primary, taken = board.data.primary, board.taken
-    row |= {"metric": primary.title, "questions": taken.questions, "recommended": _short(taken.cell)}
-    first = next((at for at in board.main.standings if at.cell.key == taken.leader), None)
-    if first is not None:
-        result = first.results[primary.name]
+    verdict = board.data.verdict
+    row |= {"metric": verdict.title, "questions": verdict.questions}
+    if verdict.leader and verdict.recommended:
+        first = verdict.leader
         row |= {
-            "leader": _short(first.cell.key),
-            "value": result.value,
-            "low": result.low,
-            "high": result.high,
+            "recommended": verdict.recommended.cell.partition(".")[2],
+            "leader": first.cell.partition(".")[2],
+            **{name: getattr(first, name) for name in ("value", "low", "high", "coverage")},
+            "tied with it": len(verdict.tied),
         }
-        row |= {"tied with it": len(taken.tied) - 1, "coverage": first.coverage(primary)}
     return row
-
-
-def _short(cell: str | None) -> str | None:
-    """Return a cell's key without the study's name, which stands beside it."""
-    return cell and cell.partition(".")[2]
 
 
 def progress_words(progress: Progress | None) -> str | None:
@@ -123,10 +116,11 @@ def _cell(
     one: Standing, board: LiveBoard, metric: MetricInfo, failed: Mapping[str, Mapping[str, int]]
 ) -> Row:
     result, cost = one.results.get(metric.name), board.running.get(one.cell.key)
+    taken = board.data.verdict.recommended
     return {
         "rank": one.rank,
         "tie group": one.tie_group,
-        "recommended": one.cell.key == board.taken.cell,
+        "recommended": taken is not None and one.cell.key == taken.cell,
         **{axis: getattr(one.cell, axis) for axis in AXES},
         "value": result.value if result else None,
         "low": result.low if result else None,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from evals.reporting.recommendation import recommendation_sentences
 
 from evals.reporting.data import ReportData
 from evals.reporting.markdown import NOWHERE, escaped, render_markdown
 from evals.reporting.page import render_html
-from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.table_exports import csv_text, export_table, write_csv
 from tests.fakes.report_data import HOSTILE_ANSWER, HOSTILE_TITLE, OVERRIDE, report_data
 from warehouse.schemas import LEADERBOARD

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from evals.reporting.headline import headline
 
 from evals.reporting.data import MetricInfo
 from evals.reporting.entries import entries
-from evals.reporting.headline import headline
 from evals.reporting.settling import chances_sentence, drawn_phrase, few_documents_note
 from evals.reporting.standings import main_subset
 from evals.statistics.question_clusters import ALONE, Clustering

@@ -4,11 +4,11 @@ import dataclasses
 import io
 
 import pytest
+from evals.reporting.headline import headline
+from evals.reporting.recommendation import recommendation_sentences
 from rich.console import Console
 
 from evals.reporting.data import ReportData
-from evals.reporting.headline import headline
-from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.terminal import leaderboard_table
 from tests.fakes.report_data import board_data, report_data
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from evals.reporting.recommendation import recommendation_sentences
+from evals.reporting.verdict import verdict_sentences
 
 from evals.racing.records import Record
 from evals.reporting.data import ChunkingFacts, Duplicates, ReportData
 from evals.reporting.page import render_html
-from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.stored_cards import UNCALIBRATED
 from evals.reporting.trust import SIGNS, TrustLine, trust_lines
-from evals.reporting.verdict import verdict_sentences
 from evals.study.simplicity import Simplicity
 from tests.fakes.report_data import GENERATORS, SIMILARITY, report_data
 from warehouse.schemas import Status

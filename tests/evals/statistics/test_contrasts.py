@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from evals.statistics.first import first_shares
 from scipy import stats
 
 from evals.statistics.contrasts import contrasts
-from evals.statistics.first import first_shares
 from evals.statistics.power import detectable, questions_needed
 from evals.statistics.replication import components
 from evals.statistics.significance import ALPHA, holm, paired_bootstrap

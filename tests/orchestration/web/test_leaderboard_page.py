@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evals.reporting.headline import headline
+from evals.reporting.recommendation import recommendation, recommendation_sentences, running
 
 from evals.reporting.data import ReportData
-from evals.reporting.headline import headline
 from evals.reporting.live_boards import Boards, beside_each_other, live_board
-from evals.reporting.recommendation import recommendation, recommendation_sentences, running
 from evals.reporting.rows import report_data
 from evals.reporting.standings import main_subset, subsets
 from evals.study.run_studies import note

@@ -1,0 +1,334 @@
+"""The decision of a study: which cell to use, what it is expected to lose, and what the data cannot say.
+
+"Not significantly different" is not "equally good". So a cheaper cell is recommended only where its expected
+loss against the leader is at most half of the margin and it is not significantly worse; else the leader is.
+The rule was chosen by simulation (`make bench-verdict`): it loses hardly more than always taking the leader,
+costs less where nothing differs, and loses far less than taking the simplest of the tied cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import Any, Protocol
+
+from evals.measuring.running_costs import RunningCost
+from evals.statistics.comparison import Bounded, margin_of
+from evals.statistics.question_clusters import Clustering
+from evals.study.cells import AXES, varying_axes
+from evals.study.sections import Prefer
+from evals.study.simplicity import Simplicity
+
+Row = Mapping[str, Any]
+ALL = "all"
+NOT_RANKED = "no pipeline has values and answers for 98 % of the questions"
+NOT_RUN = "no pipeline was run"
+FEWEST_CLUSTERS = 6
+"""With fewer no sign-flip test can be significant: 2^(1 - 5) > 0.05."""
+OUT_OF_REACH = 20  # times as many documents: a larger number helps no reader
+
+
+class Measured(Bounded, Protocol):
+    """What must be known of a metric."""
+
+    @property
+    def title(self) -> str:
+        """Its name for readers."""
+
+    @property
+    def kind(self) -> str:
+        """What it measures: retrieval, answer or cost."""
+
+    @property
+    def unit(self) -> str:
+        """Of its values; "" where it has none."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether the larger value is the better one."""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A cell as a verdict names it (verdict_schema.PICK)."""
+
+    cell: str
+    label: str
+    rank: int | None
+    value: float
+    low: float | None
+    high: float | None
+    coverage: float
+    p_best: float | None
+    expected_loss: float | None
+    p_loss: float | None
+    bound: float | None
+    usd_per_1000: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision of a study (verdict_schema.VERDICTS)."""
+
+    study: str
+    subset: str
+    metric: str
+    title: str
+    unit: str
+    higher_is_better: bool
+    margin: float | None
+    prefer: str
+    questions: int
+    documents: int
+    clusters_by: str
+    generalises: bool
+    cells: int
+    coverage: float | None
+    by: str | None = None
+    context: str | None = None
+    leader: Pick | None = None
+    recommended: Pick | None = None
+    equivalent: bool = False
+    tied: tuple[str, ...] = ()
+    worse: tuple[str, ...] = ()
+    unranked: tuple[str, ...] = ()
+    detectable: float | None = None
+    documents_needed: int | None = None
+    reason: str | None = None
+    sentences: tuple[str, ...] = ()
+
+    @classmethod
+    def of_row(cls, row: Row) -> Verdict:
+        """Return the verdict of a stored row."""
+        picks = {name: Pick(**row[name]) if row[name] else None for name in ("leader", "recommended")}
+        lists = {name: tuple(row[name] or ()) for name in ("tied", "worse", "unranked", "sentences")}
+        return cls(**{**row, **picks, **lists})
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a row to be stored, or as JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the cells beside their leaderboard.
+
+    labels: cell -> its name for readers
+    simple, costs: cell -> what it takes and costs; absent where that is not known
+    chunks_differ: whether the study compares chunks of different sizes
+    """
+
+    labels: Mapping[str, str]
+    simple: Mapping[str, Simplicity]
+    costs: Mapping[str, RunningCost]
+    clusters: Clustering
+    prefer: Prefer = "cost"
+    margin: float | None = None
+    chunks_differ: bool = False
+
+
+def decide(study: str, rows: Sequence[Row], metrics: Sequence[Measured], facts: Facts) -> Verdict:
+    """Return the verdict on one leaderboard: on all questions or, without those, on the largest sample.
+
+    Args:
+        study: its name.
+        rows: of schemas.LEADERBOARD.
+        metrics: of the study; the first ranks the cells.
+        facts: what else is known of the cells.
+    """
+    primary = metrics[0]
+    subset = _main_subset(rows)
+    mine = [row for row in rows if row["subset"] == subset]
+    first = {row["cell"]: row for row in mine if row["metric"] == primary.name}
+    ranked = sorted((row for row in first.values() if row["rank"] is not None), key=_place)
+    documents = max((row["clusters"] or 0 for row in first.values()), default=0)
+    questions = max((row["n"] or 0 for row in first.values()), default=0)
+    found = Verdict(
+        study,
+        subset,
+        primary.name,
+        primary.title,
+        primary.unit,
+        primary.higher_is_better,
+        margin_of(primary, facts.margin, primary),
+        facts.prefer,
+        questions,
+        documents,
+        facts.clusters.by if documents < questions else "questions",
+        documents >= FEWEST_CLUSTERS,
+        len(first),
+        min(map(_coverage, first.values()), default=None),
+        context=_context(primary.name, facts.chunks_differ),
+        unranked=tuple(sorted(row["cell"] for row in first.values() if row["rank"] is None)),
+        reason=None if ranked else NOT_RANKED if first else NOT_RUN,
+    )
+    return _decided(found, mine, ranked, metrics, facts) if ranked else found
+
+
+def _decided(
+    found: Verdict, mine: Sequence[Row], ranked: Sequence[Row], metrics: Sequence[Measured], facts: Facts
+) -> Verdict:
+    primary = metrics[0]
+    name = next((row["leader"] for row in ranked if row["leader"]), ranked[0]["cell"])
+    ranked = sorted(ranked, key=lambda row: (row["cell"] != name, _place(row)))
+    leader, rows = ranked[0], {row["cell"]: row for row in ranked}
+    tied = tuple(row["cell"] for row in ranked[1:] if row["tied"] is not False)
+    close = [name, *(cell for cell in tied if _loses_little(rows[cell], leader, found))]
+    best, by, among = name, None, close
+    if primary.kind == "retrieval" and len({rows[cell]["generator"] for cell in close}) > 1:
+        best, by, among = _by_answers(mine, metrics, close, facts, primary)
+    chosen = _preferred(among, best, facts)
+    open_ones = [row for row in ranked[1:] if row["cell"] in tied]
+    recommended = _pick(rows[chosen], facts, leader)
+    return replace(
+        found,
+        by=by,
+        leader=_pick(leader, facts, leader),
+        recommended=recommended,
+        equivalent=found.generalises
+        and found.margin is not None
+        and recommended.bound is not None
+        and recommended.bound > -found.margin,
+        tied=tied,
+        worse=tuple(row["cell"] for row in ranked[1:] if row["tied"] is False),
+        detectable=median(finds)
+        if (finds := [r["detectable"] for r in ranked[1:] if r["detectable"] is not None])
+        else None,
+        documents_needed=_documents_needed(open_ones, found),
+    )
+
+
+def _loses_little(row: Row, leader: Row, found: Verdict) -> bool:
+    """Return whether a tied cell is close enough to the leader to be taken for being cheaper.
+
+    With too few documents for a claim about further ones, the measured difference decides.
+    """
+    if found.margin is None:
+        return False
+    if not found.generalises:
+        return abs(row["value"] - leader["value"]) <= found.margin
+    return row["expected_loss"] is not None and row["expected_loss"] <= found.margin / 2
+
+
+def _by_answers(
+    mine: Sequence[Row], metrics: Sequence[Measured], close: list[str], facts: Facts, primary: Measured
+) -> tuple[str, str | None, list[str]]:
+    """Return the best cell, the metric, and the cells near it by the first metric of answers.
+
+    The first metric looks at rankings alone here, and cannot tell generators from each other.
+    """
+    for metric in (one for one in metrics if one.kind == "answer"):
+        margin = margin_of(metric, facts.margin, primary)
+        losses = {
+            row["cell"]: row["expected_loss"]
+            for row in mine
+            if row["metric"] == metric.name and row["cell"] in close and row["expected_loss"] is not None
+        }
+        if margin is not None and len(losses) > 1:
+            least = min(losses.values())
+            among = [cell for cell in close if cell in losses and losses[cell] - least <= margin / 2]
+            return min(among, key=lambda cell: (losses[cell], close.index(cell))), metric.name, among
+    return close[0], None, close
+
+
+def _preferred(among: Sequence[str], best: str, facts: Facts) -> str:
+    """Return the cell to take: the cheapest by what the study prefers; the best unless another is cheaper.
+
+    A cell whose cost is not known is never taken for being cheaper.
+    """
+    left = list(among)
+    for value, noise in _KEYS[facts.prefer]:
+        known = {cell: found for cell in left if (found := value(facts, cell)) is not None}
+        if not known or (best in left and best not in known):
+            continue
+        least = min(known.values())
+        left = [cell for cell in left if cell in known and known[cell] - least <= noise(known[cell])]
+    return best if best in left else left[0]
+
+
+def _dollars(facts: Facts, cell: str) -> float | None:
+    return facts.costs.get(cell, RunningCost()).usd
+
+
+def _median_seconds(facts: Facts, cell: str) -> float | None:
+    return facts.costs.get(cell, RunningCost()).p50
+
+
+def _taken(part: str) -> Callable[[Facts, str], float | None]:
+    return lambda facts, cell: getattr(facts.simple.get(cell), part, None)
+
+
+_Key = tuple[Callable[[Facts, str], float | None], Callable[[float], float]]
+_DOLLARS: _Key = (_dollars, lambda usd: max(0.01, 0.1 * usd))  # token counts of the same model vary by 10 %
+_SECONDS: _Key = (_median_seconds, lambda s: max(0.05, 0.25 * s))  # a machine's load varies by a quarter
+_KEYS: Mapping[Prefer, tuple[_Key, ...]] = {
+    "quality": (),
+    "cost": (_DOLLARS, _SECONDS),
+    "latency": (_SECONDS, _DOLLARS),
+    "simplicity": tuple((_taken(part), lambda _n: 0.0) for part in ("calls", "models", "parts")),
+}
+"""What is least, in this order; what differs by less than the noise is equal."""
+
+
+def _documents_needed(open_ones: Sequence[Row], found: Verdict) -> int | None:
+    """Return about how many documents would settle half of the open comparisons."""
+    needed = sorted(row["questions_needed"] for row in open_ones if row["questions_needed"] is not None)
+    half = math.ceil(len(open_ones) / 2)
+    if not open_ones or len(needed) < half or not found.questions:
+        return None
+    documents = math.ceil(needed[half - 1] * found.documents / found.questions)
+    return documents if documents <= OUT_OF_REACH * found.documents else None
+
+
+def _pick(row: Row, facts: Facts, leader: Row) -> Pick:
+    cell = row["cell"]
+    loss = 0.0 if cell == leader["cell"] else row["expected_loss"]
+    names = ("rank", "value", "low", "high")
+    return Pick(
+        cell,
+        facts.labels.get(cell, cell),
+        *(row[name] for name in names),
+        _coverage(row),
+        row["p_best"],
+        loss,
+        row["p_loss"],
+        row["bound"],
+        _dollars(facts, cell),
+        _median_seconds(facts, cell),
+    )
+
+
+def _coverage(row: Row) -> float:
+    answered = row["answered"]
+    return float(min(row["coverage"] or 0.0, 1.0 if answered is None else answered))
+
+
+def _context(metric: str, chunks_differ: bool) -> str | None:
+    if not chunks_differ or "@" not in metric:
+        return None
+    return "tokens" if metric.endswith("tokens") else "passages"
+
+
+def labels_of(rows: Sequence[Row]) -> dict[str, str]:
+    """Return cell -> its name for readers, by the axes on which the cells of the main subset differ."""
+    subset = _main_subset(rows)
+    places = {row["cell"]: [row[axis] for axis in AXES] for row in rows if row["subset"] == subset}
+    axes = [AXES.index(axis) for axis in varying_axes(places.values())]
+    return {
+        cell: " · ".join(place[at] for at in axes if place[at] is not None) or cell
+        for cell, place in places.items()
+    }
+
+
+def _main_subset(rows: Sequence[Row]) -> str:
+    names = {row["subset"] for row in rows}
+    if ALL in names or not names:
+        return ALL
+    return max(names, key=lambda name: (max(row["n"] or 0 for row in rows if row["subset"] == name), name))
+
+
+def _place(row: Row) -> tuple[int, str]:
+    return row["rank"], row["cell"]
