@@ -18,7 +18,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -129,7 +129,10 @@ bench-imports: $(READY) ## measure the import of a sheet of 100,000 rows: second
 bench-report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
 	@$(BIN)/python -m benchmarks.report
 
-bench-statistics: $(READY) ## measure intervals and tests on simulated studies: coverage, family-wise error, seconds
+bench-verdict: $(READY) ## measure the verdict on simulated studies: false claims, regret, chances, intervals, seconds (STUDIES=600)
+	@$(BIN)/python -m benchmarks.verdict --studies $(or $(STUDIES),600)
+
+bench-statistics: $(READY) ## measure intervals of means and differences on simulated studies
 	@$(BIN)/python -m benchmarks.statistics
 
 bench-agreement: $(READY) ## measure how often the interval of Krippendorff's alpha holds the truth, on simulated people

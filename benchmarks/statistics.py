@@ -1,28 +1,22 @@
-"""How often intervals hold the truth, how often equal cells are told apart, and how long it takes.
+"""How often intervals of means and of paired differences hold the truth (`benchmarks.verdict`: the verdict).
 
-    python -m benchmarks.statistics [speed] [intervals] [families]
-
-Studies are simulated whose truth is known. A cell's value of a question hangs on the document, the question,
-how the cell gets on with the document, and chance; of the kinds: smooth (normal), skewed (as a latency),
+Studies are simulated whose truth is known. A cell's value of a question depends on the document, the
+question, how the cell gets on with the document, and chance; of the kinds: smooth (normal), skewed (as a latency),
 graded (as nDCG, in few steps), shares (0 or 1). Documents have one question each, or one to six: then the
 clusters are drawn, and beside it stands what comes of it if questions are taken for independent.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from evals.statistics.first import first_shares
 
 from evals.statistics.bootstrap import intervals
-from evals.statistics.clusters import Codes, effective
-from evals.statistics.contrasts import contrasts
+from evals.statistics.clusters import Codes
 from evals.statistics.resampling import Floats
-from evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from evals.statistics.significance import paired_bootstrap
 
 SEED = 7
 STUDIES = 2_000  # of each line about intervals: a share of 95 % is known to 0.5 % (standard error)
@@ -137,61 +131,5 @@ def _line(kind: str, n: int, documents: float, drawn: str, shares: Floats) -> No
     print(f"| {kind} | {n} | {documents:.0f} | {drawn} | {cells} |", flush=True)
 
 
-def erred(values: Floats, drawn: Codes | None) -> list[bool]:
-    """Return whether any of equal cells is told apart from the leader, and by Holm's correction alone."""
-    leader = int(values.mean(axis=0).argmax())
-    others = np.delete(values, leader, axis=1) - values[:, [leader]]
-    found = contrasts(others, SEED, drawn, resamples=FAMILY_RESAMPLES)
-    fixed = holm(paired_bootstrap(values[:, 1:] - values[:, :1], SEED, FAMILY_RESAMPLES, drawn).p)
-    return [bool((p < ALPHA).any()) for p in (found.p, found.p_bootstrap, fixed)]
-
-
-def family_table() -> None:
-    """Print how often one of twenty equal cells is told apart, by number of questions and way of drawing."""
-    print("\n| values | questions | documents | drawn | both tests | Holm alone | from a fixed cell |")
-    print("|---|---|---|---|---|---|---|")
-    for kind in (KINDS[0], KINDS[1], KINDS[2], KINDS[4]):
-        for n, clustered in ((20, False), (60, False), (300, False), (100, True), (300, True)):
-            chance = np.random.default_rng(SEED)
-            families: dict[str, list[list[bool]]] = {}
-            sizes = []
-            for _ in range(FAMILIES):
-                clusters = layout(chance, n) if clustered else np.arange(n)
-                sizes.append(effective(clusters))
-                values = kind.first[0](normals(chance, clusters, CELLS, 1)[..., 0].T)
-                families.setdefault("clusters" if clustered else "questions", []).append(
-                    erred(values, clusters if clustered else None)
-                )
-            for drawn, found in families.items():
-                _line(kind.name, n, float(np.mean(sizes)), drawn, np.mean(found, axis=0))
-
-
-def speed() -> None:
-    """Print what 96 cells on 300 questions take."""
-    chance = np.random.default_rng(SEED)
-    clusters = layout(chance, 300)
-    values = _smooth(0.5)[0](normals(chance, clusters, 96, 1)[..., 0].T)
-    leader = int(values.mean(axis=0).argmax())
-    others = np.delete(values, leader, axis=1) - values[:, [leader]]
-    contrasts(others[:, :2], SEED, resamples=10)  # imports
-    for name, drawn in (("questions", None), ("clusters", clusters)):
-        for what, work in (
-            ("both tests, 95 cells against the best", lambda: contrasts(others, SEED, drawn)),  # noqa: B023
-            ("chance of being the best", lambda: first_shares(values, SEED, clusters=drawn)),  # noqa: B023
-        ):
-            clock, processor = time.perf_counter(), time.process_time()
-            work()
-            clock, processor = time.perf_counter() - clock, time.process_time() - processor
-            drawing = f"10,000 resamples of 300 questions by {name}"
-            print(f"{what}, {drawing}: {clock:.2f} s, processor {processor:.2f} s")
-
-
-def main(parts: Sequence[str]) -> None:
-    """Print the parts that are named, or all."""
-    for name, run in (("speed", speed), ("intervals", interval_table), ("families", family_table)):
-        if not parts or name in parts:
-            run()
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    interval_table()

@@ -12,6 +12,7 @@ import polars as pl
 from evals.annotating.rubric import Rubric, metric_name
 from evals.calibrating.overlaps import Flags, Overlap, overlap
 from evals.statistics.alpha import TENTATIVE, Level, krippendorffs_alpha
+from evals.statistics.bootstrap import UNIT
 from evals.statistics.estimate import Estimate, Floats
 from evals.statistics.kappa import Weights, cohens_kappa
 from evals.statistics.question_clusters import ALONE, Clustering
@@ -176,7 +177,7 @@ def _repeats(held: Overlap, own: Flags, level: Level, seed: int, name: str | Non
             yield Agreed(measure, Estimate(None, reason=_NO_REPEATS), name)
         return
     first, again, clusters = held.values[chosen], held.again[chosen], held.of(chosen)
-    yield Agreed("repeats", mean_of((first == again).astype(np.float64), seed, clusters), name)
+    yield Agreed("repeats", mean_of((first == again).astype(np.float64), seed, clusters, UNIT), name)
     yield Agreed("repeats_apart", mean_of(np.abs(first - again), seed, clusters), name)
     items = np.tile(np.arange(len(first)), 2)
     both = np.concatenate([first, again])
@@ -194,7 +195,7 @@ def _pair(held: Overlap, one: int, other: int, level: Level, seed: int) -> Itera
     first, second = held.values[of_one[at_one]], held.values[of_other[at_other]]
     clusters = None if held.clusters is None else np.unique(held.clusters[items], return_inverse=True)[1]
     names = held.people[one], held.people[other]
-    yield Agreed("equal", mean_of((first == second).astype(np.float64), seed, clusters), *names)
+    yield Agreed("equal", mean_of((first == second).astype(np.float64), seed, clusters, UNIT), *names)
     yield Agreed("kappa", cohens_kappa(first, second, _WEIGHTS[level], clusters), *names)
 
 

@@ -9,6 +9,9 @@ from warehouse.schemas import Schema
 INDEX = "index"
 """The folder of the LanceDB table and the lexical files beside it."""
 
+VERDICT = "verdict.json"
+"""The verdict of the study, as it was when the cell was exported."""
+
 HEADINGS = "headings.parquet"
 """The headings above each chunk; there where the generator is told of them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import uuid
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from assets.engine.stage import Work
 from evals.exporting.expected import Expected, measured, write_expected
 from evals.exporting.folder_texts import written_texts
-from evals.exporting.places import HEADINGS, HEADINGS_SCHEMA, INDEX
+from evals.exporting.places import HEADINGS, HEADINGS_SCHEMA, INDEX, VERDICT
 from evals.exporting.recipe import RECIPE, ExportedRecipe, asking_of, dumped, recipe_of, write_recipe
 from evals.exporting.revisions import prompt_files, revisions_of, write_revisions
 from evals.exporting.sealing import SUMS, added_names, seal
@@ -36,7 +37,7 @@ from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError, InputError
 from warehouse.identity import digest
 from warehouse.inference.redaction import secrets_in
-from warehouse.parquet import frame, write_parquet
+from warehouse.parquet import frame, read_parquet, write_parquet
 
 QUESTIONS = 50  # that are written with their answers, unless it is said how many
 
@@ -87,6 +88,7 @@ def export(study: Study, cell: Cell, target: Path, work: Work, wanted: Wanted | 
         if expected:
             write_expected(expected, folder)
         _write_texts(taken, expected, folder)
+        _write_verdict(study, cell, folder, work)
         found = seal(folder)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return Exported(found, size, len(expected))
@@ -167,6 +169,16 @@ def _data(study: Study, cell: Cell, index: Artifact, work: Work) -> dict[str, An
         "chunks": chunks.data_version,
         "index": {"identity": index.identity, "data_version": index.data_version, "built": index.created_at},
     }
+
+
+def _write_verdict(study: Study, cell: Cell, folder: Path, work: Work) -> None:
+    """Write the verdict of the study, if it was run as a whole."""
+    board = work.store.current("leaderboard", study.study)
+    if board is None:
+        return
+    rows = read_parquet(work.store.folder("leaderboard", board.identity) / "verdicts.parquet")
+    verdict = {"exported": cell.key, **rows.row(0, named=True)}
+    _write(folder / VERDICT, json.dumps(verdict, ensure_ascii=False, indent=1) + "\n")
 
 
 def _write_texts(taken: _Taken, expected: list[Expected], folder: Path) -> None:

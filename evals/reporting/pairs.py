@@ -48,7 +48,7 @@ def pairs(data: ReportData, main: Subset, labels: Mapping[str, str]) -> Pairs | 
     for metric, cell, *found in board.select(columns).iter_rows():
         results.setdefault(metric, {})[cell] = found
     known = {
-        "leader": next(iter(board["leader"].drop_nulls()), None),
+        "leader": data.verdict.leader.cell if data.verdict.leader else None,
         "clusters": [] if codes is None else codes.tolist(),
         "results": results,
         "least": LEAST_CLUSTERS,

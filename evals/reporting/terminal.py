@@ -27,7 +27,7 @@ from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset
 from evals.reporting.unseen import unseen
 
 MOST_METRICS = 5
-ROWS = 30
+ROWS = 12  # with the verdict they fill a screen of 30 lines
 NOTES = 3
 EFFECTS = 5  # sentences of what the axes do
 NOTE = 240  # characters of a note
@@ -47,7 +47,7 @@ class Layout:
 
 
 def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> RenderableType:
-    """Return one leaderboard, what a reader must know of it, and last the verdict.
+    """Return what a reader must know of a leaderboard, its first rows, and last the verdict.
 
     The table is that of all questions (or of the largest sample), for a terminal of ``width`` columns; cells
     that were asked a smaller sample are told of in a line. The primary metric has its interval, up to four
@@ -55,10 +55,8 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     """
     subset = main_subset(data)
     parts: list[RenderableType] = []
-    if subset.standings:
-        layout = _layout(data, subset.standings[:rows], width)
-        parts += [_text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
-        parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
+    layout = _layout(data, subset.standings[:rows], width)
+    parts += [_text(line, "dim") for line in _footnotes(data, subset, layout, rows)]
     parts += [_text(_in_a_line(data, other), "dim") for other in subsets(data)[1:]]
     parts += [_text(one, "dim") for one in effects_words(effects(data, in_short=True))[:EFFECTS]]
     at_length = contexts(data)
@@ -72,9 +70,10 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))
     parts += [_text(one, "yellow") for one in left_out_sentences(data)]
     parts += [_text(data.part, "bold yellow")] if data.part else []
+    if subset.standings:
+        parts += ["", _text(_title(data, subset), "bold"), _table(subset.standings[:rows], layout, width)]
     decision, *why = data.verdict.sentences
-    parts += ["", _text(decision, "bold"), _text(" ".join(why))]
-    return Group(*parts)
+    return Group(*parts, _text(decision, "bold"), _text(" ".join(why)))
 
 
 def _in_a_line(data: ReportData, subset: Subset) -> str:
@@ -183,7 +182,7 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
     lines += ceiling_sentences(data, subset)
     left_out = len(subset.standings) - rows
     if left_out > 0:
-        lines.append(f"{several(left_out, 'further cell')} in the report.")
+        lines.append(f"{several(left_out, 'further pipeline')} in the report.")
     hidden = data.metrics[len(layout.metrics) :]
     if hidden:
         lines.append(f"Not shown here: {', '.join(metric.title for metric in hidden)}.")

@@ -166,13 +166,15 @@ def _wrong(text: str, what: str) -> InputError:
     return InputError(f"{OPTION} {trimmed(text, REASON)}: {what}")
 
 
-def gate_results(gates: Sequence[Gate], board: pl.DataFrame, scores: pl.DataFrame) -> list[GateResult]:
+def gate_results(
+    gates: Sequence[Gate], board: pl.DataFrame, scores: pl.DataFrame, leader: str | None
+) -> list[GateResult]:
     """Hold a study's leaderboard against gates.
 
     board: schemas.LEADERBOARD
     scores: schemas.SCORES with `cell`: why values are missing is read there
     """
-    return [_result(gate, board, scores) for gate in gates]
+    return [_result(gate, board, scores, leader) for gate in gates]
 
 
 def not_measured(gates: Sequence[Gate], why: str) -> list[GateResult]:
@@ -180,8 +182,8 @@ def not_measured(gates: Sequence[Gate], why: str) -> list[GateResult]:
     return [GateResult(gate, gate.cell, None, why) for gate in gates]
 
 
-def _result(gate: Gate, board: pl.DataFrame, scores: pl.DataFrame) -> GateResult:
-    cell = gate.cell or _leader(board)
+def _result(gate: Gate, board: pl.DataFrame, scores: pl.DataFrame, leader: str | None) -> GateResult:
+    cell = gate.cell or leader
     if cell is None:
         return GateResult(gate, None, None, "no cell leads: none has a rank")
     rows = board.filter((pl.col("cell") == cell) & (pl.col("metric") == gate.metric))
@@ -202,13 +204,6 @@ def _result(gate: Gate, board: pl.DataFrame, scores: pl.DataFrame) -> GateResult
 def _short(gate: Gate, cell: str, value: float) -> str:
     whose = "it" if gate.cell else cell
     return f"{whose} has {quantity(value, gate.unit)}"
-
-
-def _leader(board: pl.DataFrame) -> str | None:
-    """Return the leading cell of all questions, or of the first sample where no cell is asked all."""
-    named = board.filter(pl.col("leader").is_not_null()).select("subset", "leader").unique()
-    first = named.sort(pl.col("subset") != "all", "subset")
-    return first["leader"][0] if len(first) else None
 
 
 def _why(cell: str, metric: str, scores: pl.DataFrame) -> str:

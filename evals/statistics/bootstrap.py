@@ -55,10 +55,10 @@ def intervals(
         table: a row a question, shape (questions, columns); NaN where there is no value.
         seed: the study's; columns are resampled alike, so that their intervals compare.
         clusters: number of each question's cluster, shape (questions,); None: each is one of its own.
-        bounds: of the metric.
+        bounds: of the metric; where a value is outside, they are not used.
 
     Raises:
-        ValueError: a value is infinite, or outside the bounds.
+        ValueError: a value is infinite.
 
     >>> intervals(np.array([[0.5, 0.5], [0.5, np.nan]]), seed=7)
     [Interval(mean=0.5, low=0.5, high=0.5), Interval(mean=0.5, low=None, high=None)]
@@ -71,9 +71,7 @@ def intervals(
     groups = sums.groups
     error, _ = student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, groups)
     lowest, highest = bounds
-    if lowest is not None and highest is not None:
-        if (table < lowest - _SLACK).any() or (table > highest + _SLACK).any():
-            raise ValueError(f"a value is outside the bounds of its metric, {lowest:g} to {highest:g}")
+    if lowest is not None and highest is not None and _is_within(table, lowest, highest):
         width = highest - lowest
         low, high = (
             lowest + width * end for end in _wilson((sums.mean - lowest) / width, error / width, sums)
@@ -87,7 +85,9 @@ def intervals(
     ]
 
 
-_SLACK = 1e-9
+def _is_within(table: Floats, lowest: float, highest: float) -> bool:
+    slack = 1e-9 * (highest - lowest)
+    return not ((table < lowest - slack) | (table > highest + slack)).any()
 
 
 def _wilson(share: Floats, error: Floats, sums: Sums) -> tuple[Floats, Floats]:

@@ -214,16 +214,17 @@ def expected(
 ) -> dict[str, Row]:
     """Return for each ranked cell `p_best`, `expected_loss`, `p_loss` and `bound` (`Posterior`).
 
-    Losses are against the cell with the best mean. A metric without a margin says nothing of them.
+    Losses are against the cell with the best mean; without a margin `p_loss` is None. Of a metric without
+    two bounds the range is taken to be four standard deviations of its values.
     """
     values = {row["cell"]: found for row, found in valued if row["cell"] in ranked and found}
-    if margin is None or not values:
+    if not values:
         return {}
     questions = sorted({question for found in values.values() for question in found})
     sign = 1.0 if metric.higher_is_better else -1.0
     table = sign * table_of(values, list(values), questions)
-    width = width_of(metric) or margin / DEFAULT_MARGIN
-    found = posterior(table, seed, margin, width, clusters.codes(questions))
+    width = width_of(metric) or 4 * float(np.nanstd(table)) or 1.0
+    found = posterior(table, seed, math.nan if margin is None else margin, width, clusters.codes(questions))
     columns = [[_number(one) for one in column.tolist()] for column in found]
     return {
         cell: dict(zip(Posterior._fields, row, strict=True))

@@ -110,7 +110,7 @@ def _sums(differences: Floats, clusters: Codes | None) -> Floats:
 
 
 def _is_exact(groups: int, resamples: int) -> bool:
-    return 2.0 ** (groups - 1) <= resamples
+    return groups <= resamples.bit_length() and 2 ** max(groups - 1, 0) <= resamples
 
 
 def _signs(groups: int, seed: int, resamples: int) -> Floats:

@@ -28,7 +28,7 @@ class Posterior(NamedTuple):
 
     p_best: chance of being the best one; equal columns share it
     expected_loss: of the leader's true mean less the cell's; 0 of the leader, never below 0 of another one
-    p_loss: chance that the cell loses more than the margin against the leader
+    p_loss: chance that the cell loses more than the margin against the leader; NaN without a margin
     bound: lower bound of the cell's mean less the best other one's, 95 % for all cells at once (Hsu): above
         -x it is shown to be at most x below the best; NaN where there are too few clusters
     """
@@ -51,7 +51,7 @@ def posterior(
     Args:
         table: values, the larger the better, shape (questions, cells); NaN where a cell has none.
         seed: the study's.
-        margin: a loss that matters, in the metric's unit.
+        margin: a loss that matters, in the metric's unit; NaN: none is stated.
         width: range of the metric, by which the prior is scaled.
         clusters: number of each question's cluster, shape (questions,); None: each is one of its own.
 
@@ -74,16 +74,16 @@ def posterior(
     sizes = np.arange(len(table)) if clusters is None else clusters
     freedom = max(effective(sizes) - 1.0, 1.0)
     mu = _draws(means - means.mean(), rows, freedom, np.random.default_rng(seed), width)
-    best = (mu >= mu.max(axis=1, keepdims=True)).mean(axis=0)
+    first = mu >= mu.max(axis=1, keepdims=True)
+    best = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
     against = mu[:, [leader]] - mu
     loss = np.maximum(against.mean(axis=0), 0.0)
     loss[leader] = 0.0
     bound = _bounds(means, rows, freedom, np.random.default_rng(seed + 1))
     if groups < 2:
         bound = np.full(cells, np.nan)
-    return Posterior(
-        (best / shared)[which], loss[which], (against > margin).mean(axis=0)[which], bound[which]
-    )
+    risk = (against > margin).mean(axis=0) if np.isfinite(margin) else np.full(cells, np.nan)
+    return Posterior(*(column[which] for column in (best / shared, loss, risk, bound)))
 
 
 def _cluster_rows(table: Floats, clusters: Codes | None) -> tuple[Floats, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evals.statistics.bootstrap import RESAMPLES, bootstrap
+from evals.statistics.bootstrap import RESAMPLES, UNIT, Bounds, bootstrap
 from evals.statistics.clusters import Codes, summed
 from evals.statistics.estimate import CONFIDENCE, Estimate, Floats, paired
 from evals.statistics.significance import paired_bootstrap
@@ -28,13 +28,15 @@ def to_the_others(items: Codes, values: Floats) -> Floats:
         return np.asarray(values - (total[items] - values) / (often[items] - 1))
 
 
-def mean_of(values: Floats, seed: int, clusters: Codes | None = None) -> Estimate:
+def mean_of(
+    values: Floats, seed: int, clusters: Codes | None = None, bounds: Bounds = (None, None)
+) -> Estimate:
     """Return the mean of some numbers with its interval (`evals.statistics.bootstrap`).
 
     >>> mean_of(np.array([]), seed=7).reason
     'there is none'
     """
-    found = bootstrap(values, seed, clusters) if len(values) else None
+    found = bootstrap(values, seed, clusters, bounds) if len(values) else None
     if found is None:
         return Estimate(None, reason="there is none")
     reason = "too few for an interval" if found.low is None else None
@@ -77,7 +79,7 @@ def equal_pairs(items: Codes, values: Floats, seed: int, clusters: Codes | None 
     n = counts.sum(axis=1)
     shared = n > 1
     alike = (counts[shared] * (counts[shared] - 1)).sum(axis=1) / (n[shared] * (n[shared] - 1))
-    return mean_of(alike, seed, None if clusters is None else clusters[shared])
+    return mean_of(alike, seed, None if clusters is None else clusters[shared], UNIT)
 
 
 def change(at: Floats, values: Floats, clusters: Codes | None = None) -> Estimate:

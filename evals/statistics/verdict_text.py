@@ -41,9 +41,9 @@ def _leader(found: Verdict, leader: Pick, chosen: Pick, labels: Mapping[str, str
     verb = "is" if len(names) == 1 else "are"
     lines = [f"It leads by {of}.", f"{_listed(names)} {verb} tied with it."]
     if found.prefer != "quality" and found.margin is not None:
-        known = _what(found.prefer)
         lines.append(
-            f"No tied pipeline is {known} at an expected loss of at most {_number(found, found.margin / 2)}."
+            f"No tied pipeline is {_what(found.prefer)} at an expected loss of at most "
+            f"{_number(found, found.margin / 2)}, half of the margin."
         )
     return lines
 

@@ -1,7 +1,8 @@
-"""`assay report`: a study's results as a page, as rows, or as run files."""
+"""`assay verdict` and `assay report`: the decision; results as a page, as rows, or as run files."""
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +30,32 @@ class ReportFormat(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     TREC = "trec"
+
+
+class VerdictFormat(StrEnum):
+    """What `assay verdict` prints."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.command()
+@plainly
+def verdict(
+    study: StudyArgument,
+    format: Annotated[  # noqa: A002 -- the option's name
+        VerdictFormat, typer.Option("--format", help="Sentences, or one JSON object with all figures.")
+    ] = VerdictFormat.TEXT,
+) -> None:
+    """Print which pipeline to use, how sure that is, and what the data cannot say."""
+    from evals.reporting.rows import stored_verdict
+
+    found = study_of(study)
+    decided = stored_verdict(found, home_of(found))
+    if format is VerdictFormat.JSON:
+        print(json.dumps(decided.row(), ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(decided.sentences))
 
 
 @app.command()

@@ -91,7 +91,8 @@ def _held(gates: Sequence[Gate], data: ReportData | None) -> list[GateResult]:
 
     if data is None:
         return not_measured(gates, "there is no leaderboard; what failed stands above")
-    return gate_results(gates, data.leaderboard, data.scores)
+    leader = data.verdict.leader
+    return gate_results(gates, data.leaderboard, data.scores, leader.cell if leader else None)
 
 
 def _write_for_ci(

@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from evals.reporting.headline import headline
 
 from evals.judging.contract import JudgeCase, Judgement
 from evals.reporting.page import render_html
@@ -172,7 +171,7 @@ def test_the_report_says_uncalibrated_wherever_the_figures_stand(town: Town, ser
         "Support by judge (uncalibrated)",
         "Agreement by judge (uncalibrated)",
     ]
-    assert "Support by judge (uncalibrated)" in headline(data)
+    assert "Support by judge (uncalibrated)" in " ".join(data.verdict.sentences)
     page = render_html(data)
     assert page.count("uncalibrated") > 6
     assert "judge.support (uncalibrated)" in page, "where its judgements are shown, too"

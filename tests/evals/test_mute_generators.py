@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from evals.reporting.headline import headline
 
 from evals import answers
 from evals.reporting.rows import report_data
@@ -67,7 +66,8 @@ def test_a_cell_is_ranked_by_what_it_is_for(
     assert not checks["covered"]["passed"]
     assert checks["covered"]["metadata"]["cells"] == [MUTE]
     rebuild(bench.home)
-    assert headline(report_data(bench.study, bench.home, with_hits=False)).startswith("dense has nDCG @ 10")
+    verdict = report_data(bench.study, bench.home, with_hits=False).verdict
+    assert verdict.sentences[1].startswith("It is the only pipeline with a rank: nDCG @ 10")
 
 
 @pytest.mark.parametrize(("status", "told"), [("parse_failed", "gave no text"), ("truncated", "were cut")])
@@ -97,30 +97,6 @@ def test_without_generators_a_cell_needs_no_answers(make_bench: MakeBench) -> No
     assert board["rank"].null_count() == 0
 
 
-CLUSTERED = ["p_bootstrap", "p_permutation", "tie_group", "p_best", "clusters", "detectable"]
-CLUSTERED += ["questions_needed", "question_sd", "replicate_sd"]
-COMPARED = ["leader", "difference", "difference_low", "difference_high", "p", "tied", "answered"]
-
-
-@pytest.mark.parametrize(
-    ("later", "note"),
-    [
-        ([*COMPARED, *CLUSTERED], "run the study again to tell its cells apart"),
-        (CLUSTERED, "apart by two tests, over clusters of questions"),
-    ],
-)
-def test_a_leaderboard_of_an_earlier_version_can_be_shown(
-    make_bench: MakeBench, later: list[str], note: str
-) -> None:
-    bench = make_bench()
-    bench.build()
-    bench.edit("leaderboard", "tiny", "leaderboard.parquet", lambda rows: rows.drop(later))
-    rebuild(bench.home)
-    data = report_data(bench.study, bench.home, with_hits=False)
-    assert "cannot be told apart" in headline(data)
-    assert [one for one in data.notes if "earlier version" in one and one.endswith(note)]
-
-
 def test_a_database_of_an_earlier_version_gets_the_columns(make_bench: MakeBench) -> None:
     bench = make_bench()
     bench.build()
@@ -143,7 +119,7 @@ def test_where_no_evidence_is_quoted_the_next_metric_ranks(make_bench: MakeBench
     rebuild(bench.home)
     data = report_data(bench.study, bench.home, with_hits=False)
     assert data.primary.name == "ndcg@10"
-    assert "leads by nDCG @ 10" in headline(data)
+    assert "It leads by nDCG @ 10" in data.verdict.sentences[1]
     assert data.notes[0] == (
         "Evidence coverage @ 5 applies to none of the questions: the cells are ranked by nDCG @ 10"
     )

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import dagster as dg
 import polars as pl
 import pytest
-from evals.reporting.headline import headline
 
 from assets.engine.definition import sync_all
 from assets.engine.stage import Work
@@ -39,7 +38,7 @@ def test_a_report_is_a_page_and_the_rows_of_its_leaderboard(bench: Bench) -> Non
     page, rows = bench.home.report("tiny"), bench.home.report_rows("tiny")
     data = report_data(bench.study, bench.home)
     assert outcome.artifact.meta["path"] == str(page)
-    assert outcome.artifact.meta["headline"] == headline(data)
+    assert outcome.artifact.meta["verdict"] == " ".join(data.verdict.sentences)
     assert "Which retriever finds the ferry?" in page.read_text()
     shown = {
         (row["cell"], row["metric"]): row["value"] for row in json.loads(rows.read_text()) if row["cell"]
@@ -139,5 +138,5 @@ def test_a_run_from_the_dagster_ui_writes_it(bench: Bench) -> None:
     assert found.asset_materialization is not None
     shown = found.asset_materialization.metadata
     assert shown["path"].value == str(bench.home.report("tiny"))
-    assert str(shown["headline"].value).endswith(".")
+    assert str(shown["verdict"].value).endswith(".")
     assert "</html>" in bench.home.report("tiny").read_text()

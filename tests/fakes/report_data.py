@@ -140,7 +140,7 @@ def report_data(
         created_at=datetime(2026, 11, 21, 22, 30, tzinfo=UTC),
         metrics=METRICS,
         leaderboard=frame(boards, LEADERBOARD),
-        verdict=_decided("energy", frame(boards, LEADERBOARD), METRICS),
+        verdict=decided("energy", frame(boards, LEADERBOARD), METRICS),
         questions=frame(questions, QUESTIONS),
         scores=score_frame,
         answers=frame(answers, {**ANSWERS, **OF_CELL}),
@@ -229,7 +229,7 @@ def board_data(rows: Sequence[dict[str, Any]], metric: MetricInfo = SIMILARITY, 
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
         metrics=(metric,),
         leaderboard=frame(board, LEADERBOARD),
-        verdict=_decided("s", frame(board, LEADERBOARD), (metric,)),
+        verdict=decided("s", frame(board, LEADERBOARD), (metric,)),
         questions=frame([], QUESTIONS),
         scores=frame([], {**SCORES, **OF_CELL}),
         answers=frame([], {**ANSWERS, **OF_CELL}),
@@ -503,7 +503,7 @@ def _board(
     ]
 
 
-def _decided(study: str, board: pl.DataFrame, metrics: Sequence[MetricInfo]) -> Verdict:
+def decided(study: str, board: pl.DataFrame, metrics: Sequence[MetricInfo]) -> Verdict:
     """Decide by a leaderboard of which no costs are known."""
     rows = board.to_dicts()
     return verdict_on(study, rows, metrics, Facts(labels_of(rows), {}, {}, ALONE))

@@ -27,7 +27,7 @@ from evals.questions import Questions
 from evals.rankings import Rankings
 from evals.reporting.study_facts import study_facts
 from evals.scores import Scores
-from evals.statistics.comparison import primary_of
+from evals.statistics.verdict import Verdict
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import Artifact, ArtifactStore
@@ -98,30 +98,31 @@ def _identity(study: str, board: Artifact, before: Record | None, store: Artifac
 
 
 def _standing(study: Study, board: Artifact, store: ArtifactStore) -> Record:
-    """Return how the cells stand by the first metric."""
-    rows = read_parquet(store.folder("leaderboard", board.identity) / "leaderboard.parquet")
-    metric = primary_of(study.measured, rows["metric"])
-    mine = rows.filter(pl.col("metric") == metric)
-    subset = "all" if (mine["subset"] == "all").any() else next(iter(mine["subset"].sort()), "all")
-    mine = mine.filter(pl.col("subset") == subset)
-    leader = next(iter(mine["leader"].drop_nulls()), None)
+    """Return the verdict, and how the cells stand by the metric that it is about."""
+    folder = store.folder("leaderboard", board.identity)
+    verdict = Verdict.of_row(read_parquet(folder / "verdicts.parquet").row(0, named=True))
+    mine = read_parquet(folder / "leaderboard.parquet").filter(
+        (pl.col("metric") == verdict.metric) & (pl.col("subset") == verdict.subset)
+    )
     standing = mine.sort(["rank", "cell"], nulls_last=True).select(
         "cell", "value", "low", "high", "rank", "tied", "coverage"
     )
-    first = mine.filter(pl.col("cell") == pl.lit(leader, pl.String))
-    ends = first.select("value", "low", "high").row(0, named=True) if len(first) else {}
+    leader = verdict.leader
+    ends = {name: getattr(leader, name) for name in ("value", "low", "high")} if leader else {}
     return {
-        "metric": metric,
+        "metric": verdict.metric,
         "metrics": [
             {"name": one.name, "title": one.title, "higher_is_better": one.higher_is_better, "unit": one.unit}
             for one in map(study.metric, study.measured)
         ],
-        "subset": subset,
-        "leader": leader,
+        "subset": verdict.subset,
+        "leader": leader.cell if leader else None,
+        "recommended": verdict.recommended.cell if verdict.recommended else None,
+        "verdict": list(verdict.sentences),
         **ends,
-        "tied": int((mine["tied"] == True).sum()),  # noqa: E712 -- a column with NULLs
-        "cells": mine["cell"].n_unique(),
-        "questions": int(mine["n"].max() or 0),  # type: ignore[arg-type]
+        "tied": len(verdict.tied) + 1 if leader else 0,
+        "cells": verdict.cells,
+        "questions": verdict.questions,
         "standing": standing.to_dicts(),
     }
 

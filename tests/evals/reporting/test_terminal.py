@@ -4,8 +4,6 @@ import dataclasses
 import io
 
 import pytest
-from evals.reporting.headline import headline
-from evals.reporting.recommendation import recommendation_sentences
 from rich.console import Console
 
 from evals.reporting.data import ReportData
@@ -30,10 +28,18 @@ def test_no_line_is_wider_than_the_terminal(data: ReportData, width: int) -> Non
     assert max(len(line.rstrip()) for line in printed(data, width).splitlines()) <= width
 
 
-def test_the_headline_and_the_recommendation_come_last_and_are_those_of_the_report(data: ReportData) -> None:
-    said = [headline(data), *recommendation_sentences(data)]
-    last = printed(data, 1000).rstrip("\n").split("\n")[-len(said) :]
-    assert said == [" ".join(line.split()) for line in last]
+def test_the_verdict_comes_last_and_is_that_of_the_report(data: ReportData) -> None:
+    decision, *why = data.verdict.sentences
+    last = printed(data, 2000).rstrip("\n").split("\n")[-2:]
+    assert [" ".join(line.split()) for line in last] == [decision, " ".join(why)]
+
+
+def test_the_leaderboard_and_the_verdict_fill_the_last_screen(data: ReportData) -> None:
+    lines = printed(data, 100).rstrip("\n").split("\n")[-30:]
+    text = "\n".join(lines)
+    assert "All questions (40 questions)" in text
+    assert data.verdict.sentences[0] in text
+    assert len([line for line in lines if "[" in line and "100 %" in line]) >= 8
 
 
 def test_the_primary_metric_stands_unbroken_with_its_interval(data: ReportData) -> None:
@@ -61,12 +67,14 @@ def test_a_cell_without_coverage_is_marked_and_unranked(data: ReportData) -> Non
     assert "0.298† {0.260–0.385}" in line
 
 
-def test_what_cannot_be_told_apart_is_marked(data: ReportData) -> None:
+def test_what_is_tied_is_marked(data: ReportData) -> None:
     text = printed(data, 120).split("Sample of 12")[0]
     marked = [line.split()[0] for line in text.splitlines() if line.strip().startswith("≈") and "[" in line]
     assert marked == [f"≈{rank}" for rank in range(2, 2 + len(marked))]
     assert 0 < len(marked) < 10
-    assert "≈ cannot be told apart from the leader by a paired bootstrap" in " ".join(text.split())
+    assert "≈ tied with the leader (not significantly different) by a paired permutation test" in " ".join(
+        text.split()
+    )
 
 
 def test_there_is_one_table_and_smaller_samples_have_a_line(data: ReportData) -> None:
@@ -86,7 +94,7 @@ def test_many_notes_are_counted() -> None:
 
 
 def test_a_long_board_counts_what_it_leaves_out(data: ReportData) -> None:
-    assert "9 further cells in the report." in printed(data, 120, rows=3)
+    assert "9 further pipelines in the report." in printed(data, 120, rows=3)
 
 
 def test_names_are_text_and_not_terminal_markup() -> None:

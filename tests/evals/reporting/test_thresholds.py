@@ -29,7 +29,7 @@ def value(metric: str, cell: str = LEADER, column: str = "value") -> float:
 
 
 def held(*gates: Gate, board: pl.DataFrame = DATA.leaderboard) -> list[tuple[bool, str]]:
-    found = gate_results(gates, board, DATA.scores)
+    found = gate_results(gates, board, DATA.scores, LEADER)
     return [(one.passed, one.sentence) for one in found]
 
 
@@ -98,8 +98,8 @@ def test_what_has_no_value_fails_with_its_reason_and_never_as_a_zero() -> None:
     thin = DATA.leaderboard.with_columns(coverage=pl.lit(0.5))
     assert "50 % of the questions only" in held(Gate("hit_rate@5", 0.0), board=thin)[0][1]
     assert held(Gate("hit_rate@5", 0.0, whole=False), board=thin)[0][0], "people score a sample"
-    unled = DATA.leaderboard.with_columns(leader=pl.lit(None, pl.String))
-    assert "no cell leads" in held(Gate("hit_rate@5", 0.0), board=unled)[0][1]
+    (unled,) = gate_results([Gate("hit_rate@5", 0.0)], DATA.leaderboard, DATA.scores, None)
+    assert "no cell leads" in unled.sentence
     assert "is not measured by mrr@3" in held(Gate("mrr@3", 0.0))[0][1]
     uncertain = DATA.leaderboard.with_columns(low=pl.lit(None, pl.Float64))
     assert "has no interval" in held(Gate("hit_rate@5", 0.0, on="low"), board=uncertain)[0][1]
@@ -116,5 +116,5 @@ def test_the_reason_of_a_missing_value_is_the_most_frequent_one() -> None:
         reason=pl.when(of & (row < 3)).then(pl.lit("60 s")).otherwise(pl.col("reason")),
     )
     board = DATA.leaderboard.with_columns(coverage=pl.lit(0.75))
-    (found,) = gate_results([Gate("ndcg@10", 0.0)], board, broken)
+    (found,) = gate_results([Gate("ndcg@10", 0.0)], board, broken, LEADER)
     assert found.reason == f"{LEADER} has a value for 75 % of the questions only (3 × timeout: 60 s)"

@@ -1,21 +1,19 @@
-"""The trust box and the words below the headline: each line's state, and no winner below the gate."""
+"""The trust box and the verdict: each line's state, and no winner below the gate."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from html import unescape
 
 import polars as pl
 import pytest
-from evals.reporting.recommendation import recommendation_sentences
-from evals.reporting.verdict import verdict_sentences
 
 from evals.racing.records import Record
 from evals.reporting.data import ChunkingFacts, Duplicates, ReportData
 from evals.reporting.page import render_html
 from evals.reporting.stored_cards import UNCALIBRATED
 from evals.reporting.trust import SIGNS, TrustLine, trust_lines
-from evals.study.simplicity import Simplicity
-from tests.fakes.report_data import GENERATORS, SIMILARITY, report_data
+from tests.fakes.report_data import SIMILARITY, decided, report_data
 from warehouse.schemas import Status
 
 
@@ -57,10 +55,9 @@ def test_below_the_gate_there_is_no_winner_anywhere(data: ReportData) -> None:
     none = replace(data, leaderboard=below)
     assert line(none, "Gate").state == "wrong"
     assert line(none, "Enough questions").state == "wrong"
-    assert verdict_sentences(none) == []
-    (said,) = recommendation_sentences(none)
-    assert said.startswith("No cell is recommended: no cell has a rank")
-    assert "Take " not in render_html(none).partition('id="leaderboard"')[0]
+    none = replace(none, verdict=decided("energy", below, data.metrics))
+    assert none.verdict.recommended is None
+    assert "Use " not in render_html(none).partition('id="leaderboard"')[0]
 
 
 def test_cells_planned_run_failed_and_not_tried(data: ReportData) -> None:
@@ -123,15 +120,11 @@ def test_every_line_has_a_sign_a_word_and_a_section_of_the_page(data: ReportData
         assert SIGNS[one.state] in page
 
 
-def test_the_verdict_and_the_recommendation_stand_on_the_page(data: ReportData) -> None:
-    cells = data.leaderboard["cell"].unique()
-    simple = {cell: Simplicity(cell.endswith(GENERATORS[1]), 0, len(cell), 10) for cell in cells}
-    one = replace(data, simplicities=simple)
-    page = render_html(one)
-    said = recommendation_sentences(one)
-    assert said[0].startswith("Take articles · bm25: of 8 cells that the questions cannot tell apart")
+def test_the_verdict_stands_on_the_page_and_marks_its_row(data: ReportData) -> None:
+    page = render_html(data)
+    assert data.verdict.recommended is not None
     (row,) = [part for part in page.split("<tr")[1:] if "taken-mark" in part.partition("</tr>")[0]]
-    assert 'data-name="articles"' in row
-    assert 'data-name="bm25"' in row
-    for sentence in (*said, *verdict_sentences(one)):
-        assert sentence.partition("(")[0] in page.replace("<wbr>", "")
+    for part in data.verdict.recommended.label.split(" · "):
+        assert f'data-name="{part}"' in row
+    for sentence in data.verdict.sentences:
+        assert sentence in unescape(page.replace("<wbr>", ""))

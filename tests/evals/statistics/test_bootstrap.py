@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evals.statistics.bootstrap import Interval, bootstrap, intervals
+from evals.statistics.bootstrap import UNIT, Interval, bootstrap, intervals
 
 
 @pytest.mark.parametrize(("hits", "n"), [(120, 200), (30, 100), (250, 500)])
@@ -43,19 +43,54 @@ def test_one_value_or_cluster_has_no_interval() -> None:
 
 def test_equal_values_are_as_sure_as_they_look_but_for_shares() -> None:
     assert bootstrap(np.array([0.5] * 9), 7) == Interval(0.5, 0.5, 0.5)
-    found = bootstrap(np.ones(9), 7)
+    found = bootstrap(np.ones(9), 7, None, UNIT)
     assert found is not None
     assert found.low == pytest.approx(9 / (9 + stats.t.ppf(0.975, 8) ** 2))  # Wilson's at 1
     assert found.high == 1
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (0.0, 5.0)])
+def test_a_bounded_mean_stays_within_its_bounds_and_has_a_width(low: float, high: float) -> None:
+    """Values at a bound have no spread of their own: 16 of 19 are perfect, two are equal, one fails."""
+    scale = high - low
+    for values in ([1.0] * 16 + [0.5, 0.6, 0.75], [0.6, 0.6], [1.0] * 8, [0.0] * 8, [0.0] + [1.0] * 30):
+        found = bootstrap(low + scale * np.array(values), 7, None, (low, high))
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        assert low <= found.low < found.high <= high
+        assert found.low <= found.mean <= found.high
+    several = bootstrap(low + scale * np.array([1.0] * 16 + [0.5, 0.6, 0.75]), 7, None, (low, high))
+    assert several is not None
+    assert several.low is not None
+    assert (several.low - low) / scale > 0.7, "an interval as wide as the range says nothing"
+
+
+def test_values_outside_the_bounds_have_an_interval_all_the_same() -> None:
+    found = bootstrap(np.array([0.2, 0.9, 1.4, 0.3]), 7, None, UNIT)
+    assert found == bootstrap(np.array([0.2, 0.9, 1.4, 0.3]), 7)
+
+
+def test_one_document_among_many_questions_is_one_observation() -> None:
+    """A cluster of 60 questions and four of one: as good as hardly more than one."""
+    values = np.array([1.0] * 60 + [0.0, 1.0, 1.0, 0.0])
+    found = bootstrap(values, 7, np.array([0] * 60 + [1, 2, 3, 4]), UNIT)
+    assert found is not None
+    assert found.low is not None
+    assert found.low < 0.3
+
+
 @pytest.mark.parametrize(("hits", "n"), [(3, 20), (81, 263), (1, 29), (15, 148)])
 def test_a_share_has_wilsons_interval(hits: int, n: int) -> None:
-    """Of Newcombe's examples (Statistics in Medicine 1998), with Student's quantile for the normal one."""
-    found = bootstrap(np.array([1.0] * hits + [0.0] * (n - hits)), 7)
-    z = stats.t.ppf(0.975, n - 1)
-    middle = (2 * hits + z**2) / (2 * (n + z**2))
-    half = z * sqrt(z**2 + 4 * hits * (1 - hits / n)) / (2 * (n + z**2))
+    """Of Newcombe's examples (Statistics in Medicine 1998), with Student's quantile for the normal one.
+
+    The design effect is that of an error estimated with n - 1: (n / (n - 1) * (n - 1) + 1) / n.
+    """
+    found = bootstrap(np.array([1.0] * hits + [0.0] * (n - hits)), 7, None, UNIT)
+    z, p = stats.t.ppf(0.975, n - 1), hits / n
+    m = n / ((n + 1) / n)
+    middle = (p + z**2 / (2 * m)) / (1 + z**2 / m)
+    half = z * sqrt(p * (1 - p) / m + z**2 / (4 * m**2)) / (1 + z**2 / m)
     assert found is not None
     assert (found.low, found.high) == pytest.approx((middle - half, middle + half))
 
@@ -76,7 +111,7 @@ def test_clusters_that_agree_make_the_interval_wider() -> None:
     assert drawn is not None
     assert drawn.high - drawn.low == pytest.approx(2 * (plain.high - plain.low), rel=0.15)
     shares = (values > 0.5).astype(float)
-    one, four = bootstrap(shares[::4], 7), bootstrap(shares, 7, np.repeat(np.arange(25), 4))
+    one, four = bootstrap(shares[::4], 7, None, UNIT), bootstrap(shares, 7, np.repeat(np.arange(25), 4), UNIT)
     assert one is not None
     assert four is not None
     assert (one.low, one.high) == pytest.approx((four.low, four.high), abs=0.012)

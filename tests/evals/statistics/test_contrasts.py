@@ -1,24 +1,22 @@
-"""Both tests together, what could have been found, who may be best, and the noise of replicates."""
+"""Comparisons with the leader, what could have been found, and the noise of replicates."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from evals.statistics.first import first_shares
 from scipy import stats
 
 from evals.statistics.contrasts import contrasts
 from evals.statistics.power import detectable, questions_needed
 from evals.statistics.replication import components
-from evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from evals.statistics.significance import ALPHA, paired_bootstrap
 
 
-def test_told_apart_is_what_both_tests_tell_apart() -> None:
+def test_open_comparisons_say_how_many_questions_would_settle_them() -> None:
     columns = np.random.default_rng(3).normal([-0.1, -0.3, -0.5, -0.7], 1, size=(60, 4))
     found = contrasts(columns, 7)
-    assert (found.p == np.maximum(found.p_bootstrap, found.p_permutation)).all()
-    assert found.p_bootstrap == pytest.approx(holm(paired_bootstrap(columns, 7).p))
-    assert (found.p >= found.p_bootstrap).all()
+    assert (found.p < ALPHA).any()
+    assert (found.p >= ALPHA).any()
     assert np.isnan(found.needed[found.p < ALPHA]).all()
     assert (found.needed[found.p >= ALPHA] > 0).all()
 
@@ -55,7 +53,7 @@ def test_what_is_detectable_is_found_four_times_out_of_five() -> None:
     """The power of Student's test against it, as statsmodels' TTestPower and G*Power compute it: by nct."""
     n, sd = 80, 0.3
     error = np.array([sd / np.sqrt(n)])
-    least = detectable(error, float(stats.t.ppf(1 - ALPHA / 2, n - 1)))[0]
+    least = detectable(error, float(stats.t.ppf(1 - ALPHA / 2, n - 1) * error[0]))[0]
     noncentral = stats.nct(n - 1, least / error[0])
     assert noncentral.sf(stats.t.ppf(1 - ALPHA / 2, n - 1)) == pytest.approx(0.8, abs=0.01)
     chance = np.random.default_rng(1)
@@ -65,7 +63,7 @@ def test_what_is_detectable_is_found_four_times_out_of_five() -> None:
 
 def test_questions_needed_by_the_textbook() -> None:
     """Cohen's example: d = 0.5, alpha 0.05 two-sided, power 0.8, one sample: 31.4 by the normal, so 32."""
-    found = questions_needed(np.array([0.5]), np.array([0.1]), np.array([100.0]), 1.959964, 1)
+    found = questions_needed(np.array([0.5]), np.array([0.1]), np.array([100.0]), 0.1959964, 1)
     assert found.tolist() == [32]
 
 
@@ -75,7 +73,7 @@ def test_questions_needed_where_none_are_enough() -> None:
     assert np.isnan(found).all()
     five = contrasts(np.array([[0.3], [0.5], [0.4], [0.1], [0.2]]), 7)
     assert five.detectable[0] == np.inf
-    assert 1 <= five.needed[0] < 20, "more questions of the kind would tell"
+    assert 1 <= five.needed[0] < 20, "more questions like these would settle it"
 
 
 def test_more_questions_than_needed_do_tell_apart() -> None:
@@ -87,31 +85,6 @@ def test_more_questions_than_needed_do_tell_apart() -> None:
     truth = float(pilot.mean())
     more = chance.normal(truth, pilot.std(ddof=1), size=(int(found.needed[0]), 400))
     assert (stats.ttest_1samp(more, 0.0).pvalue < ALPHA).mean() == pytest.approx(0.8, abs=0.06)
-
-
-def test_the_chance_of_being_first() -> None:
-    values = np.random.default_rng(2).normal([0.0, 0.1, -9.0], 1, size=(100, 3))
-    shares = first_shares(values, 7)
-    gap = values[:, 1] - values[:, 0]
-    assert shares[1] == pytest.approx(stats.norm.cdf(gap.mean() / (gap.std() / 10)), abs=0.02)
-    assert shares[2] == 0
-    assert shares.sum() == pytest.approx(1)
-    assert first_shares(-values, 7, higher_is_better=False) == pytest.approx(shares)
-
-
-def test_ties_for_the_first_place_are_split() -> None:
-    third = np.array([0.1, 0.2, 0.3, 0.7])
-    values = np.stack([third, third[[0, 1, 2, 3]] * 3 / 3, third - 0.05, third], axis=1)
-    assert first_shares(values, 7) == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
-    assert first_shares(values[:, :1], 7).tolist() == [1.0]
-
-
-def test_gaps_and_clusters_of_the_first_place() -> None:
-    values = np.array([[1.0, 0.9], [np.nan, 0.9], [1.0, 0.9]])
-    assert first_shares(values, 7)[0] == pytest.approx(1 - (1 / 3) ** 3, abs=0.02), "no value, no first place"
-    one = np.zeros(3, np.int64)
-    assert first_shares(values, 7, clusters=one).tolist() == [1.0, 0.0]
-    assert np.isnan(first_shares(np.zeros((0, 2)), 7)).all()
 
 
 def test_noise_of_questions_and_of_replicates_by_hand() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from evals.leaderboard import Leaderboard
 from evals.scores import Scores
-from evals.statistics.question_clusters import LEAST_EFFECTIVE, clustering
+from evals.statistics.question_clusters import clustering
 from evals.study.grid import Grid
 from evals.study.sections import ClustersBy
 from evals.study.study_file import read_study
@@ -39,21 +39,20 @@ MANY = {f"q{number:02}": [f"d{number // 2}"] for number in range(40)}
 FEW = {f"q{number:02}": [f"d{number % 3}"] for number in range(40)}
 
 
-def test_shared_documents_are_clusters_where_enough_are_left() -> None:
-    many, few = clustering(asked(MANY), "auto"), clustering(asked(FEW), "auto")
+def test_questions_that_share_documents_are_a_cluster_however_few_documents_there_are() -> None:
+    many, few = clustering(asked(MANY), "documents"), clustering(asked(FEW), "documents")
     assert (many.by, many.found, many.effective) == ("documents", 20, 20)
     assert many.codes(["q01", "q02", "q00"]).tolist() == [0, 1, 0]  # type: ignore[union-attr]
-    assert (few.by, few.found, few.effective < LEAST_EFFECTIVE) == ("none", 3, True)
-    assert few.codes([*FEW]) is None
-    assert clustering(asked(FEW), "documents").by == "documents"
+    assert (few.by, few.found) == ("documents", 3)
     assert clustering(asked(MANY), "none").codes([*MANY]) is None
 
 
-def test_one_large_cluster_among_small_ones_is_not_enough() -> None:
+def test_one_large_cluster_among_small_ones_counts_for_little() -> None:
     hub: dict[str, list[str | None]] = {f"h{number}": ["hub"] for number in range(60)}
     hub |= {f"q{number}": [f"d{number}"] for number in range(20)}
-    found = clustering(asked(hub), "auto")
-    assert (found.by, found.found) == ("none", 21)
+    found = clustering(asked(hub), "documents")
+    assert (found.by, found.found) == ("documents", 21)
+    assert found.effective < 2
 
 
 def test_questions_without_documents_stand_alone_and_do_not_count() -> None:
@@ -75,12 +74,12 @@ def test_by_ids() -> None:
 
 
 def test_no_questions() -> None:
-    assert clustering(frame([], QUESTIONS), "auto").codes([]) is None
+    assert clustering(frame([], QUESTIONS), "documents").codes([]) is None
 
 
-@pytest.mark.parametrize("wrong", ["docs", "ids:", "ids:(", "", "AUTO"])
+@pytest.mark.parametrize("wrong", ["docs", "ids:", "ids:(", "", "auto"])
 def test_what_a_study_cannot_say(wrong: str) -> None:
-    with pytest.raises(ValueError, match=r"must be (auto, documents|a regular)"):
+    with pytest.raises(ValueError, match=r"must be (documents|a regular)"):
         Recipe(clusters=wrong)
 
 
