@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
 from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Table, distribution
 from assets.recipes.spending import may_cost
+from evals.generating.context_budget import Cut
 from evals.generating.contract import Answer, Passage, Request
 from evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
 from evals.pipeline.gating import FitInputs, record_of_gate, with_fitted_gate
@@ -178,9 +180,14 @@ class Answers(Stage):
         for question_id in (row["question_id"] for row in waiting):
             answer = found.get(question_id, Answer(Status.NOT_RUN, "its ranking failed"))
             done[question_id] = _row(question_id, passages.get(question_id, []), answer)
-        rows = [done[question_id] for question_id in questions["question_id"]]
+        asked = {row["question_id"]: row for row in questions.iter_rows(named=True)}
+        rows = [done[question_id] for question_id in asked]
         write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
-        built = _built(rows)
+        budget = generator.context_tokens
+        meant = {
+            name: _request(row, passages.get(name, [])).within(budget).cut for name, row in asked.items()
+        }
+        built = _built(rows, meant)
         machines = (machine_class(),) if waiting and not self.waits_for_servers(key) else ()
         meta = {**built.meta, **record_of_gate(gate)}
         return replace(built, meta=meta, machines=machines, keeps=keeps)
@@ -287,7 +294,8 @@ def _traced(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _built(rows: list[dict[str, Any]]) -> Built:
+def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = None) -> Built:
+    """Return what was built; ``meant``: question id -> the passage that the budget of context cuts."""
     statuses = Counter(str(row["status"]) for row in rows)
     again = [row for row in rows if row["status"] in RETRYABLE]
     costs = [row["usd"] for row in rows if row["usd"] is not None]
@@ -312,15 +320,19 @@ def _built(rows: list[dict[str, Any]]) -> Built:
     content = [[row[column] for column in named] for row in rows]
     columns = ("reason", "seconds", "prompt_tokens", "completion_tokens", "usd", "cached")
     measured = digest([[row[column] for column in columns] for row in rows])
-    return Built(digest(content), meta, _checks(rows), complete=not again, measured=measured)
+    return Built(digest(content), meta, _checks(rows, meant or {}), complete=not again, measured=measured)
 
 
-def _checks(rows: list[dict[str, Any]]) -> tuple[Check, ...]:
+def _checks(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None]) -> tuple[Check, ...]:
     """Return the checks of rows of `schemas.ANSWERS`."""
     unsaid = [
         f"{row['question_id']}: {row['status']}: {row['reason']}" for row in rows if row["status"] not in SAID
     ]
-    cut = [row["question_id"] for row in rows if row["cuts"] or row["status"] == Status.TRUNCATED]
+    cut = [
+        row["question_id"]
+        for row in rows
+        if _is_cut(row["cuts"], meant.get(row["question_id"])) or row["status"] == Status.TRUNCATED
+    ]
     numbers = {"by_status": dict(Counter(str(row["status"]) for row in rows))}
     missing = round(1 - MIN_COVERAGE, 6)
     return (
@@ -328,3 +340,8 @@ def _checks(rows: list[dict[str, Any]]) -> tuple[Check, ...]:
         at_most("whole", CUT_AT_MOST, cut, len(rows), "answers, or what they were written from, were cut"),
         within_budget((row["question_id"], row["status"]) for row in rows),
     )
+
+
+def _is_cut(cuts: list[dict[str, Any]] | None, meant: Cut | None) -> bool:
+    """Return whether passages were cut further than a budget of context says."""
+    return bool(cuts) and cuts != [{"chunk_id": meant.chunk, "kept": meant.kept} if meant else None]

@@ -11,13 +11,14 @@ from pydantic import Field, model_validator
 
 from assets.embedding.embedder import EmbedderRecipe, Matrix
 from evals.generating.citations import public_url, read_markers
+from evals.generating.context_budget import ContextBudget, Cut, with_cut, within
 from evals.generating.gate import DEFAULT, Gate, feature_of
 from evals.gold.unanswered import unanswered
 from evals.retrieving.understood import Removal
 from warehouse.inference.chat_part import CallsEach, ChatPart
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
-from warehouse.parts import OneOf, Part
+from warehouse.parts import OneOf
 from warehouse.registry import Registry
 from warehouse.schemas import Status
 
@@ -57,6 +58,7 @@ class Request:
     question_id: names the question in its set; None: it is of none
     asked_at: ISO 8601 date or time at which it is asked; None: not known
     without: what is not to be understood of it where the retriever is asked once more
+    cut: the last passage, where the generator's budget of context ends in it
     """
 
     question: str
@@ -66,6 +68,14 @@ class Request:
     question_id: str | None = None
     asked_at: str | None = None
     without: tuple[Removal, ...] = ()
+    cut: Cut | None = None
+
+    def within(self, tokens: int | None) -> Request:
+        """Return it with the passages that fit into a budget of context; itself where all do."""
+        if tokens is None:
+            return self
+        passages, cut = within(self.passages, tokens)
+        return self if passages == self.passages else replace(self, passages=passages, cut=cut)
 
 
 @dataclass(frozen=True)
@@ -109,17 +119,6 @@ class Citation:
     def is_valid(self) -> bool:
         """Whether it names a passage that was given."""
         return self.chunk is not None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A passage that did not fit into the model's window as a whole.
-
-    kept: characters of it that the model was given, from its beginning; 0: it was left out
-    """
-
-    chunk: str
-    kept: int
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,8 @@ class Answer:
     confidence: how sure the answer is, of no scale, higher is surer: a feature of the passages' scores
         (`gate.py`), unless the generator knows better; None where nothing says
     turns_left_out: of the conversation, which the model was not given for want of room
-    passages: what was read in place of the passages of the request, where the generator looked again
+    passages: what was read in place of the passages of the request, where the generator looked again, or its
+        budget of context ends before they do
     """
 
     status: Status
@@ -228,7 +228,7 @@ _NO_PASSAGE: dict[Reads, str] = {
 }
 
 
-class Generator(ChatPart, Part):
+class Generator(ChatPart, ContextBudget):
     """A way to answer questions from passages.
 
     The contract: one answer a request, in their order, each in a typed status; a request does not change the
@@ -236,7 +236,6 @@ class Generator(ChatPart, Part):
     passages are data, and nothing in them is followed as an instruction; a request without passages ends as
     `no_context`, unless the generator needs none.
 
-    passages: how many chunks of the ranking it reads
     reads: what its passages are: the first of a ranking, the evidence of the question, or none at all. What
         reads no ranking is one cell of a study, whatever its chunkings, embedders and retrievers
     writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
@@ -250,7 +249,6 @@ class Generator(ChatPart, Part):
     writes_markers: ClassVar[bool] = True
     varies: ClassVar[bool] = True
 
-    passages: Annotated[int, Field(ge=1, le=100)] = 5
     gate: Annotated[Gate | None, Field(exclude_if=lambda gate: gate is None)] = None
 
     @model_validator(mode="after")
@@ -303,12 +301,19 @@ class Generator(ChatPart, Part):
         Raises:
             ValueError: the generator gave another number of answers.
         """
-        closed = [self._without_asking(request) for request in requests]
-        ready = [request for request, one in zip(requests, closed, strict=True) if one is None]
+        given = [request.within(self.context_tokens) for request in requests]
+        closed = [self._without_asking(request) for request in given]
+        ready = [request for request, one in zip(given, closed, strict=True) if one is None]
         found = iter(self._counted(ready, context))
-        return [
+        answers = [
             self._cited(next(found), request) if one is None else one
-            for request, one in zip(requests, closed, strict=True)
+            for request, one in zip(given, closed, strict=True)
+        ]
+        return [
+            answer
+            if answer.passages is not None or read is request
+            else replace(answer, passages=read.passages, cuts=with_cut(answer.cuts, read.cut))
+            for answer, read, request in zip(answers, given, requests, strict=True)
         ]
 
     def _without_asking(self, request: Request) -> Answer | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from assets.chunking.sentence_splitter import sentence_places
-from evals.generating.contract import Cut, Request
+from evals.generating.context_budget import WORTH, Cut, sentence_ends, word_ends
+from evals.generating.contract import Request
 from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway, Messages
 from warehouse.inference.token_counts import known_window, most_tokens
 
 LEAST_WINDOW = 4096  # tokens: no model in use reads fewer
-WORTH = 80  # characters: a shorter beginning of a passage is left out
 _MARK = " …"
 
 
@@ -111,19 +110,11 @@ def fitted(
 
 def _kept(text: str, fits: Callable[[int], bool]) -> int:
     """Return how many characters of a text fit, cut where a sentence or a word ends; 0: not worth it."""
-    for ends in (_sentence_ends(text), _word_ends(text)):
+    for ends in (sentence_ends(text), word_ends(text)):
         n = _most(len(ends), lambda n, ends=ends: n == 0 or fits(ends[n - 1]))  # type: ignore[misc]
         if n and ends[n - 1] >= WORTH:
             return ends[n - 1]
     return 0
-
-
-def _sentence_ends(text: str) -> Sequence[int]:
-    return [end for _, end in sentence_places(text) if end < len(text)]
-
-
-def _word_ends(text: str) -> Sequence[int]:
-    return [at for at in range(1, len(text)) if text[at].isspace() and not text[at - 1].isspace()]
 
 
 def _most(most: int, fits: Callable[[int], bool]) -> int:

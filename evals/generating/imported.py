@@ -27,6 +27,7 @@ class Imported(Generator):
     varies: ClassVar[bool] = False
 
     passages: Annotated[int, Field(ge=0, le=0)] = 0
+    context_tokens: None = None
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Answer nothing: a question that the sheet has no row of was not asked."""

@@ -90,7 +90,8 @@ class Llm(ChatModel, Generator):
         def checks(some: Sequence[Request]) -> list[Structured[Verdict]]:
             return self.in_turn(lambda one: self._check(one, context), some, "checking passages by", context)
 
-        return looked_again(requests, self.sufficiency, checks, context.retrieve, most)
+        tokens = self.context_tokens and 2 * self.context_tokens
+        return looked_again(requests, self.sufficiency, checks, context.retrieve, most, tokens)
 
     def _check(self, request: Request, context: GenerationContext) -> Structured[Verdict]:
         """Ask whether passages suffice, as many of them as fit."""

@@ -15,6 +15,7 @@ class NoContext(Llm):
     """Asks a language model without any passage: what it knows without the documents.
 
     passages: it reads none
+    context_tokens: it reads none
     sufficiency: there is nothing to be checked
     """
 
@@ -23,6 +24,7 @@ class NoContext(Llm):
     needs_passages: ClassVar[bool] = False
 
     passages: Annotated[int, Field(ge=0, le=0)] = 0
+    context_tokens: None = None
     sufficiency: None = None
 
     @property

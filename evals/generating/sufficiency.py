@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from evals.generating.context_budget import with_cut
 from evals.generating.contract import Answer, Attempt, Passage, Request, Retrieve
 from evals.generating.costs import with_costs
 from warehouse.inference.replies import Reply
@@ -21,7 +22,8 @@ VERDICT_TOKENS = 160  # of the model's verdict
 class Sufficiency(Strict):
     """A check of the passages before the answer, by the model that answers.
 
-    passages: how many are read at most where the first ones do not suffice; twice as many unless said
+    passages: how many are read at most where the first ones do not suffice; twice as many unless said. Of a
+        generator with a budget of context, twice that budget is read at most
     reformulate: they are searched by the question and what is missing; false: the ranking is read further
     """
 
@@ -59,7 +61,8 @@ class Looked:
         """Return an answer with what was done ahead of it."""
         if not self.attempts:
             return answer
-        looked = replace(answer, attempts=self.attempts, passages=self.request.passages)
+        cuts = with_cut(answer.cuts, self.request.cut)
+        looked = replace(answer, attempts=self.attempts, passages=self.request.passages, cuts=cuts)
         return with_costs(looked, [*self.replies, answer], self.seconds)
 
     def unanswered(self, failed: Structured[Verdict]) -> Answer:
@@ -74,14 +77,19 @@ Check = Callable[[Sequence[Request]], list[Structured[Verdict]]]
 
 
 def looked_again(
-    requests: Sequence[Request], recipe: Sufficiency, check: Check, retrieve: Retrieve | None, most: int
+    requests: Sequence[Request],
+    recipe: Sufficiency,
+    check: Check,
+    retrieve: Retrieve | None,
+    most: int,
+    tokens: int | None = None,
 ) -> list[Looked]:
     """Check the passages of requests, and search once more for those whose passages do not suffice.
 
     What is found is checked, too, so that it can be seen whether it helped; there is no third search. A
     verdict that cannot be read is as none: the answer goes on with what there is.
 
-    most: passages that are read after another search
+    most, tokens: passages, and tokens of context, that are read after another search
     """
     looked = [
         _with_verdict(Looked(request), request.question, verdict)
@@ -94,7 +102,7 @@ def looked_again(
         query = (
             f"{one.request.question} {one.missing}".strip() if recipe.reformulate else one.request.question
         )
-        looked[place] = _with_more(one, query, retrieve, most)
+        looked[place] = _with_more(one, query, retrieve, most, tokens)
         if looked[place].request is not one.request:
             larger[place] = query
     verdicts = check([looked[place].request for place in larger])
@@ -120,20 +128,27 @@ def _with_verdict(looked: Looked, query: str, found: Structured[Verdict]) -> Loo
     )
 
 
-def _with_more(looked: Looked, query: str, retrieve: Retrieve | None, most: int) -> Looked:
+def _with_more(
+    looked: Looked, query: str, retrieve: Retrieve | None, most: int, tokens: int | None
+) -> Looked:
     """Search once more; where that brings nothing new, the request stays and the attempt says why."""
     request = looked.request
     if retrieve is None:
         return _without_more(looked, query, "no retriever can be asked here")
     found = retrieve(request, query, most)
     seconds = looked.seconds + (found.seconds or 0.0)
-    known = {_place(passage) for passage in request.passages}
+    before = list(request.passages)
+    if request.cut is not None:  # what was cut is read as a whole, where it is found again
+        whole = {passage.chunk: passage for passage in found.passages}
+        before[-1] = whole.get(request.cut.chunk, before[-1])
+    known = {_place(passage) for passage in before}
     new = [passage for passage in found.passages if _place(passage) not in known]
-    passages = (*request.passages, *new)[: max(most, len(request.passages))]
-    if len(passages) == len(request.passages):
+    passages = (*before, *new)[: max(most, len(before))]
+    larger = replace(request, passages=passages, cut=None).within(tokens)
+    if larger.passages == request.passages:
         reason = f"the search failed: {found.reason}" if found.reason else "no further passage was found"
         return replace(_without_more(looked, query, reason), seconds=seconds)
-    return replace(looked, request=replace(request, passages=passages), seconds=seconds)
+    return replace(looked, request=larger, seconds=seconds)
 
 
 def _without_more(looked: Looked, query: str, reason: str) -> Looked:

@@ -1,4 +1,4 @@
-"""Metrics: one file each, found by name (`ndcg@10`)."""
+"""Metrics: one file each, found by name (`ndcg@10`, `evidence_coverage@2000tokens`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from evals.measuring.coverage import EvidenceCoverage
 from evals.measuring.exact_match import ExactMatch
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.in_time import HitRateInTime, MrrInTime, NdcgInTime, RecallInTime
+from evals.measuring.in_tokens import EvidenceCoverageInTokens, InTokens, RecallInTokens
 from evals.measuring.mean_average_precision import MeanAveragePrecision
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
@@ -59,23 +60,30 @@ METRICS.add(
     AnswerLatency,
     Tokens,
 )
-_NAME = re.compile(r"^([a-z][a-z0-9_]*)(?:@([1-9][0-9]{0,3}))?$")
+IN_TOKENS: dict[str, type[InTokens]] = {
+    kind.stem: kind for kind in (EvidenceCoverageInTokens, RecallInTokens)
+}
+"""What a stem is with a budget of context in place of a depth: `recall@2000tokens`."""
+_NAME = re.compile(r"^([a-z][a-z0-9_]*)(?:@(?:([1-9][0-9]{0,3})|([1-9][0-9]{0,6})tokens))?$")
 
 
 def get_metric(name: str) -> Metric:
     """Return the metric of that name.
 
-    >>> get_metric("ndcg@10").name
-    'ndcg@10'
+    >>> get_metric("ndcg@10").name, get_metric("evidence_coverage@2000tokens").title
+    ('ndcg@10', 'Evidence coverage in 2,000 tokens')
 
     Raises:
         InputError: no such metric; lists those that there are.
     """
     match = _NAME.match(name)
-    kind = METRICS[match[1]] if match and match[1] in METRICS else None
-    if match is None or kind is None or issubclass(kind, RetrievalMetric) != (match[2] is not None):
+    stem, depth, tokens = match.groups() if match else ("", None, None)
+    if tokens and stem in IN_TOKENS:
+        return IN_TOKENS[stem](int(tokens))
+    kind = METRICS[stem] if stem in METRICS and not tokens else None
+    if kind is None or issubclass(kind, RetrievalMetric) != (depth is not None):
         raise InputError(_unknown(name))
-    return kind(int(match[2])) if issubclass(kind, RetrievalMetric) else kind()
+    return kind(int(depth)) if issubclass(kind, RetrievalMetric) and depth else kind()
 
 
 def has_depth(stem: str) -> bool:
@@ -87,14 +95,30 @@ def has_depth(stem: str) -> bool:
     return issubclass(METRICS[stem], RetrievalMetric)
 
 
+def counts_passages(name: str) -> bool:
+    """Return whether a metric reads a fixed number of passages or documents, whatever their length.
+
+    >>> counts_passages("evidence_coverage@5"), counts_passages("evidence_coverage@2000tokens")
+    (True, False)
+    """
+    return name.rpartition("@")[2].isdecimal()
+
+
 def _unknown(name: str) -> str:
     stem = name.partition("@")[0]
     if stem in METRICS and has_depth(stem):
-        return f"the metric {stem} is written with a depth from 1 to 9999, as in {stem}@10, not {name!r}"
+        how = f"the metric {stem} is written with a depth from 1 to 9999, as in {stem}@10"
+        if stem in IN_TOKENS:
+            how += f", or with a budget of 1 to 9999999 tokens of context, as in {stem}@2000tokens"
+        elif "tokens" in name:
+            how += f" (those with a budget of tokens are {' and '.join(IN_TOKENS)})"
+        return f"{how}, not {name!r}"
     near = near_names(stem, METRICS)
     if near:
         deep = near[0] in METRICS.built_in and has_depth(near[0])
         return f"unknown metric {name!r}; did you mean {name.replace(stem, near[0]) if deep else near[0]}?"
     known = [f"{one}@K" if has_depth(one) else one for one in METRICS.built_in]
+    known += [f"{one}@Ntokens" for one in IN_TOKENS]
     others = [one for one in METRICS if one not in METRICS.built_in]
-    return f"unknown metric {name!r}; known are {', '.join([*known, *others])} (K: a depth such as 10)"
+    letters = "K: a depth such as 10; N: a budget of context such as 2000"
+    return f"unknown metric {name!r}; known are {', '.join([*known, *others])} ({letters})"

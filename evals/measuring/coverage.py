@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evals.measuring.contract import Gold, RetrievalMetric
+from evals.measuring.contract import Gold, RetrievalMetric, Sees
 from warehouse.spans import Span
 
 
@@ -13,12 +13,16 @@ class EvidenceCoverage(RetrievalMetric):
     """Share of the evidence's characters that the first k chunks hold together.
 
     Where the question needs all of its evidence: covered characters / all characters, evidence that is not in
-    the corpus included. Where any suffices: the best-covered span. It does not punish large chunks.
+    the corpus included. Where any suffices: the best-covered span. It favours large chunks, k of which hold
+    more text; with a budget of tokens in place of k (`evals.measuring.in_tokens`) it does not.
     """
 
     stem, label = "evidence_coverage", "Evidence coverage"
-    sees = "passages"
-    explanation = "Share of the characters of the evidence quotes that the first k chunks hold together."
+    sees: Sees = "passages"
+    explanation = (
+        "Share of the characters of the evidence quotes that the first k chunks hold together; favours long "
+        "chunks, k of which hold more text."
+    )
 
     def applies(self, question: dict[str, Any]) -> bool:
         """Return whether the evidence is quoted; whole documents as gold have no characters to cover."""

@@ -61,7 +61,10 @@ class TokenPrecision(TokenMetric):
     """Share of the retrieved text that is evidence; passages that repeat a text make it smaller."""
 
     stem, label = "token_precision", "Token precision"
-    explanation = "Share of the text of the first k passages that is evidence; overlaps count against it."
+    explanation = (
+        "Share of the text of the first k passages that is evidence; overlaps count against it. It favours "
+        "short chunks, which hold little beside the evidence."
+    )
 
     def ratio(self, lengths: Overlap) -> float:
         """Return a value in [0, 1].
@@ -81,7 +84,8 @@ class TokenRecall(TokenMetric):
 
     stem, label = "token_recall", "Token recall"
     explanation = (
-        "Share of the text of the evidence that the first k passages hold; each character counts once."
+        "Share of the text of the evidence that the first k passages hold; each character counts once. It "
+        "favours long chunks, k of which hold more text."
     )
 
     def ratio(self, lengths: Overlap) -> float:

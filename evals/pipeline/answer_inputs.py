@@ -9,7 +9,8 @@ import polars as pl
 
 from assets.cleaning.corpus import corpus_documents
 from assets.engine.stage import Need, Work
-from evals.generating.contract import Passage
+from evals.generating.contract import Generator, Passage
+from evals.measuring.context_curve import CHARACTERS_A_TOKEN
 from evals.pipeline.passages import Headings, evidence_passages, passage_of
 from evals.pipeline.run_resources import RunResources
 from evals.study.cells import Cell
@@ -52,9 +53,7 @@ def read_passages(
         documents = _documents([one for one in inputs if one.stage == "documents"], questions, work)
         return {row["question_id"]: evidence_passages(row, documents)[: generator.passages] for row in rows}
     by_stage = {one.stage: one for one in inputs}
-    return _ranked(
-        by_stage["rankings"], by_stage["indexes"], by_stage.get("chunks"), generator.passages, work
-    )
+    return _ranked(by_stage["rankings"], by_stage["indexes"], by_stage.get("chunks"), generator, work)
 
 
 def headings_of(chunks: Artifact, work: Work, chunk_ids: Sequence[str] | None = None) -> Headings:
@@ -66,10 +65,17 @@ def headings_of(chunks: Artifact, work: Work, chunk_ids: Sequence[str] | None = 
     return {chunk: tuple(path or ()) for chunk, path in found.iter_rows()}
 
 
-def _ranked(ranking: Artifact, index: Artifact, chunks: Artifact | None, count: int, work: Work) -> Passages:
-    """Return the first passages of each question, best first."""
+def _ranked(
+    ranking: Artifact, index: Artifact, chunks: Artifact | None, generator: Generator, work: Work
+) -> Passages:
+    """Return the first passages of each question, best first; the one that a budget ends in as a whole."""
     folder = work.store.folder("rankings", ranking.identity)
-    hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= count).sort("question_id", "rank")
+    hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= generator.passages)
+    hits = hits.sort("question_id", "rank")
+    if generator.context_tokens is not None:
+        length = pl.col("end") - pl.col("start")
+        before = (length.cum_sum() - length).over("question_id")
+        hits = hits.filter(before < generator.context_tokens * CHARACTERS_A_TOKEN)
     ranked = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
     headings = headings_of(chunks, work, hits["chunk_id"].unique().to_list()) if chunks else {}
     opened = work.resource(RunResources).index(index)

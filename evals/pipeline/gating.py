@@ -64,7 +64,7 @@ def with_fitted_gate(
     known = read_questions(inputs.train, work)
     train = apart(known, read_questions(inputs.test, work))
     runner = _runner(study, cell, train, inputs.retrieval(), work)
-    searched = _searched(gate, generator.passages, train, runner, work)
+    searched = _searched(gate, generator, train, runner, work)
     found = fitted(gate.feature, searched.answerable, searched.unanswerable)
     record = GateRecord(found, len(known) - len(train), searched.failed)
     return generator.model_copy(update={"gate": gate.at(found.threshold)}), record
@@ -86,14 +86,14 @@ def _runner(
     return retrieval.runner(resources.query_vectors(texts, recipe) if retrieval.embedder else {})
 
 
-def _searched(gate: Gate, count: int, train: pl.DataFrame, runner: QueryRunner, work: Work) -> _Searched:
+def _searched(
+    gate: Gate, generator: Generator, train: pl.DataFrame, runner: QueryRunner, work: Work
+) -> _Searched:
     """Search for the train questions.
 
     A question that the documents answer is searched for twice: as it is, and with the documents of its
     evidence left out, when it has no answer there. So train sets need no question that was written to have
-    none.
-
-    count: passages that the generator reads
+    none. Only what the generator would read of a ranking counts.
     """
     documents = runner.index.column("doc_id")
     answerable: list[float] = []
@@ -108,7 +108,8 @@ def _searched(gate: Gate, count: int, train: pl.DataFrame, runner: QueryRunner, 
         tries += [(unanswerable, ~held)] if row["answerable"] and held.any() else []
         for values, allowed in tries:
             found = runner.ask(row, remembered=allowed is None, allowed=allowed)
-            value = feature_of([hit.score for hit in found.hits[:count]], gate.feature)
+            read = generator.n_read([hit.end - hit.start for hit in found.hits])
+            value = feature_of([hit.score for hit in found.hits[:read]], gate.feature)
             failed += found.status is not Status.OK
             if value is not None:  # without passages there is nothing to be gated
                 values.append(value)

@@ -156,7 +156,7 @@ class Pipeline:
         losses: list[Row] = []
         if found.status is Status.OK:
             losses = losses_of(question, found.trace, [hit.span for hit in found.hits], index)
-        read = min(len(passages), self.generator.passages) if self.generator else 0
+        read = self.generator.n_read([len(one.text) for one in passages]) if self.generator else 0
         return PipelineResult(self.cell, question, found, passages, None, read, tuple(losses))
 
     def _request(self, result: PipelineResult, without: Collection[Removal]) -> Request:

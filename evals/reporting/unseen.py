@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evals.measuring import counts_passages
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import number, several
 from evals.reporting.standings import Standing, Subset, varying_axes
@@ -28,7 +29,14 @@ def _blind(metric: MetricInfo, subset: Subset) -> list[str]:
     if metric.sees == "documents" and differ("chunking"):
         found.append(
             f"{metric.title} reads a ranking as documents, each at its best chunk: it hardly sees where "
-            "chunks are cut. To rank chunkings, put a metric of passages first, such as evidence_coverage@5."
+            "chunks are cut. To rank chunkings, put a metric of equally long contexts first, such as "
+            "evidence_coverage@2000tokens or, where whole documents are gold, recall@2000tokens."
+        )
+    if counts_passages(metric.name) and metric.sees == "passages" and differ("chunking"):
+        found.append(
+            f"{metric.title} reads the same number of passages of every chunking, however long they are: as "
+            "many long ones hold more text. To compare chunkings at an equal length of context, put "
+            "evidence_coverage@2000tokens first."
         )
     if metric.sees in ("documents", "passages") and differ("generator"):
         found.append(

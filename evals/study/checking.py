@@ -15,7 +15,9 @@ from evals.gold.reading.contract import SetFile
 from evals.gold.resolving import Resolver
 from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
 from evals.judging.cards.labels import read_labels
+from evals.measuring import counts_passages
 from evals.study.grid import Grid, read_questions_of
+from evals.study.planning import window_of
 from evals.study.registry import GENERATORS, JUDGES
 from evals.study.study import Study
 from evals.study.study_file import read_study
@@ -61,7 +63,8 @@ def check_study(path: Path, home: Home) -> Checked:
         errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
     if errors or study is None:
         raise InputError(*dict.fromkeys(errors))
-    return Checked(study, len(read_questions_of(study)), [*cut_off(study), *lost_evidence(study, home)])
+    warnings = [*unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
+    return Checked(study, len(read_questions_of(study)), warnings)
 
 
 def unreachable_models(study: Study) -> list[Mistake]:
@@ -110,6 +113,19 @@ def _mistakes_of_labels(study: Study) -> list[str]:
         except InputError as error:
             found += map(str, error.findings)
     return found
+
+
+def unequal_contexts(study: Study) -> list[str]:
+    """Warn where the first metric reads a fixed number of passages and the chunkings differ in size."""
+    metric = study.metric(study.metrics[0])
+    sizes = {window_of(one.chunker) for one in study.chunkings.values()}
+    if not counts_passages(metric.name) or metric.sees != "passages" or len(sizes) < 2:
+        return []
+    return [
+        f"{study.path}: the first metric, {metric.name}, reads the same number of passages of every "
+        f"chunking, of {min(sizes):.0f} tokens as of {max(sizes):.0f}: as many long ones hold more text; "
+        "evidence_coverage@2000tokens compares chunkings at an equal length of context"
+    ]
 
 
 # Models ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from assets.chunking import CHUNKERS
 from assets.embedding.embedder import EmbedderRecipe
 from assets.embedding.other import EMBEDDERS, NOT_ITS_OWN
 from evals.judging.contract import JUDGES
-from evals.measuring import METRICS
+from evals.measuring import IN_TOKENS, METRICS
 from evals.measuring.contract import RetrievalMetric
 from evals.study.registry import GENERATORS, QUERY_TRANSFORMS, RETRIEVERS, RUBRICS, STEPS
 from warehouse.errors import InputError
@@ -118,6 +118,9 @@ def _facts(registry: Registry[Any], name: str, kind: Any, package: str | None = 
         parameters += [one for one in _parameters(kind) if one.name not in left_out]
     if registry is METRICS and issubclass(kind, RetrievalMetric):
         parameters.append(Parameter("k", "whole number", None, True, "1 to 9999", "depth, written `@K`"))
+        if name in IN_TOKENS:
+            about = "budget of context in place of a depth, written `@Ntokens`"
+            parameters.append(Parameter("tokens", "whole number", None, False, "1 to 9,999,999", about))
     if registry is SPIDERS:
         parameters += _parameters(kind.Options)
     if registry in (SPIDERS, READERS):

@@ -198,12 +198,14 @@ def _call_plan(
     store = Work(home).store
     cells = [cell for cell in study.runs() if cell.generator == name]
     calls = prompt = 0
-    n_read = {"ranking": study.generators[name].passages, "evidence": 1, "nothing": 0}[study.reads(name)]
+    generator = study.generators[name]
+    n_read = {"ranking": generator.passages, "evidence": 1, "nothing": 0}[study.reads(name)]
     for cell in cells:
         n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
         to_do = 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
         calls += to_do
-        prompt += to_do * (PROMPT_TOKENS + n_read * passages.get(cell.chunking, WINDOW))
+        context = n_read * passages.get(cell.chunking, WINDOW)
+        prompt += to_do * (PROMPT_TOKENS + min(context, generator.context_tokens or context))
     written = calls * (recipe.max_tokens or ANSWER_TOKENS)
     return CallPlan(name, recipe.model, len(cells), calls, prompt, written)
 

@@ -158,7 +158,7 @@ def write_study(corpus: Corpus, choices: Choices) -> Corpus:
         asked=_graded(corpus.target, splits) if splits else f"file: {QUESTIONS}",
         metrics="ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency"
         if splits
-        else "evidence_coverage@5, ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency",
+        else "evidence_coverage@2000tokens, ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency",
     )
     questions = corpus.folder / QUESTIONS
     if not splits and not questions.exists():
@@ -206,14 +206,16 @@ def _retrievers(choices: Choices) -> list[str]:
 
 
 def _generators(first: str) -> list[str]:
-    extractive = "  extractive: {extractive: {passages: 5, max_tokens: 80}}"
+    extractive = "  extractive: {extractive: {context_tokens: 2000, max_tokens: 80}}"
     if first == "extractive":
         return [extractive]
     from warehouse.inference import models
 
     name = first.removeprefix("local/")
     is_local = first.startswith("local/") or (name in models.REGISTRY and "/" not in first)
-    model, few = (f"local/{name}", ", passages: 3, max_tokens: 160") if is_local else (first, "")
+    model, few = (
+        (f"local/{name}", ", passages: 3, max_tokens: 160") if is_local else (first, ", context_tokens: 2000")
+    )
     return [f"  model: {{llm: {{model: {quoted(model)}, temperature: 0{few}}}}}", extractive]
 
 

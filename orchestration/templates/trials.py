@@ -42,18 +42,18 @@ retrievers:
 SECOND = "  tokens-128: {tokens: {size: 128, overlap: 0}}\n"
 MADE_QUESTIONS = """
 generators:
-  extractive: {{extractive: {{passages: 3, max_tokens: 80}}}}
+  extractive: {{extractive: {{context_tokens: 2000, max_tokens: 80}}}}
 
 questions:
   - file: {file}
 
-metrics: [evidence_coverage@5, ndcg@10, mrr@10, hit_rate@5, rouge_l, retrieval_latency]
+metrics: [evidence_coverage@2000tokens, ndcg@10, mrr@10, hit_rate@5, rouge_l, retrieval_latency]
 """
 GRADED = """
 questions: # the folder's own
   - beir: {{path: {path}, split: {split}}}
 
-metrics: [ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency]
+metrics: [ndcg@10, recall@2000tokens, mrr@10, recall@10, hit_rate@10, retrieval_latency]
 """
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from evals.measuring import METRICS, get_metric, has_depth
+from evals.measuring import IN_TOKENS, METRICS, get_metric, has_depth
 from evals.measuring.abstention import Abstention
 from evals.measuring.citations import CitationPrecision, CitationRecall
 from evals.measuring.context import MetricContext
@@ -36,6 +36,7 @@ from evals.measuring.coverage import EvidenceCoverage, covered_characters
 from evals.measuring.document_facts import DocumentFacts
 from evals.measuring.hit_rate import HitRate
 from evals.measuring.in_time import NdcgInTime
+from evals.measuring.in_tokens import EvidenceCoverageInTokens, InTokens
 from evals.measuring.mrr import Mrr
 from evals.measuring.ndcg import Ndcg
 from evals.measuring.precision import Precision
@@ -103,6 +104,8 @@ def perfect_is_one(metric: RetrievalMetric, gold: Gold, hits: list[Span]) -> Non
         ranking = merged(gold.spans) if gold.needs_all else list(gold.spans[:1])
     if isinstance(metric, Precision):
         best = len(best_first) / metric.k  # trec_eval divides by k, however few documents there are to find
+    if isinstance(metric, InTokens) and 4 * metric.tokens < sum(hit.end - hit.start for hit in ranking):
+        return  # the best ranking does not fit
     if metric.k >= len(ranking):
         assert metric.value(reachable, ranking) == pytest.approx(best, abs=NEAR)
 
@@ -164,6 +167,14 @@ def hold(metric: RetrievalMetric) -> None:
 def test_contract(stem: str, k: int) -> None:
     metric = get_metric(f"{stem}@{k}")
     assert isinstance(metric, RetrievalMetric)
+    hold(metric)
+
+
+@pytest.mark.parametrize("tokens", [1, 60, 700, 2000])
+@pytest.mark.parametrize("stem", IN_TOKENS)
+def test_contract_within_a_budget(stem: str, tokens: int) -> None:
+    metric = get_metric(f"{stem}@{tokens}tokens")
+    assert isinstance(metric, InTokens)
     hold(metric)
 
 
@@ -247,9 +258,17 @@ class NotANumber(HitRate):
         return super().value(gold, hits) or float("nan")
 
 
+class NoBudget(EvidenceCoverageInTokens):
+    """Reads the whole ranking, whatever the budget is."""
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        return EvidenceCoverage(len(hits)).value(gold, hits)
+
+
 @pytest.mark.parametrize(
     "broken",
     [
+        NoBudget,
         MrrOverChunks,
         RecallOverChunks,
         RecallOfTheFound,

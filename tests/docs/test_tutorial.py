@@ -52,5 +52,5 @@ def test_the_tutorial(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     rows = json.loads(ran[-1][1].stdout)
     cells = {row["cell"] for row in rows if row["cell"]}  # rows of an axis have none
     assert len(cells) == 8  # two chunk sizes, three retrievers and the one that was added
-    best = max(row["value"] for row in rows if row["metric"] == "evidence_coverage@5")
+    best = max(row["value"] for row in rows if row["metric"] == "evidence_coverage@2000tokens")
     assert best == 1.0  # the quotes are on their pages

@@ -156,6 +156,24 @@ def test_what_was_cut_off_was_not_given(town: Town) -> None:
         assert not {one.chunk for one in case.passages} & {chunk for chunk, n in kept.items() if not n}
 
 
+def test_what_the_budget_of_context_cuts_is_not_judged(town: Town) -> None:
+    generators = {"quote": {"extractive": {"context_tokens": 64}}}
+    town.run(
+        study({"noted": {"noting": {}}}, generators=generators, chunkings={"t16": {"document": {}}}),
+        "home",
+        docs={"ferry": "The ferry leaves the harbour at noon. " * 20, "other": "A ferry. " * 30},
+    )
+    rows = read_parquet(town.bench.folder("answers", f"{BM25}.quote") / "answers.parquet")
+    given = {row["question_id"]: row for row in rows.iter_rows(named=True)}
+    assert any(row["cuts"] for row in given.values())
+    for question, case in seen().items():
+        row = given[str(question)]
+        assert [one.chunk for one in case.passages] == row["chunk_ids"]
+        assert sum(len(one.text) for one in case.passages) <= 256
+        for one in row["cuts"]:
+            assert len(case.passages[-1].text) == one["kept"]
+
+
 def test_an_answer_that_failed_is_no_fault_of_the_judge(town: Town) -> None:
     with FakeOpenAI(respond=lambda _received: failure(400, "not now")) as server:
         generators = {"asked": {"llm": {"model": "openai/fake", "api_base": server.api_base}}}

@@ -201,6 +201,12 @@ def test_trec_eval_computes_the_same(seed: int) -> None:
         ("recall@0", "a depth from 1 to 9999"),
         ("recall@99999", "a depth from 1 to 9999"),
         ("rouge", "did you mean rouge_l?"),
+        ("recall@0tokens", "a budget of 1 to 9999999 tokens of context, as in recall@2000tokens"),
+        ("recall@2000token", "as in recall@2000tokens"),
+        ("recall@20000000tokens", "a budget of 1 to 9999999 tokens"),
+        ("ndcg@2000tokens", "evidence_coverage and recall"),
+        ("rouge_l@2000tokens", "did you mean rouge_l?"),
+        ("perplexity@2000tokens", "evidence_coverage@Ntokens, recall@Ntokens"),
         ("perplexity", "known are hit_rate@K"),
     ],
 )

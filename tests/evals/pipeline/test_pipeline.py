@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import polars as pl
 import pytest
 
 from assets.engine.stage import Work
+from evals.exporting.opening import open_exported
+from evals.exporting.writing import export
 from evals.pipeline.pipeline import PipelineResult, open_pipeline
 from evals.pipeline.records import record_of
 from evals.pipeline.study_questions import known_question
@@ -17,7 +20,7 @@ from evals.retrieving.understood import Removal
 from evals.study.cells import NO_GENERATOR
 from evals.study.study_file import read_study
 from tests.evals.conftest import MakeBench
-from tests.fakes.tiny import Bench
+from tests.fakes.tiny import TEXTS, Bench
 from warehouse.errors import InputError
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
@@ -88,6 +91,52 @@ def test_every_cell_finds_and_answers_what_the_grid_stored(bench: Bench, work: W
                 (answer,) = stored(bench, "answers", cell.key, "answers.parquet", question).to_dicts()
                 assert result.answer is not None
                 assert (result.answer.status, result.answer.text) == (answer["status"], answer["answer"])
+
+
+def test_a_budget_of_context_holds_in_the_grid_and_in_an_open_pipeline(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    """64 tokens are 256 characters: not all of the first two documents, each of them one passage."""
+    changes = {
+        "passages: 2, max": "context_tokens: 64, max",
+        "tokens: {size: 16, overlap: 4}": "document: {}",
+    }
+    bench = make_bench(changes, texts={name: f"{text} " * 2 for name, text in TEXTS.items()})
+    built = bench.build()
+    warnings = [check.name for one in built["answers"] for check in one.checks if not check.passed]
+    assert warnings == [], "what the budget cuts is not what a model had no room for"
+    cut = 0
+    held = Work(bench.home)
+    for cell in bench.study.cells():
+        export(bench.study, cell, tmp_path / cell.key, held)
+        with (
+            open_pipeline(bench.study, cell, held) as pipeline,
+            open_exported(tmp_path / cell.key, held) as exported,
+        ):
+            for question in ("noon", "tickets", "captain"):
+                known = known_question(bench.study, question, held)
+                assert known is not None
+                (row,) = stored(bench, "answers", cell.key, "answers.parquet", question).to_dicts()
+                result = pipeline.ask_row(known)
+                answer = result.answer
+                assert answer is not None
+                read = result.passages[: result.read] if answer.passages is None else answer.passages
+                assert [one.chunk for one in read] == row["chunk_ids"]
+                assert len(read) == result.read
+                assert sum(len(one.text) for one in read) <= 256
+                assert (answer.text, answer.prompt_tokens) == (row["answer"], row["prompt_tokens"])
+                assert [vars(one)["end"] for one in answer.citations] == [
+                    one["end"] for one in row["citations"]
+                ]
+                ends = {one.chunk: one.end for one in read}
+                assert all(ends[one.chunk or ""] == one.end for one in answer.citations)
+                assert [{"chunk_id": one.chunk, "kept": one.kept} for one in answer.cuts] == row["cuts"]
+                cut += len(answer.cuts)
+                again = exported.ask_row(known).answer
+                assert again is not None
+                assert replace(again, seconds=None) == replace(answer, seconds=None)
+    assert cut
+    held.close()
 
 
 def test_a_question_that_no_study_asks(bench: Bench, work: Work) -> None:

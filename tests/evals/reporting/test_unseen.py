@@ -20,6 +20,8 @@ COVERAGE = MetricInfo(
     "evidence_coverage@5", "Evidence coverage @ 5", "retrieval", True, (0, 1), "", "", "passages"
 )
 
+IN_TOKENS = dataclasses.replace(COVERAGE, name="evidence_coverage@2000tokens")
+
 
 def told(data: ReportData) -> tuple[str, ...]:
     return unseen(data, main_subset(data))
@@ -67,10 +69,19 @@ def test_one_chunking_is_no_matter() -> None:
     assert told(board_data(rows, metric=DOCUMENTS)) == ()
 
 
-def test_a_metric_of_passages_sees_chunkings() -> None:
+def test_a_fixed_number_of_passages_favours_long_chunks_and_a_budget_of_context_does_not() -> None:
     rows = [{"chunking": name, "value": 0.5, "rank": 1} for name in "ab"]
-    assert told(board_data(rows, metric=COVERAGE)) == ()
-    (text,) = told(board_data([{**row, "generator": row["chunking"]} for row in rows], metric=COVERAGE))
+    (text,) = told(board_data(rows, metric=COVERAGE))
+    assert "as many long ones hold more text" in text
+    assert "put evidence_coverage@2000tokens first" in text
+    assert told(board_data(rows, metric=IN_TOKENS)) == ()
+    alike = [{**row, "chunking": "t", "retriever": row["chunking"]} for row in rows]
+    assert told(board_data(alike, metric=COVERAGE)) == ()
+
+
+def test_a_metric_of_passages_sees_no_answers() -> None:
+    rows = [{"chunking": name, "generator": name, "value": 0.5, "rank": 1} for name in "ab"]
+    (text,) = told(board_data(rows, metric=IN_TOKENS))
     assert "generators on the same ranking have the same value" in text
 
 

@@ -67,6 +67,26 @@ def findings(path: Path, tmp_path: Path) -> list[str]:
     return [text.replace(f"{path.parent}/", "") for text in caught.value.findings]
 
 
+@pytest.mark.parametrize(
+    ("metric", "other", "warns"),
+    [
+        ("evidence_coverage@5", "{tokens: {size: 64, overlap: 4}}", True),
+        ("token_precision@5", "{structure: {}}", True),
+        ("evidence_coverage@5", "{tokens: {size: 16, overlap: 0}}", False),
+        ("evidence_coverage@2000tokens", "{tokens: {size: 64, overlap: 4}}", False),
+        ("recall@2000tokens", "{tokens: {size: 64, overlap: 4}}", False),
+        ("ndcg@10", "{tokens: {size: 64, overlap: 4}}", False),
+        ("rouge_l", "{tokens: {size: 64, overlap: 4}}", False),
+    ],
+)
+def test_a_fixed_number_of_passages_of_unequal_chunkings_is_told(
+    path: Path, tmp_path: Path, metric: str, other: str, *, warns: bool
+) -> None:
+    two = ("embedders:\n", f"  other: {other}\nembedders:\n")
+    found = check_study(edit(path, two, ("[ndcg@10]", f"[{metric}, recall@10]")), Home(tmp_path / "var"))
+    assert ["as many long ones hold more text" in warning for warning in found.warnings] == [True] * warns
+
+
 def test_a_good_study_has_nothing_to_say(path: Path, tmp_path: Path) -> None:
     found = check_study(path, Home(tmp_path / "var"))
     assert (found.study.study, found.questions, found.warnings) == ("town", 1, [])

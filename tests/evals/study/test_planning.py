@@ -12,6 +12,7 @@ import pytest
 
 from assets.engine.stage import Need
 from evals.study.planning import MEAN_PASSAGE, PROMPT_TOKENS, Plan, _passage_tokens, plan
+from evals.study.study_file import read_study
 from tests.fakes.openai_server import FakeOpenAI, answer, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
 from warehouse.pages import write_manifest
@@ -73,6 +74,14 @@ def test_after_cutting_the_texts_are_counted(bench: Bench) -> None:
     chunks = bench.artifact("chunks", "ferries.t16")
     assert found.texts_to_embed == {INDEX: chunks.meta["chunks"]}
     assert found.calls[0].prompt_tokens == 3 * (PROMPT_TOKENS + 3 * round(chunks.meta["tokens_mean"]))
+
+
+@pytest.mark.parametrize(("budget", "read"), [(64, 64), (2000, 100 * round(16 * MEAN_PASSAGE))])
+def test_a_budget_of_context_bounds_what_is_read(bench: Bench, budget: int, read: int) -> None:
+    path = bench.study.path
+    path.write_text(path.read_text().replace("passages: 3,", f"context_tokens: {budget},"))
+    found = plan(read_study(path), bench.stages, bench.home)
+    assert found.calls[0].prompt_tokens == 3 * (PROMPT_TOKENS + read)
 
 
 def test_after_a_run_nothing_is_to_do(bench: Bench) -> None:

@@ -123,5 +123,5 @@ def test_hostile_bins_and_queries_stay_text(capsys: pytest.CaptureFixture[str]) 
 
 def test_what_the_model_was_not_given_whole_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, cuts=(Cut("c1", 5), Cut("c2", 0)))
-    assert "1 passage shortened and 1 passage left out to fit the model" in " ".join(out.split())
-    assert "to fit the model" not in shown(capsys)
+    assert "1 passage shortened and 1 passage left out to fit the context" in " ".join(out.split())
+    assert "to fit the context" not in shown(capsys)
