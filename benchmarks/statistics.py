@@ -1,9 +1,9 @@
 """How often intervals of means and of paired differences hold the truth (`benchmarks.verdict`: the verdict).
 
 Studies are simulated whose truth is known. A cell's value of a question depends on the document, the
-question, how the cell gets on with the document, and chance; of the kinds: smooth (normal), skewed (as a latency),
-graded (as nDCG, in few steps), shares (0 or 1). Documents have one question each, or one to six: then the
-clusters are drawn, and beside it stands what comes of it if questions are taken for independent.
+question, how the cell gets on with the document, and chance; of the kinds: smooth (normal), skewed (as a
+latency), graded (as nDCG, in few steps), shares (0 or 1). Documents have one question each, or one to six:
+then clusters are drawn, and, for comparison, questions as if they were independent.
 """
 
 from __future__ import annotations

@@ -93,14 +93,14 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def load(path: Path) -> MarkedYaml:
-    """Read a YAML file.
+def load(path: Path, text: str | None = None) -> MarkedYaml:
+    """Read a YAML file, or a text that it had.
 
     Raises:
         InputError: the file is missing, no regular one, larger than `MAX_BYTES`, no YAML, repeats a key, or
             names an environment variable that is not set; with file and line.
     """
-    text = _text(path)
+    text = _text(path) if text is None else text
     marked = MarkedYaml(path, None)
     findings: list[str] = []
     try:
@@ -132,6 +132,21 @@ def escaped(text: str) -> str:
     'the shell reads $${HOME}'
     """
     return _VARIABLE.sub(lambda match: f"${match[0]}", text)
+
+
+def with_paths(text: str) -> str:
+    """Return a text with the environment variables replaced that name a file or folder which is there.
+
+    Of others, which may be secrets, the names stay.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1])
+        return (
+            escaped(value) if not match[0].startswith("$$") and value and Path(value).exists() else match[0]
+        )
+
+    return _VARIABLE.sub(replace, text)
 
 
 def _text(path: Path) -> str:

@@ -101,6 +101,19 @@ def kept_manifest(home: Home, source: str, origin: str) -> pl.DataFrame:
         return pl.DataFrame(schema=PAGES)
 
 
+def can_become(home: Home, source: str, origin: str) -> bool:
+    """Return whether the manifest of a source is that of another origin, and that of this one was kept."""
+    other = origin_of(home, source) not in {"", origin}
+    return other and (home.pages(source) / f"{origin}.parquet").exists()
+
+
+def become(home: Home, source: str, origin: str) -> None:
+    """Let the kept manifest of an origin be that of the source again; that of the other one is kept."""
+    keep_manifest(home, source, read_manifest(home, source, gone=True), origin_of(home, source))
+    write_manifest(home, source, kept_manifest(home, source, origin), origin)
+    share_pages(home, source)
+
+
 def manifest_digest(manifest: pl.DataFrame) -> str:
     """Return the data version of a source's pages: a digest of URL, media type, body and fields of each.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
@@ -27,6 +27,7 @@ from warehouse.paths import Home
 from warehouse.remote import mirror_of
 from warehouse.replacing import temporary_beside
 from warehouse.schemas import CALLS, LOSSES, NOTES, QUESTIONS, Schema
+from warehouse.study_records import study_of, study_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,6 +50,9 @@ FILES: dict[str, tuple[str, ...]] = {
     "searches": ("searches", "search_values"),
 }
 """Stage -> its Parquet files (without suffix), each of which is a table of the same name."""
+
+OF_STUDIES = tuple(stage for stage in FILES if stage != "questions")
+"""The stages whose keys begin with the name of a study or slice; question sets belong to a corpus."""
 
 ADDED: dict[str, Schema] = {"losses": LOSSES, "notes": NOTES, "agreement": AGREEMENT}
 """Files that artifacts of earlier versions lack: where one is absent, it has no rows."""
@@ -101,7 +105,10 @@ def point(connection: duckdb.DuckDBPyConnection, stage: str, identities: dict[st
 
 def forget(connection: duckdb.DuckDBPyConnection, study: str) -> None:
     """Let the keys of a study, or slice of one, mean nothing any longer; rows stay."""
-    connection.execute("DELETE FROM pointers WHERE key = ? OR starts_with(key, ?)", [study, f"{study}."])
+    connection.execute(
+        "DELETE FROM pointers WHERE list_contains(?, stage) AND (key = ? OR starts_with(key, ?))",
+        [list(OF_STUDIES), study, f"{study}."],
+    )
 
 
 def sync(
@@ -110,12 +117,16 @@ def sync(
     stage: str,
     keys: Iterable[str],
     say: Say = lambda _sentence: None,
+    study: str | None = None,
 ) -> int:
     """Load the rows that the database lacks of these keys' artifacts, and point the keys at them.
 
     After a kill between Parquet and database, the next call mends what is missing. A damaged artifact is set
     aside, and told to ``say``. Returns how many artifacts were loaded.
+
+    study: whose keys of the stage these are: others of it leave the `current_*` views, and their rows stay
     """
+    keys = list(keys)
     rows = connection.execute(
         "SELECT artifact_id, data_version, created_at FROM artifacts WHERE stage = ?", [stage]
     ).fetchall()
@@ -133,6 +144,12 @@ def sync(
     bad = set(missing) - {artifact.identity for artifact in loaded}
     moved = {key: a.identity for key, a in current.items() if pointing.get(key) != a.identity}
     point(connection, stage, {key: identity for key, identity in moved.items() if identity not in bad})
+    if study is not None and stage in OF_STUDIES:
+        removed = [key for key in {*pointing} - {*keys} if study_of(key) == study]
+        if removed:
+            connection.execute(
+                "DELETE FROM pointers WHERE stage = ? AND list_contains(?, key)", [stage, removed]
+            )
     return len(loaded)
 
 
@@ -232,7 +249,8 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
     store = ArtifactStore(home)
     if mirror := mirror_of(home):
         mirror.bring_journals()
-        mirror.pull("crawls")
+        mirror.pull("crawls", "current")
+    recorded = {record.study: record.keys for record in study_records(home)}
     counts: dict[str, int] = {}
     with temporary_beside(target) as fresh:
         try:
@@ -242,9 +260,8 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
                     for at in range(0, len(artifacts), BATCH):
                         load(connection, store, artifacts[at : at + BATCH])
                     there = {artifact.identity for artifact in artifacts}
-                    current = {
-                        key: artifact for key in store.keys(stage) if (artifact := store.current(stage, key))
-                    }
+                    keys = [key for key in store.keys(stage) if _is_current(stage, key, recorded)]
+                    current = {key: artifact for key in keys if (artifact := store.current(stage, key))}
                     named = {key: artifact.identity for key, artifact in current.items()}
                     point(connection, stage, {key: name for key, name in named.items() if name in there})
                     counts[stage] = len(artifacts)
@@ -257,6 +274,15 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
         finally:
             _log_of(fresh).unlink(missing_ok=True)
     return counts
+
+
+def _is_current(stage: str, key: str, recorded: Mapping[str, Mapping[str, list[str]]]) -> bool:
+    """Return whether the last run of a key's study had it; True where no run is recorded.
+
+    recorded: study -> stage -> keys
+    """
+    keys = recorded.get(study_of(key)) if stage in OF_STUDIES else None
+    return keys is None or key in keys.get(stage, ())
 
 
 def _put(fresh: Path, target: Path, say: Say) -> None:

@@ -22,8 +22,10 @@ from warehouse.inference.budget import Budgets
 from warehouse.leftovers import marked
 from warehouse.paths import home
 from warehouse.remote import mirror_of
+from warehouse.study_records import add_keys
 from warehouse.tables import (
     FILES,
+    OF_STUDIES,
     sync,
     using,
     write_crawls,
@@ -200,7 +202,10 @@ def build_in_run(
 
 def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[Outcome], work: Work) -> None:
     """Bring the rows of keys that were brought up to date into DuckDB, and what was recorded meanwhile."""
-    sync_tables(stage, work, [outcome.key for outcome in outcomes if outcome.artifact])
+    there = [outcome.key for outcome in outcomes if outcome.artifact]
+    sync_all({stage.name: there}, work)
+    if stage.name in OF_STUDIES:
+        add_keys(work.home, stage.name, there)
     stage.settle(keys, work)
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)
@@ -310,21 +315,22 @@ def _provenance(stage: Stage, artifact: Artifact, work: Work, cursor: int | None
     return tags
 
 
-def sync_tables(stage: Stage, work: Work, keys: Sequence[str]) -> None:
-    """Bring the rows of these keys into DuckDB, those that it lacks."""
-    sync_all({stage.name: keys}, work)
-
-
-def sync_all(keys: Mapping[str, Sequence[str]], work: Work, store: ArtifactStore | None = None) -> None:
+def sync_all(
+    keys: Mapping[str, Sequence[str]],
+    work: Work,
+    store: ArtifactStore | None = None,
+    study: str | None = None,
+) -> None:
     """Bring the rows of the keys of stages, by the stages' names, into DuckDB, those that it lacks.
 
     store: which says what keys mean; None: that of ``work``
+    study: whose keys these are, all of them: other keys of it leave the `current_*` views
     """
-    wanted = {name: found for name, found in keys.items() if name in FILES and found}
+    wanted = {name: found for name, found in keys.items() if name in FILES and (found or study)}
 
     def bring(connection: Any) -> None:
         for name, found in wanted.items():
-            sync(connection, store or work.store, name, found, work.say)
+            sync(connection, store or work.store, name, found, work.say, study)
 
     if wanted:
         using(work.home, bring, work.say)

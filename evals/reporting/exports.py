@@ -13,10 +13,9 @@ from evals.rankings import Rankings
 from evals.reporting.trec import counts_alike, qrels_lines, run_lines
 from evals.study.grid import Grid
 from evals.study.study import Study
-from warehouse.artifacts import ArtifactStore
-from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.paths import Home
+from warehouse.study_records import pinned_artifacts
 from warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
     grid = Grid([study])
     prefix = _beir_prefix(study)
     written, missing = [], []
-    stage, store = Rankings(grid), ArtifactStore(home)
-    with connect(home.database) as connection:
+    stage, store = Rankings(grid), pinned_artifacts(home, study.study)
+    with store.connect() as connection:
         known = dict(
             connection.execute("SELECT key, artifact_id FROM pointers WHERE stage = 'rankings'").fetchall()
         )

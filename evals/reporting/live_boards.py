@@ -26,6 +26,7 @@ from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.paths import Home
 from warehouse.schemas import Status
+from warehouse.study_records import pinned_artifacts
 
 ANSWERED = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
 """How answers end that are none of a cell's failures."""
@@ -66,7 +67,7 @@ class LiveBoard:
 class StudyNow:
     """A study that is known, and its leaderboard if it can be shown.
 
-    board: None: it was not run, or not as its file is now, as `trouble` says
+    board: None: it was not run, or cannot be shown, as `trouble` says
     progress: None: its file cannot be used
     report: the page that the last run wrote, None: there is none
     """
@@ -124,7 +125,7 @@ class Boards:
         if known.run_at is None:
             return StudyNow(known.name, None, None, "it was not run in this home", progress, there)
         board = self._board(study)
-        trouble = board if isinstance(board, str) else None
+        trouble = board if isinstance(board, str) else next(iter(board.data.notes), None)
         return StudyNow(
             known.name, known.run_at, None if isinstance(board, str) else board, trouble, progress, there
         )
@@ -150,7 +151,7 @@ def live_board(study: Study, home: Home) -> LiveBoard:
     Raises:
         InputError: the study has not been run, or not as its file is now.
     """
-    data = board_data(study, home)
+    data = board_data(study, home)  # of the study as it was run
     return LiveBoard(data, running(data), _asked(study, home))
 
 
@@ -226,7 +227,7 @@ def _metric(board: LiveBoard, name: str) -> MetricInfo | None:
 
 
 def _asked(study: Study, home: Home) -> str:
-    store = ArtifactStore(home)
+    store = pinned_artifacts(home, study.study)
     sets = (store.current("questions", key) for key in Grid([study]).set_keys(study.study))
     return digest(sorted(one.data_version if one else "" for one in sets))
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evals.pipeline.imported_answers import contexts_of
-from evals.reporting.rows import leaderboard_rows
+from evals.reporting.since_run import stored_result
 from evals.reporting.stored_cards import cards_of, uncalibrated
 from evals.study.cells import Cell
 from evals.study.grid import Grid
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
-from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.near_names import instead, near_names
 from warehouse.parquet import read_parquet
@@ -81,10 +80,14 @@ class Found:
 
 @dataclass(frozen=True)
 class QuestionRows:
-    """A question (a row of `schemas.QUESTIONS`) and what every ranking of the study made of it."""
+    """A question (a row of `schemas.QUESTIONS`) and what every ranking of the study made of it.
+
+    note: what a reader must know of the run that it is of
+    """
 
     question: Row
     found: list[Found]
+    note: str = ""
 
 
 @on_whole_database
@@ -92,12 +95,13 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
     """Gather the stored rows of one question.
 
     Raises:
-        InputError: the study has not been run, or not as its file is now; it asks no such question.
+        InputError: the study has not been run, or the files that it names have changed since then; it asks no
+            such question.
     """
-    leaderboard_rows(study, home)  # which refuses what was not run as the file is now
+    result = stored_result(study, home, as_run=True)
+    study, store = result.study, result.store
     grid = Grid([study])
-    store = ArtifactStore(home)
-    with connect(home.database) as connection:
+    with store.connect() as connection:
         question = _question(connection, grid, study, question_id)
         runs = study.runs()
         rankings = [*study.rankings(), *dict.fromkeys(one.ranking for one in runs if not one.reads_ranking)]
@@ -132,7 +136,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
                     [_answered(study, cell, of_cells) for cell in cells],
                 )
             )
-    return QuestionRows(question, found)
+    return QuestionRows(question, found, result.note)
 
 
 def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> dict[str, list[Hit]]:

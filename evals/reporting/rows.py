@@ -20,7 +20,7 @@ from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from evals.reporting.journey.reading import journey_rows
 from evals.reporting.provenance import provenance
 from evals.reporting.settling import drawn_phrase
-from evals.reporting.since_run import refuse_changed
+from evals.reporting.since_run import stored_result
 from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
 from evals.reporting.stored_costs import running_rows
 from evals.reporting.stored_pairs import stored_pairs
@@ -46,15 +46,11 @@ from evals.study.grid import Grid
 from evals.study.simplicity import chunk_counts, simplicities, unpriced
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
-from warehouse.connection import connect
-from warehouse.errors import InputError
 from warehouse.inference import models
 from warehouse.parquet import read_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, QUESTIONS, SCORES, Schema
-from warehouse.still_artifacts import StillArtifacts
+from warehouse.schemas import ANSWERS, HITS, QUESTIONS, SCORES, Schema
 from warehouse.tables import on_whole_database
-from warehouse.verdict_schema import VERDICTS
 
 if TYPE_CHECKING:
     import duckdb
@@ -82,23 +78,17 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
     Raises:
         InputError: the study has not been run, or not as its file is now.
     """
-    with connect(home.database) as connection:
-        board = _leaderboard(connection, study)
-    refuse_changed(study, ArtifactStore(home), board)
-    return board
+    return stored_result(study, home).board
 
 
 @on_whole_database
-def stored_verdict(study: Study, home: Home) -> Verdict:
-    """Return the verdict of a study as its leaderboard was made.
+def stored_verdict(study: Study, home: Home, *, as_run: bool = False) -> Verdict:
+    """Return the verdict of a study as its leaderboard was made (`stored_result`).
 
     Raises:
-        InputError: the study has not been run, or not as its file is now.
+        InputError: the study has not been run, or (not ``as_run``) not as its file is now.
     """
-    with connect(home.database) as connection:
-        board, verdict = _leaderboard(connection, study), _verdict(connection, study)
-    refuse_changed(study, ArtifactStore(home), board)
-    return verdict
+    return stored_result(study, home, as_run=as_run).verdict
 
 
 @on_whole_database
@@ -108,13 +98,12 @@ def board_data(study: Study, home: Home) -> ReportData:
     Of scores there are only the seconds, and of answers only the prices; of questions and hits nothing.
 
     Raises:
-        InputError: the study has not been run, or not as its file is now.
+        InputError: the study has not been run, or the files that it names have changed since then.
     """
-    store = ArtifactStore(home)
-    board = leaderboard_rows(study, home)
-    with connect(home.database) as connection:
+    result = stored_result(study, home, as_run=True)
+    study, store, board = result.study, result.store, result.board
+    with store.connect() as connection:
         cards = cards_of(connection, study)
-        verdict = _verdict(connection, study)
     metrics = _metric_infos(study, primary_of(study.measured, board["metric"]), uncalibrated(study, cards))
     seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
     scores, answers = running_rows(study, home, seconds)
@@ -123,13 +112,14 @@ def board_data(study: Study, home: Home) -> ReportData:
         created_at=datetime.now(UTC),
         metrics=metrics,
         leaderboard=board,
-        verdict=verdict,
+        verdict=result.verdict,
         questions=pl.DataFrame(schema=QUESTIONS),
         scores=_widened(scores, {**SCORES, **OF_CELL}),
         answers=_widened(answers, {**ANSWERS, **OF_CELL}),
         hits=pl.DataFrame(schema={**HITS, **dict.fromkeys(("cell", "text", "url", "title"), pl.String)}),
         simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),
+        notes=result.notes,
     )
 
 
@@ -148,14 +138,12 @@ def report_data(
         from the documents
 
     Raises:
-        InputError: the study has not been run, or not as its file is now.
+        InputError: the study has not been run, or the files that it names have changed since then.
     """
+    result = stored_result(study, home, as_run=True)
+    study, store, board = result.study, result.store, result.board
     grid = Grid([study])
-    store = StillArtifacts(home)
-    with connect(home.database) as connection:
-        board = _leaderboard(connection, study)
-        verdict = _verdict(connection, study)
-        refuse_changed(study, store, board)
+    with store.connect() as connection:
         # Without the cells that could not be run now: what older runs left of them is not mixed in.
         cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
         questions = stored_questions(connection, grid.set_keys(study.study))
@@ -176,7 +164,7 @@ def report_data(
         created_at=datetime.now(UTC),
         metrics=_metric_infos(study, primary, uncalibrated(study, judged["judge_cards"])),
         leaderboard=board,
-        verdict=verdict,
+        verdict=result.verdict,
         questions=questions,
         scores=scores.join(gone, on=["cell", "replicate"], how="anti"),
         answers=answers.join(gone, on=["cell", "replicate"], how="anti"),
@@ -185,7 +173,7 @@ def report_data(
         chunkings=facts.chunkings,
         recipes=facts.recipes,
         versions=_versions(study),
-        notes=(*_not_applied(study, primary), *facts.warnings, *notes),
+        notes=(*result.notes, *_not_applied(study, primary), *facts.warnings, *notes),
         interval=_interval(study, clusters),
         comparison=_comparison(study, clusters),
         clusters=clusters,
@@ -230,25 +218,6 @@ def _named(study: Study, home: Home) -> dict[str, Any]:
         "generators": _generator_facts(study),
         "search": found,
     }
-
-
-def _leaderboard(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
-    board = selected(
-        connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD
-    )
-    if not len(board):
-        raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
-    order = {name: place for place, name in enumerate(study.measured)}
-    return (
-        board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order"))
-        .sort("subset", "_order", "rank", "cell", nulls_last=True)
-        .drop("_order")
-    )
-
-
-def _verdict(connection: duckdb.DuckDBPyConnection, study: Study) -> Verdict:
-    rows = selected(connection, "SELECT * FROM current_verdict WHERE study = ?", [study.study], VERDICTS)
-    return Verdict.of_row(rows.row(0, named=True))
 
 
 def _not_run(study: Study, store: ArtifactStore) -> pl.DataFrame:

@@ -1,6 +1,11 @@
-"""Tells whether stored results still fit the study file."""
+"""Finds the stored result of a study, and tells whether it still fits the study file."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import polars as pl
 
@@ -18,13 +23,112 @@ from evals.judgements import Judgements
 from evals.leaderboard import NOT_RUN, Leaderboard
 from evals.measuring.reuse import NOT_ANNOTATED, NOT_JUDGED
 from evals.questions import Questions
+from evals.racing.records import narrowed
 from evals.rankings import Rankings
+from evals.reporting.stored_rows import selected
 from evals.scores import Scores
+from evals.statistics.verdict import Verdict
 from evals.study.cells import NO_GENERATOR, Cell
 from evals.study.grid import Grid
+from evals.study.slicing import sliced
 from evals.study.study import Study
+from evals.study.study_file import read_study
 from warehouse.artifacts import ArtifactStore
 from warehouse.errors import InputError
+from warehouse.paths import Home
+from warehouse.schemas import LEADERBOARD
+from warehouse.study_records import PinnedArtifacts, pinned_artifacts, read_study_record
+from warehouse.verdict_schema import VERDICTS
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """What is shown of a study.
+
+    study: as it was run
+    store: in which the keys of its run mean what they meant then
+    board: its leaderboard (schemas.LEADERBOARD)
+    note: what a reader must know, where the study file is another one by now; else empty
+    """
+
+    study: Study
+    store: PinnedArtifacts
+    board: pl.DataFrame
+    note: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The note, if there is one."""
+        return (self.note,) if self.note else ()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The decision that was stored with the leaderboard."""
+        with self.store.connect() as connection:
+            sql = "SELECT * FROM current_verdict WHERE study = ?"
+            rows = selected(connection, sql, [self.study.study], VERDICTS)
+        return Verdict.of_row(rows.row(0, named=True))
+
+
+def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredResult:
+    """Return the result of the last run of a study; what other studies have run since then changes nothing.
+
+    Args:
+        study: as its file says it.
+        home: where it was run.
+        as_run: where the study file has changed since then, return the study as it was run, with a note.
+
+    Raises:
+        InputError: the study has not been run, or (not ``as_run``, or what was run is not known) not as its
+            file is now.
+    """
+    store = pinned_artifacts(home, study.study)
+    board = _leaderboard(study, store)
+    try:
+        refuse_changed(study, store, board)
+    except InputError:
+        earlier = _as_it_was_run(study, store) if as_run else None
+        if earlier is None:
+            raise
+        board = _leaderboard(earlier, store)
+        with suppress(InputError):
+            refuse_changed(earlier, store, board)
+            return StoredResult(earlier, store, board, _CHANGED.format(study=study))
+        raise  # files that the study names have changed, too
+    return StoredResult(study, store, board)
+
+
+_CHANGED = "the study file changed since this run; `assay run {study.path}` updates the result"
+
+
+def _as_it_was_run(study: Study, store: PinnedArtifacts) -> Study | None:
+    """Return the study by the text that its file had at its last run; None where that cannot be read now."""
+    record = read_study_record(store.home, study.study)
+    if not store.pins or record is None or record.finished is None:
+        return None
+    if record.path != str(study.path) and Path(record.path).is_file():  # another study of that name
+        return None
+    with suppress(InputError):
+        found = read_study(Path(record.path), sources_gone=True, text=record.finished.text)
+        for layer in study.slice.layers if study.slice else ():
+            found = sliced(found, layer.cells, layer.questions)
+        return narrowed(found, store.home)
+    return None
+
+
+def _leaderboard(study: Study, store: PinnedArtifacts) -> pl.DataFrame:
+    with store.connect() as connection:
+        board = selected(
+            connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD
+        )
+    if not len(board):
+        raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
+    order = {name: place for place, name in enumerate(study.measured)}
+    return (
+        board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order"))
+        .sort("subset", "_order", "rank", "cell", nulls_last=True)
+        .drop("_order")
+    )
 
 
 def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> None:

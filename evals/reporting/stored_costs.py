@@ -7,9 +7,9 @@ from collections.abc import Collection
 import polars as pl
 
 from evals.study.study import Study
-from warehouse.connection import connect
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, SCORES, Schema
+from warehouse.study_records import pinned_artifacts
 from warehouse.tables import on_whole_database
 
 _OF_SCORES = ("question_id", "metric", "status", "value")
@@ -29,7 +29,7 @@ def running_rows(study: Study, home: Home, seconds: Collection[str]) -> tuple[pl
         **{name: SCORES[name] for name in _OF_SCORES},
     }
     of_answers: Schema = {"cell": pl.String, **{name: ANSWERS[name] for name in _OF_ANSWERS}}
-    with connect(home.database) as connection:
+    with pinned_artifacts(home, study.study).connect() as connection:
         scores = connection.sql(
             f"SELECT {', '.join(of_scores)} FROM current_scores "  # noqa: S608 -- our own names
             "WHERE list_contains(?, cell) AND list_contains(?, metric)",

@@ -7,12 +7,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evals.study.run_studies import noted
-from evals.study.slicing import KnownSlice, find_slice, is_slice, known_slices
+from evals.study.slicing import (
+    KnownSlice,
+    find_slice,
+    forget_results,
+    forget_slice,
+    is_slice,
+    known_slices,
+)
 from evals.study.study import Study
 from evals.study.study_file import is_path, name_in, read_study, study_path
 from evals.study.study_names import study_files
 from warehouse.artifacts import ArtifactStore
 from warehouse.errors import InputError
+from warehouse.near_names import instead
 from warehouse.paths import Home
 
 
@@ -90,3 +98,21 @@ def find_known(name: str, home: Home) -> Study:
         InputError: there is none, or its file cannot be used.
     """
     return find_slice(name, home) if is_slice(name) else read_study(known_path(name, home))
+
+
+def forget(name: str, home: Home) -> list[Path]:
+    """Forget a slice, or a study whose file is gone; return the files of its report, which were removed.
+
+    Raises:
+        InputError: there is neither, or the file of the study is there.
+    """
+    if is_slice(name):
+        return forget_slice(name, home)
+    known = {one.name: one for one in known_studies(home)}
+    if name not in known or known[name].run_at is None:
+        gone = [one.name for one in known.values() if one.path is None]
+        slices = [part.name for one in known.values() for part in one.slices]
+        raise InputError(f"nothing is stored of {name!r}; {instead(name, [*gone, *slices])}")
+    if path := known[name].path:
+        raise InputError(f"the study {name} has its file, {path}; remove that first to forget its results")
+    return forget_results(name, home)

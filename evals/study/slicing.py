@@ -26,6 +26,8 @@ from warehouse.identity import digest
 from warehouse.near_names import instead, near_names
 from warehouse.paths import Home
 from warehouse.replacing import replacing
+from warehouse.study_records import remove_study_record, study_of
+from warehouse.tables import OF_STUDIES
 
 _WILD = frozenset("*?[")
 
@@ -196,16 +198,22 @@ def forget_slice(name: str, home: Home) -> list[Path]:
     """
     if not is_slice(name) or not _record(home, name).is_file():
         find_slice(name, home)
-    pointers = [
-        path
-        for path in (home.root / "pointers").glob(f"*/{name}*.json")
-        if path.stem == name or path.stem.startswith(f"{name}.")
-    ]
+    gone = forget_results(name, home)
+    _record(home, name).unlink(missing_ok=True)  # the last: a kill before leaves it to be found
+    return gone
+
+
+def forget_results(name: str, home: Home) -> list[Path]:
+    """Remove the pointers, the record and the report of a study or slice; return the report's files.
+
+    Artifacts, ratings of people and the history stay.
+    """
     store = ArtifactStore(home)
-    gone = [path for path in (*pointers, home.report(name), home.report_rows(name)) if path.exists()]
-    for path in pointers:
-        store.unpoint(path.parent.name, [path.stem])
-    for path in (*gone, _record(home, name)):  # last its record: a kill before leaves it to be found
+    for stage in (*OF_STUDIES, "report"):
+        store.unpoint(stage, [key for key in store.keys(stage) if study_of(key) == name])
+    remove_study_record(home, name)
+    gone = [path for path in (home.report(name), home.report_rows(name)) if path.exists()]
+    for path in gone:
         path.unlink(missing_ok=True)
     return gone
 

@@ -48,15 +48,16 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 
-def read_study(path: Path, *, sources_gone: bool = False) -> Study:
+def read_study(path: Path, *, sources_gone: bool = False, text: str | None = None) -> Study:
     """Read and check one study file, and that the files and folders that it names are there.
 
     sources_gone: what its sources read need not be there any more, to ask what was built of them
+    text: what the file said at its last run; None: what it says now
 
     Raises:
         InputError: with one finding an error, each `file:line: what is wrong; what would be right`.
     """
-    marked = load(path)
+    marked = load(path, text)
     if not isinstance(marked.data, dict):
         raise InputError(Mistake("no_study", path, 1, "a study is a mapping that begins with `study: NAME`"))
     base = path.resolve().parent

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands.finding import home_of, study_of
+from orchestration.commands.finding import prepared_home, study_of
 from orchestration.terminal.speaking import StudyArgument, plainly, say
 from warehouse.errors import AssayError
 from warehouse.paths import Home
 
 if TYPE_CHECKING:
+    from evals.reporting.since_run import StoredResult
     from evals.study.study import Study
 
 app = typer.Typer()
@@ -51,7 +52,7 @@ def verdict(
     from evals.reporting.rows import stored_verdict
 
     found = study_of(study)
-    decided = stored_verdict(found, home_of(found))
+    decided = stored_verdict(found, prepared_home(), as_run=True)
     if format is VerdictFormat.JSON:
         print(json.dumps(decided.row(), ensure_ascii=False, indent=2))
     else:
@@ -81,7 +82,7 @@ def report(
 ) -> None:
     """Write the report of a study that was run, or print its leaderboard."""
     found = study_of(study)
-    where = home_of(found)
+    where = prepared_home()
     if format in {ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.PARQUET}:
         _write_rows(found, where, format, output)
     elif format is ReportFormat.TREC:
@@ -98,6 +99,7 @@ def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | No
     from evals.reporting.table_exports import csv_text, export_table, write_csv
     from warehouse.parquet import write_parquet
 
+    _say_note(found, where)
     data = report_data(found, where, with_hits=False)
     if form is ReportFormat.PARQUET:
         path = output or where.reports / f"{found.study}.parquet"
@@ -132,24 +134,36 @@ def _write_runs(found: Study, where: Home, folder: Path, name: str) -> None:
         say(f"not written, for these rankings have not been run: {named}. Run `assay run {name}` first.")
 
 
+def _say_note(found: Study, where: Home) -> StoredResult:
+    """Say what a reader must know of the result of a study, and return it."""
+    from evals.reporting.since_run import stored_result
+
+    result = stored_result(found, where, as_run=True)
+    for note in result.notes:
+        say(f"Note: {note}")
+    return result
+
+
 def _write_page(found: Study, where: Home, output: Path | None) -> Path:
     """Bring the report up to date in its place, as a run does, or write it to another file; return its path.
 
     Raises:
-        AssayError: it cannot be written, or its study has not been run as it is now.
+        AssayError: it cannot be written, or its study has not been run.
     """
-    from evals.reporting.files import write_html
-    from evals.reporting.rows import leaderboard_rows, report_data
+    from evals.reporting.files import write_html, write_report
+    from evals.reporting.rows import report_data
 
+    result = _say_note(found, where)  # what does not fit what was run is refused as wrong input
     if output:
         return write_html(report_data(found, where), output)
+    if result.note or not result.store.are_of_now():  # no stage of now would build it
+        return write_report(report_data(found, where), where)[0]
     from assets.engine.building import build_key
     from assets.engine.stage import Work
     from evals.report import Report
     from evals.study.grid import Grid
     from warehouse.leftovers import marked
 
-    leaderboard_rows(found, where)  # what is not as it was run is refused as wrong input
     with marked(where):
         outcome = build_key(Report(Grid([found])), found.study, Work(where))
     if outcome.error:

@@ -70,18 +70,22 @@ def stages_up_to(study: Study, only: str | None) -> tuple[str, ...] | None:
 @app.command()
 @plainly
 def forget(
-    slice_name: Annotated[str, typer.Argument(metavar="SLICE", help="A slice, as `assay list` names it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="SLICE|STUDY", help="A slice, or a study whose file was deleted.")
+    ],
 ) -> None:
-    """Forget a slice of a study: its name, its report. What it computed stays, for whoever needs it next."""
-    from evals.study.slicing import forget_slice
+    """Forget the results of a slice, or of a study whose file was deleted: its report, its rows in SQL views.
+
+    What was computed stays cached. Human ratings and the history of results stay, too.
+    """
+    from evals.study import known_studies
     from orchestration.walking.home_lock import alone
     from warehouse import tables
 
     where = prepared_home()
     with alone(where, lambda text, _done, _of: say(text)):
-        gone = forget_slice(slice_name, where)
-        tables.using(where, lambda connection: tables.forget(connection, slice_name), say)
+        gone = known_studies.forget(name, where)
+        tables.using(where, lambda connection: tables.forget(connection, name), say)
     for path in gone:
-        if path.parent == where.reports:
-            print(path)
-    say(f"{slice_name} is forgotten.")
+        print(path)
+    say(f"{name} is forgotten.")

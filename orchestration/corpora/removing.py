@@ -19,6 +19,7 @@ from warehouse.identity import digest
 from warehouse.leftovers import marked
 from warehouse.paths import Home
 from warehouse.remote import mirror_of
+from warehouse.study_records import remove_study_record
 
 
 def remove(corpus: Corpus, home: Home) -> int:
@@ -37,6 +38,7 @@ def remove(corpus: Corpus, home: Home) -> int:
         if study is not None:
             free = _remove_built(study, home)
             tables.using(home, lambda connection: tables.forget(connection, study.study))
+            remove_study_record(home, study.study)
             shutil.rmtree(Conversations(home).root / study.study, ignore_errors=True)
         note = home.root / "studies" / f"{digest(str(corpus.study))}.json"
         note.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from evals.reporting.question_rows import Answered, Found, Hit, QuestionRows
 from orchestration.terminal.answer_steps import step_lines
 from orchestration.terminal.judgement_lines import STATEMENTS, judgement_lines
 from orchestration.terminal.losses import fate_words
-from orchestration.terminal.speaking import console, text, width
+from orchestration.terminal.speaking import console, say, text, width
 
 HITS = 5  # passages of a ranking that are shown
 TEXT = 400  # characters of the question and its true answer
@@ -28,6 +28,8 @@ PASSAGE = 120  # characters of a passage, as far as the line has room
 def show_question(rows: QuestionRows) -> None:
     """Print what is stored of a question to standard output."""
     out = console(width=width())
+    if rows.note:
+        say(f"Note: {rows.note}")
     for line in [*_head(rows.question), *(line for found in rows.found for line in _found(found))]:
         out.print(line)
 

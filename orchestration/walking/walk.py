@@ -10,7 +10,7 @@ from typing import Protocol
 import dagster as dg
 
 from assets.engine.building import checks_of
-from assets.engine.definition import RunOptions, bring_up, sync_all, sync_records
+from assets.engine.definition import RunOptions, bring_up, sync_records
 from assets.engine.stage import Need, Outcome, Progress, Stage, Work, blocked_by
 from evals.study.grid import Grid
 from evals.study.study import Study
@@ -19,6 +19,7 @@ from orchestration.event_log import is_of_log
 from orchestration.run_report import RunReport, StageReport, failure_notes
 from orchestration.stages import stages_of
 from orchestration.terminal.outcome_sentences import outcome_sentences
+from orchestration.walking.results import keep_current, keep_result, restore_sources
 from orchestration.walking.run_events import log_planned, log_stage
 from warehouse.artifacts import Artifact
 from warehouse.errors import AssayError
@@ -93,6 +94,7 @@ class Walk:
         watch: Watch | None = None,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.study = study
         self.home = home
         self.instance = instance
         self.stages = stages_of(Grid([study]))
@@ -117,6 +119,7 @@ class Walk:
     def begin(self) -> None:
         """Mend what a kill may have kept from the database, and tell Dagster the recipes of now."""
         self._begin = time.perf_counter()
+        restore_sources(self.study, self.stages, self._still)
         self._sync()
         self._settle()
         for observation in recipe_observations(list(self.stages.values()), self.instance):
@@ -179,6 +182,9 @@ class Walk:
         self._stale = None
         stale.report.seconds = time.perf_counter() - stale.begin
         self.report.stages.append(stale.report)
+        board = (stale.stage.name, self.study.study)
+        if stale.stage.name == "leaderboard" and board not in self._gone:
+            keep_result(self.study, self.stages, self._still)  # the report is written of it
         if self.watch:
             self.watch.end(stale.report)
         if self.interrupted():
@@ -263,7 +269,7 @@ class Walk:
         What is damaged of it is set aside, so that the walk builds it again.
         """
         work = Work(self.home, self.progress)
-        sync_all({name: stage.keys() for name, stage in self.stages.items()}, work, self._still)
+        keep_current(self.study, self.stages, work, self._still)
         sync_records(work)
 
 

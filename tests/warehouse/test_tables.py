@@ -24,7 +24,8 @@ from warehouse.errors import CorruptFileError
 from warehouse.parquet import frame, write_parquet
 from warehouse.paths import Home
 from warehouse.schemas import ANSWERS, EVIDENCE, HITS, LOSSES, QUESTIONS, RANKED, SCORES
-from warehouse.tables import load, rebuild, set_aside, sync, using, write_crawls, write_llm_calls
+from warehouse.study_records import StudyRecord, add_keys, write_study_record
+from warehouse.tables import forget, load, rebuild, set_aside, sync, using, write_crawls, write_llm_calls
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "'); DROP TABLE scores; -- \" $1 ? {x} \x00 \U0001f3f4 ${HOME} %s"
@@ -134,6 +135,33 @@ def test_going_back_to_an_old_identity_moves_the_pointer_only(store: ArtifactSto
     assert synced(store, "a") == 0
     assert query(store, CURRENT) == [("a", "q1", 0.5)]
     assert query(store, ALL) == [("aa", "q1", 0.5), ("bb", "q1", 0.75)], "old rows stay"
+
+
+def test_keys_that_a_study_has_no_longer_leave_the_views_alone(store: ArtifactStore) -> None:
+    for key in ("town.a", "town.b", "townhall.a", "town~1.a"):
+        scored(store, key, f"id-{key}", {"q1": 0.5})
+    everywhere = [("town.a",), ("town.b",), ("townhall.a",), ("town~1.a",)]
+    cells = "SELECT DISTINCT cell FROM current_scores ORDER BY ALL"
+    synced(store, *(key for (key,) in everywhere))
+    with connect(store.home.database) as connection:
+        connection.execute("INSERT INTO pointers VALUES ('questions', 'town.set', 'questions')")
+        assert sync(connection, store, "scores", ["town.a"], study="town") == 0
+    assert query(store, cells) == [key for key in everywhere if key != ("town.b",)]
+    assert query(store, "SELECT count(*) FROM scores") == [(4,)], "rows stay"
+    write_study_record(store.home, StudyRecord("town", "town.yaml", {"scores": ["town.a"]}))
+    rebuild(store.home)
+    assert query(store, cells) == [key for key in everywhere if key != ("town.b",)]
+    add_keys(store.home, "scores", ["town.b", "townhall.a"])
+    rebuild(store.home)
+    assert query(store, cells) == everywhere
+    (store.home.root / "current" / "town.json").write_text("{")
+    rebuild(store.home)
+    assert query(store, cells) == everywhere, "without a record, all that was built is current"
+    with connect(store.home.database) as connection:
+        connection.execute("INSERT INTO pointers VALUES ('questions', 'town.set', 'questions')")
+        forget(connection, "town")
+    assert query(store, cells) == everywhere[2:]
+    assert query(store, "SELECT key FROM pointers WHERE stage = 'questions'") == [("town.set",)]
 
 
 def test_a_second_key_of_an_identity_takes_no_pointer_from_the_first(store: ArtifactStore) -> None:

@@ -1,0 +1,324 @@
+"""Each `current_*` view holds the cells of the studies as their last runs had them, and nothing else.
+
+One workspace is advanced step by step. After each step the rows of every view that the database has are
+compared with the Parquet files of exactly the keys that the study files say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import pytest
+
+from evals.annotating.points import Points
+from evals.racing.records import narrowed
+from evals.study.grid import Grid
+from evals.study.slicing import sliced
+from evals.study.study import Study
+from evals.study.study_file import read_study
+from orchestration.settings import prepare
+from orchestration.stages import stages_of
+from tests.fakes.commands import assay
+from tests.fakes.human_scores import score
+from tests.orchestration.conftest import write_study
+from warehouse.artifacts import ArtifactStore
+from warehouse.connection import connect
+from warehouse.human_scores import HumanScores
+from warehouse.paths import Home, home
+from warehouse.tables import rebuild
+
+STUDY = """\
+study: town
+sources:
+  texts: {reader: folder, path: texts}
+corpus: {name: town, sources: [texts]}
+chunkings:
+  small: {tokens: {size: 16, overlap: 4}}
+embedders:
+  hashed: {hashing: {size: 64}}
+retrievers:
+  words: {bm25: {k: 5}}
+  meaning: {dense: {k: 5}}
+generators:
+  quote: {extractive: {passages: 2, max_tokens: 40}}
+judges:
+  near: {similarity: {}}
+rubrics: {points: {points: {}}}
+questions: [{file: town.questions.yaml}]
+metrics: [ndcg@10, evidence_coverage@5, rouge_l]
+search: {method: one_factor_at_a_time}
+"""
+OTHER = """\
+study: other
+sources:
+  texts: {reader: folder, path: texts}
+corpus: {name: town, sources: [texts]}
+chunkings:
+  small: {tokens: {size: 16, overlap: 4}}
+embedders:
+  hashed: {hashing: {size: 64}}
+retrievers:
+  words: {bm25: {k: 5}}
+questions: [{file: town.questions.yaml}]
+metrics: [ndcg@10]
+"""
+
+
+pytestmark = pytest.mark.models
+
+
+class Source(NamedTuple):
+    """The Parquet file whose rows a view holds, and the key of a row as SQL."""
+
+    stage: str
+    file: str
+    key: str
+
+
+def _replicate(of: str) -> str:
+    return f"cell || CASE WHEN {of} > 1 THEN '.' || {of} ELSE '' END"
+
+
+VIEWS = {
+    "cells": Source("answers", "", _replicate("replicate")),
+    "current_leaderboard": Source("leaderboard", "leaderboard", "study"),
+    "current_verdict": Source("leaderboard", "verdicts", "study"),
+    "current_scores": Source("scores", "scores", _replicate("replicate")),
+    "current_answers": Source("answers", "answers", _replicate("replicate")),
+    "current_hits": Source("rankings", "hits", "ranking"),
+    "current_losses": Source("rankings", "losses", "ranking"),
+    "current_notes": Source("rankings", "notes", "ranking"),
+    "current_judgements": Source(
+        "judgements", "judgements", f"{_replicate('cell_replicate')} || '.by.' || judge"
+    ),
+    "current_judge_cards": Source("judge_cards", "judge_cards", "study || '.' || judge"),
+    "current_annotations": Source("annotations", "annotations", "study"),
+    "current_agreement": Source("annotations", "agreement", "study"),
+    "current_human_estimates": Source("human_estimates", "human_estimates", "study"),
+    "current_searches": Source("searches", "searches", "study"),
+    "current_search_values": Source("searches", "search_values", "study"),
+}
+"""View -> what its rows are; a view that is not here fails."""
+RATINGS = "current_human_scores"
+# Of a study without query transforms and races, whose judge estimates no rubric.
+EMPTY = ("current_notes", "current_search_values", "current_human_estimates")
+Rows = dict[str, Counter[str]]
+
+
+def rows_of_views(where: Home) -> Rows:
+    """View -> key -> number of rows, of every view in the database."""
+    with connect(where.database) as connection:
+        names = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        found: Rows = {}
+        for (name,) in names:
+            key = (
+                VIEWS[name].key if name in VIEWS else "coalesce(cell, study)" if name == RATINGS else "study"
+            )
+            rows = connection.execute(f"SELECT {key}, count(*) FROM {name} GROUP BY ALL").fetchall()  # noqa: S608
+            found[name] = Counter(dict(rows))
+    return found
+
+
+def rows_of_files(where: Home, studies: list[Study]) -> Rows:
+    """View -> key -> number of rows, by the study files and Parquet alone."""
+    store = ArtifactStore(where)
+    found: Rows = {name: Counter() for name in VIEWS}
+    for study in studies:
+        keys = {name: stage.keys() for name, stage in stages_of(Grid([study])).items()}
+        keys["searches"] = [study.study] if study.search and not study.slice else []
+        for view, source in VIEWS.items():
+            for key in keys[source.stage]:
+                artifact = store.current(source.stage, key)
+                assert artifact is not None, f"{source.stage} of {key} was not built"
+                folder = store.folder(source.stage, artifact.identity)
+                n = len(pl.read_parquet(folder / f"{source.file}.parquet")) if source.file else 1
+                found[view] += Counter({key: n})
+    return found
+
+
+class Workspace:
+    """Study files, and a workspace that they are run in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = write_study(folder)
+        self.path.write_text(STUDY)
+        self.home = home()
+        self.other = folder / "other.yaml"
+        self.slices: dict[str, Study] = {}  # pattern -> as it was run
+
+    def run(self, path: Path | None = None, *options: str) -> str:
+        done = assay("run", str(path or self.path), *options)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def edit(self, old: str, new: str) -> None:
+        text = self.path.read_text()
+        assert old in text
+        self.path.write_text(text.replace(old, new))
+
+    def studies(self) -> list[Study]:
+        paths = [path for path in (self.path, self.other) if path.is_file()]
+        whole = [narrowed(read_study(path), self.home) for path in paths]
+        return [*whole, *self.slices.values()]
+
+    def run_slice(self, pattern: str) -> None:
+        self.run(None, "--cells", pattern)
+        self.slices[pattern] = sliced(read_study(self.path), [pattern])
+
+    def rate(self, number: int, **more: Any) -> None:
+        cell = f"town.{more.pop('cell')}"
+        with connect(self.home.database) as connection:
+            (item,) = connection.execute(
+                "SELECT item_id FROM current_annotations WHERE cell = ? AND question_id = 'q1'", [cell]
+            ).fetchone() or (None,)
+        row = {"study": "town", "rubric_version": Points().version, "cell": cell, "question_id": "q1"}
+        one = score(number, **{**row, "item_id": item or "item", **more})
+        assert HumanScores(self.home).append([one]) == 1
+
+
+def first_run(one: Workspace) -> None:
+    one.run()
+
+
+def human_ratings(one: Workspace) -> None:
+    for number, cell in enumerate(("small.hashed.words.quote", "small.hashed.meaning.quote")):
+        one.rate(number, cell=cell)
+    one.run()
+
+
+def slice_of_the_cells(one: Workspace) -> None:
+    one.run_slice("*.words.*")
+
+
+def second_study_on_the_same_corpus(one: Workspace) -> None:
+    one.other.write_text(OTHER)
+    one.run(one.other)
+
+
+def second_chunking(one: Workspace) -> None:
+    one.edit("  small: {", "  large: {tokens: {size: 24, overlap: 4}}\n  small: {")
+    one.run()
+
+
+def slice_of_the_second_chunking(one: Workspace) -> None:
+    one.run_slice("large.*")
+
+
+def renamed_chunking(one: Workspace) -> None:
+    del one.slices["large.*"]  # none of its cells is left
+    one.edit("  large: {", "  wide: {")
+    one.run()
+
+
+def renamed_back(one: Workspace) -> None:
+    one.edit("  wide: {", "  large: {")
+    said = one.run().splitlines()
+    computed = [line.split()[4] for line in said if " computed" in line and line.startswith("stage")]
+    assert computed == ["report"], "all else is cached"
+
+
+def removed_retriever(one: Workspace) -> None:
+    one.edit("  meaning: {dense: {k: 5}}\n", "")
+    one.run()
+
+
+def removed_judge_rubric_search_and_metric(one: Workspace) -> None:
+    one.edit("judges:\n  near: {similarity: {}}\n", "")
+    one.edit("rubrics: {points: {points: {}}}\n", "")
+    one.edit("search: {method: one_factor_at_a_time}\n", "")
+    one.edit(", rouge_l]", "]")
+    one.run()
+
+
+def renamed_question_set(one: Workspace) -> None:
+    one.path.with_name("town.questions.yaml").rename(one.path.with_name("city.questions.yaml"))
+    for path in (one.path, one.other):
+        path.write_text(path.read_text().replace("town.questions.yaml", "city.questions.yaml"))
+        one.run(path)
+
+
+def renamed_study(one: Workspace) -> None:
+    one.edit("study: town", "study: city")
+    one.slices.clear()
+    one.run()
+
+
+def deleted_study(one: Workspace) -> None:
+    one.other.unlink()
+    assert assay("forget", "other").returncode == 0
+
+
+STEPS = (
+    first_run,
+    human_ratings,
+    slice_of_the_cells,
+    second_study_on_the_same_corpus,
+    second_chunking,
+    slice_of_the_second_chunking,
+    renamed_chunking,
+    renamed_back,
+    removed_retriever,
+    removed_judge_rubric_search_and_metric,
+    renamed_question_set,
+    renamed_study,
+    deleted_study,
+)
+
+
+class Step(NamedTuple):
+    """What the views hold after a step, what they should hold, and what they hold after a rebuild."""
+
+    views: Rows
+    files: Rows
+    again: Rows
+
+
+@pytest.fixture(scope="module")
+def steps(
+    weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Step]]:
+    """Every step, one after the other, in one workspace."""
+    weights("all-MiniLM-L6-v2")
+    folder = tmp_path_factory.mktemp("views")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_HOME", str(folder / "var"))
+        patch.setenv("DAGSTER_HOME", "")
+        patch.setenv("ASSAY_STUDIES", str(folder))
+        prepare()
+        one = Workspace(folder)
+        found = {}
+        for step in STEPS:
+            step(one)
+            views, files = rows_of_views(one.home), rows_of_files(one.home, one.studies())
+            beside = folder / f"{step.__name__}.duckdb"
+            rebuild(one.home, beside)
+            again = Home(folder / step.__name__)
+            again.root.mkdir()
+            beside.rename(again.database)
+            found[step.__name__] = Step(views, files, rows_of_views(again))
+        yield found
+
+
+@pytest.mark.parametrize("step", [one.__name__ for one in STEPS])
+def test_views_hold_what_the_study_files_say(steps: dict[str, Step], step: str) -> None:
+    views, files, again = steps[step]
+    usage = {name for name in views if name.startswith("usage_")}  # see tests/warehouse/test_usage.py
+    assert set(views) - usage == {*VIEWS, RATINGS}, "a new view has its expected rows here"
+    assert {name: rows for name, rows in views.items() if name in VIEWS} == files
+    assert again == views, "made again from the files"
+
+
+def test_every_view_has_rows_in_some_step(steps: dict[str, Step]) -> None:
+    with_rows = {name for step in steps.values() for name, rows in step.views.items() if rows}
+    assert {*VIEWS, RATINGS} - with_rows == {*EMPTY}
+
+
+def test_ratings_are_of_cells_that_are_there(steps: dict[str, Step]) -> None:
+    words, meaning = "town.small.hashed.words.quote", "town.small.hashed.meaning.quote"
+    assert steps["human_ratings"].views[RATINGS] == {words: 1, meaning: 1}
+    assert steps["removed_retriever"].views[RATINGS] == {words: 1}
+    assert steps["renamed_study"].views[RATINGS] == {}

@@ -1,0 +1,166 @@
+"""What the last run of each study had: `<home>/current/<study>.json`, a file a study or slice.
+
+keys: the study's keys of each stage whose rows are in DuckDB. The `current_*` views hold these and no others,
+also after `assay rebuild`.
+finished: the study file and the artifacts of the last run that reached its leaderboard. Its result can so be
+read after other studies, or an unfinished run, have moved the pointers of names that it uses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from warehouse.artifacts import Artifact
+from warehouse.connection import connect
+from warehouse.paths import Home
+from warehouse.remote import mirror_of
+from warehouse.replacing import replacing
+from warehouse.still_artifacts import StillArtifacts
+
+if TYPE_CHECKING:
+    import duckdb
+
+Keys = Mapping[str, Iterable[str]]
+Pins = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A result as it was run.
+
+    artifacts: stage -> key -> identity
+    text: of the study file; environment variables that named files or folders are replaced in it
+    """
+
+    artifacts: Pins
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """What is recorded of a study or slice; `path` is its file, empty where only single stages were built."""
+
+    study: str
+    path: str = ""
+    keys: Mapping[str, list[str]] = field(default_factory=dict)
+    finished: FinishedRun | None = None
+
+
+def study_of(key: str) -> str:
+    """Return the study, or slice, that a key of rankings or later stages belongs to.
+
+    >>> study_of("demo~1a2b3c.tokens.minilm.bm25")
+    'demo~1a2b3c'
+    """
+    return key.partition(".")[0]
+
+
+def read_study_record(home: Home, study: str) -> StudyRecord | None:
+    """Return the record of a study; None where there is none or it is damaged."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        found = json.loads(_path(home, study).read_bytes())
+        if found.get("study") != study or not isinstance(found.get("keys", {}), dict):
+            return None
+        run = found.pop("finished", None)
+        return StudyRecord(**found, finished=FinishedRun(**run) if run else None)
+    return None
+
+
+def write_study_record(home: Home, record: StudyRecord) -> None:
+    """Replace the record of a study, unless it says the same already."""
+    if read_study_record(home, record.study) == record:
+        return
+    with replacing(_path(home, record.study)) as temporary:
+        temporary.write_text(json.dumps(asdict(record)))
+    if mirror := mirror_of(home):
+        mirror.push("current")
+
+
+def study_records(home: Home) -> list[StudyRecord]:
+    """Return all records of a workspace, by name."""
+    names = sorted(path.stem for path in (home.root / "current").glob("*.json"))
+    return [record for name in names if (record := read_study_record(home, name))]
+
+
+def remove_study_record(home: Home, study: str) -> None:
+    """Remove the record of a study that is forgotten."""
+    _path(home, study).unlink(missing_ok=True)
+    if mirror := mirror_of(home):
+        mirror.store.delete([f"current/{study}.json"])
+
+
+def add_keys(home: Home, stage: str, keys: Iterable[str]) -> None:
+    """Add keys that were built outside of a run of their study to its record, where it has one."""
+    by_study: dict[str, list[str]] = {}
+    for key in keys:
+        by_study.setdefault(study_of(key), []).append(key)
+    for study, mine in by_study.items():
+        if record := read_study_record(home, study):
+            known = record.keys.get(stage, [])
+            if lacking := [key for key in mine if key not in set(known)]:
+                write_study_record(home, replace(record, keys={**record.keys, stage: [*known, *lacking]}))
+
+
+class PinnedArtifacts(StillArtifacts):
+    """A cached store in which the keys of a finished run mean what they meant in that run."""
+
+    def __init__(self, home: Home, pins: Pins) -> None:
+        super().__init__(home)
+        self.pins = pins
+
+    def current(self, stage: str, key: str) -> Artifact | None:
+        """Return the artifact of the finished run; of other keys that of now."""
+        identity = self.pins.get(stage, {}).get(key)
+        return super().current(stage, key) if identity is None else self.find(stage, identity)
+
+    def are_of_now(self) -> bool:
+        """Return whether every key still means what it meant in the finished run."""
+        now = StillArtifacts(self.home)
+        return all(
+            (one := now.current(stage, key)) is not None and one.identity == identity
+            for stage, named in self.pins.items()
+            for key, identity in named.items()
+        )
+
+    @contextmanager
+    def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open the database so that all views show the pinned artifacts, in this connection only."""
+        with connect(self.home.database) as connection:
+            if self.pins:
+                rows = [
+                    [s, key, identity] for s, named in self.pins.items() for key, identity in named.items()
+                ]
+                # Views name `pointers` without a schema, and a temporary table of that name comes first.
+                connection.execute(
+                    "CREATE TEMP TABLE pointers (stage VARCHAR, key VARCHAR, artifact_id VARCHAR)"
+                )
+                table = pl.DataFrame(rows, schema=["stage", "key", "artifact_id"], orient="row")
+                connection.register("pinned", table.to_arrow())
+                connection.execute("INSERT INTO temp.pointers SELECT * FROM pinned")
+                connection.unregister("pinned")
+            yield connection
+
+
+def pinned_artifacts(home: Home, study: str) -> PinnedArtifacts:
+    """Return the store of a study's finished run; of names of now where none is recorded.
+
+    A leaderboard that was built since then, outside of a run of the study, is the newer result: nothing is
+    pinned then.
+    """
+    record = read_study_record(home, study)
+    pins = record.finished.artifacts if record and record.finished else {}
+    store = PinnedArtifacts(home, pins)
+    board = StillArtifacts(home).current("leaderboard", study)
+    pinned = pins.get("leaderboard", {}).get(study)
+    return store if board is None or board.identity == pinned else PinnedArtifacts(home, {})
+
+
+def _path(home: Home, study: str) -> Path:
+    return home.root / "current" / f"{study}.json"
