@@ -102,8 +102,9 @@ bench-scifact: $(READY) ## make the table of docs/retrieval-results.md anew (DAT
 bench-abstention: $(READY) ## measure gates: AUROC of each feature of retrieval scores, and thresholds on other questions (DATA=folder with xquad, …)
 	@$(BIN)/python -m benchmarks.abstention $(DATA)
 
-bench-defaults: $(READY) ## measure the defaults of bm25 and hybrid over several collections (DATA=folder with beir-small, scifact, xquad, …)
+bench-defaults: $(READY) ## measure the defaults of bm25, hybrid and every step over several collections (DATA=folder with beir-small, scifact, xquad, …)
 	@$(BIN)/python -m benchmarks.defaults $(DATA)
+	@$(BIN)/python -m benchmarks.step_defaults $(DATA)
 
 bench-made-questions: $(READY) ## compare the order of cells on made questions with that on questions that people wrote, on the sample site
 	@$(BIN)/python -m benchmarks.made_questions

@@ -158,7 +158,11 @@ def _blog(path: Path, home: Home) -> Collection:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         posts = [json.loads(line) for line in file]
     posts = [post for post in posts if post["body_markdown"].strip()]
-    rows = [_document(post["id"], None, post["body_markdown"]) for post in posts]
+    rows = [
+        _document(post["id"], None, post["body_markdown"])
+        | {"published_at": post["date"], "keywords": post["tags"] or []}
+        for post in posts
+    ]
     questions = [Question(post["title"], Gold({post["id"]: 1})) for post in posts]
     return Collection("18F blog, titles", "english", _cut(rows, WINDOWS, home), questions)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,8 +12,6 @@ import polars as pl
 from assets.engine.pictures import Interval, intervals
 from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
-from evals.annotating.human_metrics import PeopleScores
-from evals.judging.scoring import JudgedScores
 from evals.measuring.running_costs import running_costs
 from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
@@ -22,6 +21,7 @@ from evals.statistics.question_clusters import Clustering, clustering
 from evals.statistics.verdict import Facts, Verdict, labels_of
 from evals.statistics.verdict_text import verdict_on
 from evals.study.cells import NO_GENERATOR, Cell
+from evals.study.coverage import below_gate, coverages, unmeasured
 from evals.study.grid import Grid
 from evals.study.simplicity import chunk_counts, simplicities, unpriced
 from evals.study.study import Study
@@ -29,7 +29,7 @@ from warehouse.artifacts import Artifact
 from warehouse.identity import digest
 from warehouse.parquet import frame, read_parquet, write_parquet
 from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, LEADERBOARD, MIN_COVERAGE, QUESTIONS, SCORES
+from warehouse.schemas import ANSWERS, LEADERBOARD, QUESTIONS, SCORES
 from warehouse.verdict_schema import VERDICTS
 
 _PRICES = ("usd", "prompt_tokens", "completion_tokens")
@@ -146,7 +146,8 @@ class Leaderboard(Stage):
         rows = _with_cell_ids(rows, run, work)
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
-        verdict = self._verdict(study, rows, run, clusters, work)
+        covered = coverages(board, unmeasured(study))
+        verdict = replace(self._verdict(study, rows, run, clusters, work), coverage=covered["share"].min())
         write_parquet(frame([verdict.row()], VERDICTS), folder / "verdicts.parquet")
         meta: dict[str, Any] = {
             "cells": len(study.cells()),
@@ -162,7 +163,7 @@ class Leaderboard(Stage):
             meta["recommended"] = verdict.recommended.cell
             meta["expected_loss"] = verdict.recommended.expected_loss
         version = digest([[*row.values()] for row in [*rows, verdict.row()]])
-        return Built(version, meta, _checks(study, board, uneven))
+        return Built(version, meta, _checks(below_gate(covered), uneven))
 
     def _verdict(
         self,
@@ -240,26 +241,9 @@ def _uneven(rows: list[dict[str, Any]]) -> list[str]:
     return [name for name, found in counts.items() if len(found) > 1]
 
 
-def _checks(study: Study, board: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
-    # A metric of retrieval measures nothing where no ranking is read, nor one of passages where nothing is
-    # read at all, nor one of costs or citations in a sheet; that is no lack.
-    metrics = [study.metric(name) for name in sorted(set(board["metric"]))]
-    of_rankings = [one.name for one in metrics if one.reads & {"ranking", "retrieval_cost"}]
-    of_passages = [one.name for one in metrics if isinstance(one, JudgedScores) and one.of_passages]
-    closed = [name for name in study.generators if study.reads(name) == "nothing"]
-    # People score a sample, or nothing yet: no lack, unless it is by what they say that the cells are ranked.
-    by_people = [
-        one.name for one in metrics if isinstance(one, PeopleScores) and one.name != study.metrics[0]
-    ]
-    read = ~pl.col("metric").is_in(of_passages) | ~pl.col("generator").is_in(closed)
-    read &= ~pl.col("metric").is_in(by_people)
-    ranked = [cell.name for cell in study.cells() if cell.reads_ranking]
-    meant = read & (pl.col("cell").is_in(ranked) | ~pl.col("metric").is_in(of_rankings))
-    sheets = [name for name in study.generators if study.reads(name) == "imported"]
-    unsaid = [one.name for one in metrics if one.reads & {"answer_cost", "citations"}]
-    meant &= ~pl.col("generator").is_in(sheets) | ~pl.col("metric").is_in(unsaid)
-    thin = board.filter(((pl.col("coverage") < MIN_COVERAGE) & meant) | (pl.col("answered") < MIN_COVERAGE))
-    cells = sorted(set(thin["cell"]))
+def _checks(thin: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
+    """Check the numbers of questions, and that no cell is below the gate (thin: rows of `below_gate`)."""
+    cells = thin["cell"].to_list()
     return (
         Check(
             "equal_questions",

@@ -51,7 +51,7 @@ class Rankings(Stage):
         (Plot("score of the first passage", ("rank", "score"), _first_scores, most=20_000),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "lancedb", "duckdb", "parquet"})
-    code_version = "7"
+    code_version = "8"
     upstream = ("indexes", "questions")
     checks: ClassVar[dict[str, str]] = {
         "ranked": f"At least {MIN_COVERAGE:.0%} of the questions have a ranking; others count as missing.",

@@ -16,7 +16,7 @@ from assets.engine.pictures import bars
 from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
 from assets.recipes.spending import may_cost
-from evals.annotating.human_metrics import PeopleScores
+from evals.annotating.human_metrics import PeopleScores, is_unrated
 from evals.annotating.rubric import PEOPLE
 from evals.judging.scoring import JudgedScores
 from evals.measuring.contract import OF_RANKING, Case, Metric, Score
@@ -252,7 +252,8 @@ def _built(scores: pl.DataFrame, meta: dict[str, Any], broken: list[str]) -> Bui
     means = scores.group_by("metric").agg(pl.col("value").mean()).drop_nulls().sort("metric")
     meta = {
         "rows": len(scores),
-        "by_status": dict(Counter(scores["status"].to_list())),
+        "by_status": dict(Counter(scores.filter(~is_unrated())["status"].to_list())),
+        "not_rated_yet": scores.filter(is_unrated()).height,
         "means": {name: round(value, 4) for name, value in means.iter_rows()},
         "failed_rows": len(failed),
         **meta,

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evals.annotating.rubric import Criterion, Rubric, metric_name
+import polars as pl
+
+from evals.annotating.rubric import PEOPLE, Criterion, Rubric, metric_name
 from evals.measuring.context import MetricContext
 from evals.measuring.contract import Case, Metric, Score
 from warehouse.schemas import Status
 
 NOBODY = "nobody has scored it yet"
+UNDECIDED = "could not say"
+UNRATED = "not rated yet"  # in counts of missing values, where others have their status
 
 
 class PeopleScores(Metric):
@@ -57,6 +61,13 @@ def people_metrics(rubrics: Mapping[str, Rubric]) -> dict[str, PeopleScores]:
     return {metric.name: metric for metric in found}
 
 
+def is_unrated() -> pl.Expr:
+    """Return which rows of `schemas.SCORES` wait for a human rating, and so are no failures."""
+    of_people = pl.col("metric").str.starts_with(f"{PEOPLE}.") & (pl.col("status") == Status.NOT_RUN)
+    waits = (pl.col("reason") == NOBODY) | pl.col("reason").str.ends_with(UNDECIDED)
+    return of_people & waits.fill_null(False)
+
+
 def said(row: dict[str, Any]) -> Score:
     """Return what people say in a row of `annotation_schemas.ANNOTATIONS`.
 
@@ -67,7 +78,7 @@ def said(row: dict[str, Any]) -> Score:
         tie = "both answers are the same; nobody was asked" if not row["annotators"] else None
         return Score(Status.OK, row["value"], tie)
     skipped = row["skipped"]
-    reason = f"{skipped} {'annotators' if skipped > 1 else 'annotator'} could not say" if skipped else NOBODY
+    reason = f"{skipped} {'annotators' if skipped > 1 else 'annotator'} {UNDECIDED}" if skipped else NOBODY
     return Score(Status.NOT_RUN, reason=reason)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -22,10 +22,15 @@ class Loss(StrEnum):
     CHUNKING = "chunking"  # no chunk holds it whole, and no arm found all the pieces
     FILTER = "filter"  # a filter on the documents kept its chunks out
     CANDIDATES = "candidates"  # it was in no arm's candidates
-    FUSION = "fusion"  # an arm had it, the fused list has not
-    RERANKING = "reranking"
-    CUT = "cut"  # cut off the end of the list
+    FUSION = "fusion"  # an arm had it above the cut, the fusion moved it below
+    RERANKING = "reranking"  # a list had it above the cut, re-ranking moved it below
+    CUT = "cut"  # below the `k` of a retriever or fusion, or cut off by a step
     BUDGET = "budget"  # did not fit into the token budget
+
+    @property
+    def label(self) -> str:
+        """The name that readers see."""
+        return "cut at k" if self is Loss.CUT else str(self)
 
 
 _BY_KIND = {
@@ -37,6 +42,8 @@ _BY_KIND = {
     "deliver": Loss.CUT,
     "budget": Loss.BUDGET,
 }
+_SHORTENING = frozenset({"fuse", "rerank", "cut", "deliver"})
+_ORDERING = frozenset({"fuse", "rerank"})
 Mask = npt.NDArray[np.bool_]
 
 
@@ -102,7 +109,11 @@ def fate(
     near = _near(evidence, index)
     held = _held_after(evidence, steps, near, index)
     if any(held):
-        return _lost_after(steps, held)
+
+        def holds(step: TraceStep) -> bool:
+            return _holds(evidence, _passages(evidence, step, near, index), index)
+
+        return _lost_after(steps, held, len(delivered), holds)
 
     def held_by(rows: Rows) -> bool:
         return _holds(evidence, index.spans.at(rows), index)
@@ -136,20 +147,49 @@ def _passages(evidence: dict[str, Any], step: TraceStep, near: Rows, index: Open
     return index.spans.within(step.rows[at], spans[at])
 
 
-def _lost_after(steps: Sequence[TraceStep], held: Sequence[bool]) -> Fate:
-    """Name the step that followed the last one that held the evidence.
+def _lost_after(
+    steps: Sequence[TraceStep],
+    held: Sequence[bool],
+    n_delivered: int,
+    holds: Callable[[TraceStep], bool],
+) -> Fate:
+    """Name the step that lost the evidence: as a rule the one after the last that held it.
+
+    A step that shortens its list loses what lies below the cut. A fusion or re-ranking step is to blame only
+    if it moved the evidence there from inside the cut of some earlier list; else the cut itself is.
+
+    held: after which steps the candidates held the evidence
+    n_delivered: passages that the ranking ended with
+    holds: whether the candidates after a step hold the evidence
+    """
+    at = _next_step(steps, held)
+    loser = None if at is None else steps[at]
+    if loser is not None and loser.kind not in _SHORTENING:
+        return Fate(_BY_KIND[loser.kind], loser.step)
+    k = n_delivered if loser is None else len(loser.rows)
+    earlier = steps[:at]
+    inside = [holds(_first(step, k)) for step in earlier]
+    demoting = _next_step(steps, inside) if any(inside) else None
+    if demoting is not None and steps[demoting].kind in _ORDERING:
+        return Fate(_BY_KIND[steps[demoting].kind], steps[demoting].step)
+    return Fate(Loss.CUT, loser.step if loser else None)
+
+
+def _next_step(steps: Sequence[TraceStep], held: Sequence[bool]) -> int | None:
+    """Return the number of the step that reads what the last list that holds the evidence left.
 
     A step that is neither an arm nor a fusion reads what the step before it left; a fusion reads several, so
     that between an arm and its fusion those of other arms may stand.
     """
     last = len(held) - 1 - held[::-1].index(True)
-    following = steps[last + 1 :]
-    if following and following[0].kind not in {"arm", "fuse"}:
-        return Fate(_BY_KIND[following[0].kind], following[0].step)
-    for step in following:
-        if step.kind == "fuse":
-            return Fate(Loss.FUSION, step.step)
-    return Fate(Loss.CUT)
+    following = range(last + 1, len(steps))
+    if following and steps[last + 1].kind not in {"arm", "fuse"}:
+        return last + 1
+    return next((number for number in following if steps[number].kind == "fuse"), None)
+
+
+def _first(step: TraceStep, k: int) -> TraceStep:
+    return step._replace(rows=step.rows[:k], spans=None if step.spans is None else step.spans[:k])
 
 
 def _near(evidence: dict[str, Any], index: OpenIndex) -> Rows:

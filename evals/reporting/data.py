@@ -137,6 +137,7 @@ class ReportData:
     comparison: how the cells were compared with the leader, as a noun phrase
     simplicities: cell -> what it takes; None: not known
     unpriced: cells that have costs which no answer holds
+    unmeasured: (cell, metric) pairs whose missing values are no lack
     part: what a reader must know of a slice of a study; empty for a whole one
     search: what a search of the grid left out; None: there was none
     duplicates: None: there are no documents
@@ -177,6 +178,7 @@ class ReportData:
     journey: JourneyRows | None = None
     simplicities: Mapping[str, Simplicity] | None = None
     unpriced: frozenset[str] = frozenset()
+    unmeasured: frozenset[tuple[str, str]] = frozenset()
     part: str = ""
     search: Record | None = None
     duplicates: Duplicates | None = None

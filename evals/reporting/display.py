@@ -95,6 +95,19 @@ def count(n: int) -> str:
     return f"{n:,}".replace(",", THIN_SPACE).replace("-", "−")
 
 
+def times(ratio: float) -> str:
+    """Write how many times as much something is, with two significant digits.
+
+    >>> times(61.23), times(5234.3), times(9.96), times(1.04), times(0.512), times(math.inf)
+    ('61', '5\u202f200', '10', '1.0', '0.51', '–')
+    """
+    if not math.isfinite(ratio):
+        return MISSING
+    text = f"{ratio:.1e}"
+    decimals = max(0, 1 - int(text.partition("e")[2]))
+    return f"{float(text):.{decimals}f}" if decimals else count(int(float(text)))
+
+
 def several(n: int, noun: str) -> str:
     """Count a regular noun.
 

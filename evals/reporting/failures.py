@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evals.annotating.human_metrics import UNRATED, is_unrated
 from evals.reporting import limits
 from evals.reporting.data import ReportData
 from evals.reporting.display import counted, trimmed
@@ -27,19 +28,25 @@ class Failure:
 
 @dataclass(frozen=True)
 class Failures:
-    """The most frequent failures, the count of the rows in all, and of the kinds that are not shown."""
+    """The most frequent failures, the count of the rows in all, and of the kinds that are not shown.
+
+    unrated: scores that wait for a human rating: no failures
+    """
 
     shown: tuple[Failure, ...]
     kinds_left_out: int
     rows: int
     by_status: Mapping[str, int]
+    unrated: int
 
 
 def failures(data: ReportData) -> Failures:
-    """Count the scores and answers whose status is not `ok`."""
+    """Count the scores and answers whose status is not `ok`; human ratings that are not given yet apart."""
     columns = ["cell", "metric", "status", "reason"]
     answers = data.answers.with_columns(metric=pl.lit(ANSWERING)).select(columns)
     bad = pl.concat([answers, data.scores.select(columns)]).filter(pl.col("status") != "ok")
+    unrated = bad.filter(is_unrated()).height
+    bad = bad.filter(~is_unrated())
     titles = {metric.name: metric.title for metric in data.metrics}
     counts = bad.group_by(columns).agg(rows=pl.len()).with_columns(pl.col("metric").replace(titles))
     # One timeout takes all metrics of its answer with it: what failed alike shares a row.
@@ -57,13 +64,22 @@ def failures(data: ReportData) -> Failures:
         for row in kinds.head(limits.FAILURES).iter_rows(named=True)
     )
     by_status = dict(bad.group_by("status").len().sort("status").iter_rows())
-    return Failures(shown, kinds.height - len(shown), bad.height, by_status)
+    return Failures(shown, kinds.height - len(shown), bad.height, by_status, unrated)
 
 
 def reasons_missing(data: ReportData) -> Mapping[tuple[str, str], str]:
     """Return (cell, metric) -> why values are missing there, such as "12 × error, 1 × timeout"."""
-    bad = data.scores.filter(pl.col("status") != "ok").group_by("cell", "metric", "status").len()
     counts: dict[tuple[str, str], dict[str, int]] = {}
-    for cell, metric, status, rows in bad.iter_rows():
-        counts.setdefault((cell, metric), {})[status] = rows
-    return {place: counted(statuses) for place, statuses in counts.items()}
+    for cell, metric, why, rows in _missing(data.scores, "cell", "metric").iter_rows():
+        counts.setdefault((cell, metric), {})[why] = rows
+    return {place: counted(reasons) for place, reasons in counts.items()}
+
+
+def missing_values(scores: pl.DataFrame) -> dict[str, int]:
+    """Return how many of the scores have no value, by status, or as not rated yet."""
+    return dict(_missing(scores).iter_rows())
+
+
+def _missing(scores: pl.DataFrame, *of: str) -> pl.DataFrame:
+    why = pl.when(is_unrated()).then(pl.lit(UNRATED)).otherwise("status").alias("why")
+    return scores.filter(pl.col("status") != "ok").group_by(*of, why).len()

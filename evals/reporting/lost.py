@@ -150,7 +150,7 @@ def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, 
     last = [("Failed", "The ranking ended with an error, so that nothing can be said.")] if failed else []
     return (
         ("Found", first),
-        *((loss.capitalize(), f"{legend_of(loss, k)} {REMEDIES[loss]}") for loss in causes),
+        *((loss.label.capitalize(), f"{legend_of(loss, k)} {REMEDIES[loss]}") for loss in causes),
         *last,
     )
 
@@ -164,10 +164,13 @@ def legend_of(loss: Loss, k: int) -> str:
         Loss.CORPUS: "No document holds the evidence: the page was not fetched, or cleaning lost the text.",
         Loss.CHUNKING: "No chunk holds the evidence whole, and its pieces were not found together.",
         Loss.FILTER: "A filter kept out the chunks that hold it, or dropped them as doubles.",
-        Loss.CANDIDATES: "It is among the candidates of no arm, as far down as the study keeps them.",
-        Loss.FUSION: "An arm had it, the fused list has not.",
-        Loss.RERANKING: "The list had it before a re-ranking step, and not after.",
-        Loss.CUT: f"It was cut off the end of the list, or comes after the first {several(k, 'passage')}.",
+        Loss.CANDIDATES: "It is among the first `k` passages of no retriever.",
+        Loss.FUSION: "A retriever had it above the cut, and the fusion moved it below.",
+        Loss.RERANKING: "The list had it above the cut, and a re-ranking step moved it below.",
+        Loss.CUT: (
+            "The list held it below the cut (the `k` of a fusion or re-ranking step, or a step that cuts), "
+            f"or after the first {several(k, 'passage')}."
+        ),
         Loss.BUDGET: "It did not fit into the token budget.",
     }
     return meanings[loss]
@@ -213,7 +216,7 @@ def _unfound(
 ) -> Unfound | None:
     question_id = question["question_id"]
     fates = [of_cell[question_id] for of_cell in of.values() if question_id in of_cell]
-    causes = Counter(str(loss) for loss in fates if loss is not None)
+    causes = Counter(loss.label for loss in fates if loss is not None)
     if not fates or causes.total() < len(fates):
         return None
     text = trimmed(question["question"], limits.UNFOUND_CHARACTERS)
@@ -229,7 +232,7 @@ def _where(causes: Mapping[str, int]) -> str:
 
 
 def _introduction(k: int, causes: Sequence[Loss]) -> str:
-    unused = [str(loss) for loss in Loss if loss not in causes]
+    unused = [loss.label for loss in Loss if loss not in causes]
     sentences = (
         f"A question is found when the first {several(k, 'passage')} that a retriever delivers hold the "
         "evidence that it needs; every other question is counted once, at the step that lost it. A row's "

@@ -17,11 +17,11 @@ REMEDIES: Mapping[Loss, str] = {
     ),
     Loss.FILTER: "Loosen the filter, or let it fall back to all chunks where it leaves too few.",
     Loss.CANDIDATES: (
-        "Add an arm of another kind (words beside vectors), another embedder, or a transform of the "
-        "question; ask each arm for more candidates."
+        "Add a retriever of another kind (words beside vectors), another embedder, or a transform of the "
+        "question; raise the `k` of each retriever."
     ),
-    Loss.FUSION: "Give the arm that had it more weight, keep more of the fused list, or try another fusion.",
+    Loss.FUSION: "Give the retriever that had it more weight, or try another fusion.",
     Loss.RERANKING: "Try without the re-ranking step, with another model, or let it see longer passages.",
-    Loss.CUT: "Deliver more passages, or put a re-ranking step before the cut.",
+    Loss.CUT: "Raise `k`, or put a re-ranking step before the cut.",
     Loss.BUDGET: "Raise the token budget, or choose smaller chunks, of which more fit.",
 }

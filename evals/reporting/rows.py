@@ -42,6 +42,7 @@ from evals.statistics.comparison import primary_of
 from evals.statistics.question_clusters import Clustering, clustering
 from evals.statistics.verdict import Verdict
 from evals.study.cells import Cell
+from evals.study.coverage import unmeasured
 from evals.study.grid import Grid
 from evals.study.simplicity import chunk_counts, simplicities, unpriced
 from evals.study.study import Study
@@ -192,6 +193,7 @@ def _of_grid(study: Study, store: ArtifactStore, facts: StudyFacts, board: pl.Da
     return {
         "simplicities": simplicities(study, chunk_counts(study, store)),
         "unpriced": unpriced(study),
+        "unmeasured": unmeasured(study),
         "duplicates": facts.duplicates,
         "planned": facts.planned,
         "provenance": provenance(study, store, board),

@@ -100,14 +100,18 @@ class Standing:
         return (
             self.rank is None
             and self.cell.retriever is None
+            and metric.name in self.results
             and (self.coverage(metric) or 0.0) >= MIN_COVERAGE
         )
 
     def coverage(self, metric: MetricInfo) -> float | None:
-        """Return the share of the questions with a value of ``metric`` and, from a generator, an answer."""
+        """Return the share of the questions with a value of ``metric`` and, from a generator, an answer.
+
+        Where the metric does not apply to the cell, the share with an answer.
+        """
         result = self.results.get(metric.name)
         if result is None:
-            return None
+            return self.answered
         return result.coverage if self.answered is None else min(result.coverage, self.answered)
 
 

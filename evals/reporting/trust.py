@@ -11,14 +11,17 @@ from evals.racing.records import left_out
 from evals.reporting.data import ReportData
 from evals.reporting.display import count, counted, listed, percent, several
 from evals.reporting.entries import entries
+from evals.reporting.failures import missing_values
 from evals.reporting.settling import settling
-from evals.reporting.standings import ALL, Subset, main_subset
+from evals.reporting.standings import ALL, Subset, main_subset, subsets, varying_axes
 from evals.reporting.stored_cards import UNCALIBRATED
+from evals.study.coverage import below_gate, coverages
 from warehouse.schemas import MIN_COVERAGE, Status
 
 State = Literal["ok", "look", "wrong"]
 FEW = 30  # questions: with fewer, an interval is wider than most differences between retrievers
 TYPES = 6  # of questions that are named
+NAMED = 6  # cells below the gate that are named
 GATE = f"{MIN_COVERAGE:.0%}".replace("%", " %")
 SIGNS: dict[State, str] = {"ok": "✓", "look": "!", "wrong": "✗"}
 WORDS: dict[State, str] = {"ok": "fine", "look": "look at this", "wrong": "wrong"}
@@ -52,7 +55,7 @@ def trust_lines(data: ReportData) -> tuple[TrustLine, ...]:
     main = main_subset(data)
     lines = (
         _questions(data),
-        _coverage(data, main),
+        _coverage(data),
         _gate(data, main),
         _cells(data),
         _truncation(data),
@@ -88,21 +91,30 @@ def _questions(data: ReportData) -> TrustLine:
     return TrustLine("Questions", "look" if unfound or n < FEW else "ok", text, "groups")
 
 
-def _coverage(data: ReportData, main: Subset) -> TrustLine:
-    shares = [share for one in main.standings if (share := one.coverage(data.primary)) is not None]
-    if not shares:
+def _coverage(data: ReportData) -> TrustLine:
+    """Read what the leaderboard's check `covered` reads: all cells, samples too, and all metrics."""
+    if not data.leaderboard.filter(pl.col("metric") == data.primary.name)["value"].count():
         return TrustLine("Coverage", "wrong", f"no cell has a value of {data.primary.title}", "failures")
-    low, high = percent(min(shares)), percent(max(shares))
+    shares = coverages(data.leaderboard, data.unmeasured)
+    low, high = percent(shares["share"].min()), percent(shares["share"].max())
     text = f"{low} of the questions have a value and an answer, in every cell"
     if low != high:
         text = f"from {low} to {high} of the questions have a value and an answer, by cell"
-    cells = [one.cell.key for one in main.standings]
-    lacking = (pl.col("metric") == data.primary.name) & (pl.col("status") != "ok")
-    bad = data.scores.filter(lacking & pl.col("cell").is_in(cells))
-    if bad.height:
-        text += f"; values missing: {counted(dict(bad['status'].value_counts().iter_rows()))}"
-    state: State = "ok" if min(shares) >= MIN_COVERAGE else "look"
-    return TrustLine("Coverage", state, text, "failures")
+    below = below_gate(shares).sort("share", "cell")
+    if below.height:
+        titles = {one.name: one.title for one in data.metrics}
+        standings = [one for subset in subsets(data) for one in subset.standings]
+        axes = varying_axes(standings)
+        labels = {one.cell.key: one.cell.label(axes) for one in standings}
+        named = [
+            f"{labels[cell]} {percent(share)} ({titles.get(lacks, lacks) if lacks else 'answers'})"
+            for cell, share, lacks in below.select("cell", "share", "lacks").iter_rows()
+        ]
+        text += f"; below {GATE}: {listed(named, NAMED)}"
+    missing = missing_values(data.scores.filter(pl.col("metric") == data.primary.name))
+    if missing:
+        text += f"; values of {data.primary.title} missing: {counted(missing)}"
+    return TrustLine("Coverage", "look" if below.height else "ok", text, "failures")
 
 
 def _gate(data: ReportData, main: Subset) -> TrustLine:

@@ -44,7 +44,7 @@ class _Spreading(Strict):
 
     similarity: Annotated[float, Field(ge=-1, le=1)] = 0.9
     percentile: Annotated[float, Field(ge=0, le=100)] = 90.0
-    spread: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    spread: Annotated[float, Field(ge=0, lt=1)] = 0.1
     add: Annotated[int, Field(ge=0, le=1_000)] = 0
     n: Annotated[int, Field(ge=1, le=1_000)] = 100
 

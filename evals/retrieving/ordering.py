@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,17 @@ from evals.retrieving.ranking import Ranking
 
 
 class GroupByDocument(Step):
-    """Puts the passages of a document together; documents by the sum of their passages' scores.
+    """Puts the passages of a document together, in their order.
 
-    Equal sums (to twelve digits): the document whose first passage stood earlier. Within a document the order
-    stays.
+    by: best (documents by their first passage) | sum (by the sum of their passages' scores, which favours
+        long documents; equal sums, to twelve digits: the document whose first passage stood earlier)
     """
 
     kind: ClassVar[str] = "group_by_document"
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     role: ClassVar[Kind] = "rerank"
+
+    by: Literal["best", "sum"] = "best"
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
         """Put all passages in groups."""
@@ -36,8 +38,11 @@ class GroupByDocument(Step):
         docs = _docs(ranking, index)
         for doc, score in zip(docs, ranking.scores.tolist(), strict=True):
             sums[doc] = sums.get(doc, 0.0) + score
-        # 0.1 + 0.2 is 0.3, though it is not as floats.
-        place = {doc: at for at, doc in enumerate(sorted(sums, key=lambda doc: -float(f"{sums[doc]:.12g}")))}
+        order = list(sums)
+        if self.by == "sum":
+            # 0.1 + 0.2 is 0.3, though it is not as floats.
+            order.sort(key=lambda doc: -float(f"{sums[doc]:.12g}"))
+        place = {doc: at for at, doc in enumerate(order)}
         return ranking.take(_order([place[doc] for doc in docs]))
 
 

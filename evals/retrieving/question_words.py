@@ -52,19 +52,25 @@ def language(text: str) -> Language:
     return "de" if german > sum(word in stop_words("en") for word in plain) else "en"
 
 
-def content(text: str) -> list[Word]:
-    """Return the words that are no stop words of the text's language, each once, in their order.
+def content(text: str, *, once: bool = True) -> list[Word]:
+    """Return the words that are no stop words of the text's language, in their order.
+
+    once: leave repetitions out
 
     >>> [word.text for word in content("When does the ferry leave the harbour?")]
     ['ferry', 'leave', 'harbour']
     """
     stop = stop_words(language(text))
-    found: dict[str, Word] = {}
+    found: dict[str, list[Word]] = {}
     for word in words(text):
         plain = word.text.casefold()
         if plain not in stop and any(c.isalnum() for c in plain):
-            found.setdefault(plain, word)
-    return list(found.values())
+            found.setdefault(plain, []).append(word)
+    return sorted((word for same in found.values() for word in (same[:1] if once else same)), key=_start)
+
+
+def _start(word: Word) -> int:
+    return word.start
 
 
 def folded(text: str) -> tuple[str, list[int]]:

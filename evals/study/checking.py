@@ -17,6 +17,7 @@ from evals.gold.similar_evidence import ground_truths_without_place, similar_evi
 from evals.judging.cards.labels import read_labels
 from evals.measuring import counts_passages
 from evals.study.grid import Grid, read_questions_of
+from evals.study.measured_losses import measured_losses
 from evals.study.planning import window_of
 from evals.study.registry import GENERATORS, JUDGES
 from evals.study.study import Study
@@ -63,7 +64,8 @@ def check_study(path: Path, home: Home) -> Checked:
         errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
     if errors or study is None:
         raise InputError(*dict.fromkeys(errors))
-    warnings = [*unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
+    warnings = lines_of(marked, measured_losses(marked.data)) if marked else []
+    warnings += [*unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
     return Checked(study, len(read_questions_of(study)), warnings)
 
 

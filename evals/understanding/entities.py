@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import date
 from functools import reduce
 from operator import or_
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import OpenTransform
@@ -41,12 +41,14 @@ class Entities(ByModel):
     Dates are read by dateparser, seasons ("2021/22") are the year from 1 July; names come from the keywords
     of the corpus. Keywords filter by the list that a document carries.
 
-    dates: on_or_after (published on the earliest date of the question, or later) | same_day (within the own
-        day, month or year of one of its dates, or between the two of "from … to …") | none; a date after the
-        day of asking, or after "before", filters nothing
+    dates: same_day (within the own day, month or year of one of its dates, or between the two of "from … to
+        …") | on_or_after (published on the earliest date of the question, or later) | none; a date after the
+        day of asking, or after "before", filters nothing. Default: same_day, or on_or_after where
+        `days` is given
     seasons: during (published from 1 July to 30 June) | on_or_after | none
     days: with on_or_after, published at most so many days after the date; None: ever after
-    keywords: any (a document carries one of the names) | all | none
+    keywords: none | any (documents that carry one of the names) | all (documents that carry all of them).
+        Default: none. A filter never finds a document that lacks the keyword (docs/retrieval-results.md)
     names: further names by type, for what no keyword says: `{stadium: [Waldstadion]}`
     specific: a single word ("Kohlenbach") stands for a longer keyword ("SV Kohlenbach 07") where at least
         this share of the documents that hold the word carry the keyword
@@ -55,14 +57,14 @@ class Entities(ByModel):
     if_empty: relax (drop the keywords, else the dates, else both; with a note) | keep (find nothing)
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "entities"
     prompt: ClassVar[Prompt] = PROMPT
 
-    dates: Literal["on_or_after", "same_day", "none"] = "on_or_after"
+    dates: Literal["on_or_after", "same_day", "none"] = "same_day"
     seasons: Literal["during", "on_or_after", "none"] = "during"
     days: Annotated[int, Field(ge=0, le=36_500)] | None = None
-    keywords: Literal["any", "all", "none"] = "any"
+    keywords: Literal["any", "all", "none"] = "none"
     names: dict[
         Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")],
         Annotated[tuple[_Text, ...], Field(max_length=100_000)],
@@ -72,6 +74,13 @@ class Entities(ByModel):
     tagger: Literal["none", "spacy", "gliner"] = "none"
     tagger_model: Annotated[str, Field(min_length=1)] | None = None
     if_empty: IfEmpty = "relax"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counts_days_from_a_date(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("days") is not None:
+            return {"dates": "on_or_after", **value}
+        return value
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
         """Give questions their entities, and keep them to the documents that fit."""

@@ -28,7 +28,7 @@ class Hyde(ByModel):
     text: question (words are searched as asked, only the vector changes) | passage (both)
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "hyde"
     prompt: ClassVar[Prompt] = PROMPT
 

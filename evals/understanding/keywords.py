@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evals.retrieving.context import RetrievalContext
 from evals.retrieving.contract import OpenTransform
@@ -13,29 +13,41 @@ from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ, content, language
 from evals.understanding.by_model.keywords import MOST, PROMPT, keywords_by_model
 from evals.understanding.by_model.model_transform import ByModel
-from evals.understanding.rewriting import rewritten
+from evals.understanding.rewriting import reworded, rewritten
 from evals.understanding.rules.corpus_synonyms import Source, nearest, synonyms
+from evals.understanding.rules.statements import keyword_form
 from warehouse.inference.prompt import Prompt
 
 
 class Keywords(ByModel):
-    """Rewrites a question as its keywords.
+    """Rewrites a question as its keywords; by rules for word search alone, its vector stays the question's.
 
-    By rules, keywords are the words that are no stop words, and synonyms words of the corpus itself.
+    By rules, keywords are the words that are no stop words, and synonyms words of the corpus itself. Default:
+    no synonyms. With one for each keyword, nDCG@10 fell on all of six collections, on four significantly
+    (docs/retrieval-results.md).
 
     synonyms: how many of each keyword, 0 to 2
     source: vocabulary (corpus words of the same stem, and compounds with the word) | vectors (the corpus
         words that the index's embedder puts nearest, at a cosine of 0.6 or more; embeds the vocabulary once)
-    style: keywords (they take the question's place) | append (synonyms are put behind the question)
+    style: weighted (keywords count twice, all other words once) | keywords (they take the question's place) |
+        append (synonyms are put behind the question)
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "keywords"
     prompt: ClassVar[Prompt] = PROMPT
 
-    synonyms: Annotated[int, Field(ge=0, le=2)] = 1
+    synonyms: Annotated[int, Field(ge=0, le=2)] = 0
     source: Source = "vocabulary"
-    style: Literal["keywords", "append"] = "keywords"
+    style: Literal["weighted", "keywords", "append"] = "weighted"
+
+    @model_validator(mode="after")
+    def _adds_something(self) -> Self:
+        if self.style == "append" and not self.synonyms:
+            raise ValueError(
+                "`style: append` adds synonyms: say how many of each keyword, as in `synonyms: 1`"
+            )
+        return self
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
         """Make the keywords of questions their texts."""
@@ -44,15 +56,21 @@ class Keywords(ByModel):
     def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         if not query.text.strip():
             return [query]
-        found = self._keywords(query, index, context)
+        by_model = keywords_by_model(self, query, context) if self.by == "llm" else None
+        found = self._by_rules(query, index, context) if by_model is None else by_model
         if not found:
             return [query]
         added = [word for words in found.values() for word in words[: self.synonyms]]
-        text = query.text if self.style == "append" else " ".join(found)
+        if self.style == "append":
+            text = query.text
+        else:
+            text = keyword_form(query.text[:MAX_READ]) if by_model is None else " ".join(found)
+            text = f"{query.text} {text}" if self.style == "weighted" else text
         known = {word.casefold() for word in text.split()}
         new = [word for word in dict.fromkeys(added) if word.casefold() not in known]
         self._record(query, found, new)
-        return [rewritten(query, " ".join([text, *new]), context.embed)]
+        text = " ".join([text, *new])
+        return [reworded(query, text) if by_model is None else rewritten(query, text, context.embed)]
 
     def _record(self, query: Query, found: dict[str, list[str]], new: list[str]) -> None:
         """Record the words of the question and those that were added, each by the word that brought it."""
@@ -62,11 +80,7 @@ class Keywords(ByModel):
                 if other in new:
                     query.understand(self.kind, "synonym", word, other)
 
-    def _keywords(self, query: Query, index: OpenIndex, context: RetrievalContext) -> dict[str, list[str]]:
-        if self.by == "llm":
-            listed = keywords_by_model(self, query, context)
-            if listed is not None:
-                return listed
+    def _by_rules(self, query: Query, index: OpenIndex, context: RetrievalContext) -> dict[str, list[str]]:
         plain = [word.text for word in content(query.text[:MAX_READ])][:MOST]
         if not self.synonyms or not len(index):
             return {word: [] for word in plain}

@@ -13,7 +13,7 @@ from evals.retrieving.query import Query
 from evals.retrieving.question_words import MAX_READ
 from evals.understanding.by_model.model_transform import ByModel
 from evals.understanding.by_model.multi_query import PROMPT, wordings_by_model
-from evals.understanding.rewriting import rewritten
+from evals.understanding.rewriting import reworded, rewritten
 from evals.understanding.rules.statements import keyword_form, statement
 from warehouse.inference.prompt import Prompt
 
@@ -21,12 +21,13 @@ from warehouse.inference.prompt import Prompt
 class MultiQuery(ByModel):
     """Returns the question and other forms of it.
 
-    By rules there are three: the question, its keywords, and a statement. A model writes as many as asked.
+    By rules there are three: the question, its keywords, and a statement, which differ for word search alone:
+    their vector is the question's. A model writes as many as asked.
 
     n: forms at most, the question itself among them
     """
 
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     kind: ClassVar[str] = "multi_query"
     prompt: ClassVar[Prompt] = PROMPT
 
@@ -39,19 +40,15 @@ class MultiQuery(ByModel):
     def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
         if not query.text.strip() or self.n == 1:
             return [query]
-        texts = dict.fromkeys(text.strip() for text in (query.text, *self._forms(query, context)))
-        queries = [
-            query,
-            *(rewritten(query, text, context.embed) for text in texts if text and text != query.text.strip()),
-        ]
+        by_model = wordings_by_model(self, query, context, self.n - 1) if self.by == "llm" else None
+        short = query.text[:MAX_READ]
+        forms = (keyword_form(short), statement(short)) if by_model is None else by_model
+        texts = dict.fromkeys(text.strip() for text in (query.text, *forms))
+        others = [text for text in texts if text and text != query.text.strip()]
+        if by_model is None:
+            queries = [query, *(reworded(query, text) for text in others)]
+        else:
+            queries = [query, *(rewritten(query, text, context.embed) for text in others)]
         for one in queries[1 : self.n]:
             query.understand(self.kind, "wording", "", one.text)
         return queries[: self.n]
-
-    def _forms(self, query: Query, context: RetrievalContext) -> tuple[str, ...]:
-        if self.by == "llm":
-            wordings = wordings_by_model(self, query, context, self.n - 1)
-            if wordings is not None:
-                return wordings
-        short = query.text[:MAX_READ]
-        return (keyword_form(short), statement(short))

@@ -18,6 +18,16 @@ def rewritten(query: Query, text: str, embed: Embed | None) -> Query:
     return replace(query, text=text, vector=vector_of(query, [text], embed))
 
 
+def reworded(query: Query, text: str) -> Query:
+    """Return the query with another text for word search; its vector stays that of the question.
+
+    Rules leave words out, which words are found by as well, and vectors worse (docs/retrieval-results.md).
+    """
+    if text == query.text or not text.strip():
+        return query
+    return replace(query, text=text, vector=None if query.vector is None else query.vector.copy())
+
+
 def vector_of(query: Query, texts: list[str], embed: Embed | None) -> Vector | None:
     """Return the unit vector of the mean of the texts' vectors; None where the query needs none.
 

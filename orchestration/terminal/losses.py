@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from evals.gold.losses import Loss
 from evals.reporting.display import several
 
 
@@ -14,4 +15,4 @@ def fate_words(loss: dict[str, Any]) -> str:
             f"held by the first {several(loss['found_at'], 'passage')}" if loss["found_at"] else "delivered"
         )
     step = f" ({loss['step']})" if loss["step"] else ""
-    return f"lost at {loss['lost_at']}{step}"
+    return f"lost at {Loss(loss['lost_at']).label}{step}"

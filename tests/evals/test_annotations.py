@@ -14,7 +14,9 @@ from evals.annotating.items import Item
 from evals.annotating.points import Points
 from evals.pipeline.cell_items import current_items
 from evals.report import Report
+from evals.reporting.failures import failures, reasons_missing
 from evals.reporting.page import render_html
+from evals.study.coverage import below_gate, coverages
 from evals.study.grid import Grid
 from tests.fakes.human_scores import score
 from tests.fakes.openai_server import FakeOpenAI, Received, answer, failure
@@ -102,6 +104,12 @@ def test_before_anybody_has_scored_there_are_rows_without_values(town: Town) -> 
     assert ranks.null_count() == 0, "the cells are ranked all the same"
     covered = {one.name: one for one in town.outcomes["leaderboard"][0].checks}["covered"]
     assert covered.passed, covered
+    assert below_gate(coverages(data.leaderboard, data.unmeasured)).is_empty(), "and the report agrees"
+    found = failures(data)
+    waiting = data.scores.filter(metric="people.points").height
+    assert (found.rows, found.unrated, found.shown) == (0, waiting, ())
+    assert f"Not rated yet: {waiting} human ratings." in render_html(data)
+    assert set(reasons_missing(data).values()) == {f"{len(IDS)} × not rated yet"}
 
 
 def test_a_score_counts_in_all_cells_with_its_item_and_computes_nothing_else(town: Town) -> None:
@@ -248,6 +256,9 @@ def test_people_may_rank_the_cells(town: Town) -> None:
     data = town.run(variant, "home")
     covered = {one.name: one for one in town.outcomes["leaderboard"][0].checks}["covered"]
     assert not covered.passed, "here it is a lack"
+    below = below_gate(coverages(data.leaderboard, data.unmeasured))
+    assert below["cell"].to_list() == covered.metadata["cells"]
+    assert failures(data).rows == 0, "but no failure"
     assert data.leaderboard["rank"].null_count() == len(data.leaderboard)
     number = 0
     for cell, better in ((CELL, 5.0), (ONE, 0.0)):

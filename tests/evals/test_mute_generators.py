@@ -10,7 +10,10 @@ import polars as pl
 import pytest
 
 from evals import answers
+from evals.reporting.display import percent
 from evals.reporting.rows import report_data
+from evals.reporting.trust import trust_lines
+from evals.study.coverage import below_gate, coverages
 from tests.fakes.tiny import QUESTIONS, Bench
 from warehouse.connection import connect
 from warehouse.parquet import read_parquet
@@ -66,8 +69,14 @@ def test_a_cell_is_ranked_by_what_it_is_for(
     assert not checks["covered"]["passed"]
     assert checks["covered"]["metadata"]["cells"] == [MUTE]
     rebuild(bench.home)
-    verdict = report_data(bench.study, bench.home, with_hits=False).verdict
-    assert verdict.sentences[1].startswith("It is the only pipeline with a rank: nDCG @ 10")
+    data = report_data(bench.study, bench.home, with_hits=False)
+    assert data.verdict.sentences[1].startswith("It is the only pipeline with a rank: nDCG @ 10")
+    below = below_gate(coverages(data.leaderboard, data.unmeasured))
+    assert below["cell"].to_list() == checks["covered"]["metadata"]["cells"]
+    assert below["share"].item() <= mute["answered"]
+    (trusted,) = [one for one in trust_lines(data) if one.name == "Coverage"]
+    assert trusted.state == "look"
+    assert f"below 98 %: bm25 {percent(below['share'].item())} (" in trusted.text
 
 
 @pytest.mark.parametrize(("status", "told"), [("parse_failed", "gave no text"), ("truncated", "were cut")])

@@ -6,13 +6,14 @@ from evals.reporting import limits
 from evals.reporting.charts.planes import Line, Plane, Point, Shape, grid, labelled, upward
 from evals.reporting.charts.scales import Scale, cost_scale, domain
 from evals.reporting.contexts import Bought, Front
-from evals.reporting.display import number, several
+from evals.reporting.display import count, number, several, times
 from evals.reporting.figures.words import left_out
 
 KEY: tuple[tuple[Shape, str], ...] = (
     ("diamond", "the leading cell, and what cannot be told apart from it"),
     ("disc", "another cell"),
 )
+_NOUNS = {"tokens": "tokens", "s": "time", "US$": "price"}  # unit of a cost -> what there is more of
 FRONT = 5  # style of the line of the front
 
 
@@ -89,12 +90,19 @@ def _about(front: Front) -> str:
     cheap, dear = front.points[0], front.points[-1]
     words = f"The line is the front: {several(len(front.points), 'point')} of {front.of} that no other beats"
     if cheap is dear:
+        as_cheap = sum(one.cost <= cheap.cost for one in front.all) - 1
+        if as_cheap:
+            same = f"{count(as_cheap)} {'costs' if as_cheap == 1 else 'cost'} the same"
+            return f"{words}. {_named(cheap)} is the best; none is cheaper, {same}."
         return f"{words}. {_named(cheap)} is both the cheapest and the best."
     more = f"{number(abs(dear.value - cheap.value))} better"
-    times = f"{dear.cost / cheap.cost:.1f} times the cost" if cheap.cost > 0 else "more"
-    tied = sum(one.tied for one in front.all)
+    noun = _NOUNS.get(front.unit, "cost")
+    spent = f"{cost_words(dear.cost, front.unit)} instead of none"
+    if cheap.cost > 0:
+        spent = f"{times(dear.cost / cheap.cost)} times the {noun}"
+    differ = len({one.cost for one in front.all if one.tied}) > 1
     near = " Of the diamonds the cheapest is worth a look: chance may have put the best above it."
-    return f"{words}. {_named(dear)} is {more} than {_named(cheap)}, for {times}.{near if tied > 1 else ''}"
+    return f"{words}. {_named(dear)} is {more} than {_named(cheap)}, for {spent}.{near if differ else ''}"
 
 
 def _named(one: Bought) -> str:

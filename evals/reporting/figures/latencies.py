@@ -10,7 +10,7 @@ import polars as pl
 from evals.reporting import limits
 from evals.reporting.charts.bars import BarTable, Column, Figure, Heading, Mark, column, rows_of
 from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import count, quantity
+from evals.reporting.display import count, quantity, times
 from evals.reporting.figures.words import left_out
 from evals.statistics.bootstrap import intervals
 
@@ -117,8 +117,10 @@ def _about(rows: pl.DataFrame, metric: MetricInfo, names: Sequence[str]) -> str:
     medians = dict(own.group_by("generator").agg(pl.col("value").median()).iter_rows())
     first, last = medians[names[0]], medians[names[-1]]
     opening = f"{names[0]} answers in {quantity(first, 's')} (median)"
-    if len(names) > 1:
-        times = f", {last / first:.1f} times as long" if first > 0 else ""
-        slowest = f"{names[-1]} takes {quantity(last, 's')}{times}"
+    if len(names) > 1 and quantity(first, "s") == quantity(last, "s"):
+        opening = f"All generators answer in {quantity(first, 's')} (median)"
+    elif len(names) > 1:
+        longer = f", {times(last / first)} times as long" if first > 0 else ""
+        slowest = f"{names[-1]} takes {quantity(last, 's')}{longer}"
         opening = f"{names[0]} is the fastest, {quantity(first, 's')} (median); {slowest}"
     return f"{opening}. Over all answers that were given; what failed has no time."

@@ -67,7 +67,12 @@ def catalogue(
         "questions": _questions(data, rows, disputes),
         "lost": _lost(data, rows, place),
         "steps": [
-            {"name": str(loss), "means": legend_of(loss, depth(data.primary)), "try": words}
+            {
+                "name": str(loss),
+                "label": loss.label,
+                "means": legend_of(loss, depth(data.primary)),
+                "try": words,
+            }
             for loss, words in REMEDIES.items()
         ],
     }

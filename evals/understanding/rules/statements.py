@@ -24,12 +24,12 @@ def _auxiliary() -> re.Pattern[str]:
 
 
 def keyword_form(text: str) -> str:
-    """Return the content words of a question.
+    """Return the content words of a question; repeated words too, since BM25 counts them.
 
     >>> keyword_form("When does the ferry leave the harbour?")
     'ferry leave harbour'
     """
-    return " ".join(word.text for word in content(text))
+    return " ".join(word.text for word in content(text, once=False))
 
 
 def statement(text: str) -> str:

@@ -217,6 +217,7 @@ ARM: dict[str, Any] = {"bm25": {"k": 10, **EVERY_WORD}}
 FIRST: dict[str, Any] = {"bm25": {"k": 1, **EVERY_WORD}}
 ONLY_LAMPS: dict[str, Any] = {"filter": {"where": {"field": "title", "op": "=", "value": "lamps"}}}
 NEVER: dict[str, Any] = {"nothing": {}}
+ONLY_TICKETS: list[Any] = [{"filter": {"where": {"field": "language", "op": "=", "value": "de"}}}, ARM]
 WEIGHED: dict[str, Any] = {"weighted": {}, "weights": [1.0, 0.1], "k": 1}
 TEXT = "ferry tickets at noon, lamp"  # BM25: "ferry at noon", "tickets here", "lamp at dusk"
 
@@ -241,10 +242,24 @@ def fuse(*arms: Any, **more: Any) -> dict[str, Any]:
         ([ONLY_LAMPS, ARM], NOON, Fate(Loss.FILTER)),
         ([ONLY_LAMPS, FIRST], CRANE, Fate(Loss.CANDIDATES)),  # allowed, and not found
         ([ARM, {"deduplicate": {"jaccard": 0.2}}], DUSK, Fate(Loss.FILTER, "deduplicate")),
-        (fuse(ARM, NEVER, k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
-        (fuse(NEVER, ARM, k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
-        ([ARM, {"graph": {"n": 1}}], TICKETS, Fate(Loss.RERANKING, "graph")),
-        ({"graph": {"of": ARM, "k": 1}}, TICKETS, Fate(Loss.RERANKING, "graph")),
+        # Second in every list, so that a `k` of 1 cuts it off: no order is to blame.
+        (fuse(ARM, NEVER, k=1), TICKETS, Fate(Loss.CUT, "fuse")),
+        (fuse(NEVER, ARM, k=1), TICKETS, Fate(Loss.CUT, "fuse")),
+        (fuse(ARM, ARM, k=1), TICKETS, Fate(Loss.CUT, "fuse")),
+        ([ARM, {"graph": {"n": 1}}], TICKETS, Fate(Loss.CUT, "graph")),
+        ({"graph": {"of": ARM, "k": 1}}, TICKETS, Fate(Loss.CUT, "graph")),
+        # First in one arm, and moved below the cut by the other one.
+        (fuse(ARM, ONLY_TICKETS, **WEIGHED), TICKETS, Fate(Loss.FUSION, "fuse")),
+        (
+            [fuse(ARM, ONLY_TICKETS, **{**WEIGHED, "k": 10}), {"top": {"k": 1}}],
+            TICKETS,
+            Fate(Loss.FUSION, "fuse"),
+        ),
+        (
+            [fuse(ARM, ONLY_TICKETS, **{**WEIGHED, "k": 10}), {"group_by_document": {}}, {"top": {"k": 1}}],
+            TICKETS,
+            Fate(Loss.FUSION, "fuse"),
+        ),
         ([ARM, {"top": {"k": 1}}], TICKETS, Fate(Loss.CUT, "top")),
         ([ARM, {"threshold": {"at_least": 0.99}}], TICKETS, Fate(Loss.CUT, "threshold")),
         ([ARM, {"adaptive": {"max": 1}}], TICKETS, Fate(Loss.CUT, "adaptive")),
@@ -259,10 +274,11 @@ def fuse(*arms: Any, **more: Any) -> dict[str, Any]:
         ),
         # Chains in arms: the last step that held it says who lost it.
         (fuse([ARM, {"top": {"k": 1}}], NEVER), TICKETS, Fate(Loss.CUT, "top")),
-        (fuse([ARM, {"top": {"k": 1}}], ARM, k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
-        (fuse(ARM, [FIRST, {"top": {"k": 1}}], k=1), TICKETS, Fate(Loss.FUSION, "fuse")),
+        (fuse([ARM, {"top": {"k": 1}}], ARM, k=1), TICKETS, Fate(Loss.CUT, "fuse")),
+        (fuse(ARM, [FIRST, {"top": {"k": 1}}], k=1), TICKETS, Fate(Loss.CUT, "fuse")),
         ([fuse(fuse(ARM, NEVER), NEVER), {"top": {"k": 1}}], TICKETS, Fate(Loss.CUT, "top")),
-        (fuse(fuse(ARM, NEVER, k=1), NEVER), TICKETS, Fate(Loss.FUSION, "fuse")),
+        (fuse(fuse(ARM, NEVER, k=1), NEVER), TICKETS, Fate(Loss.CUT, "fuse")),
+        (fuse(fuse(ARM, ONLY_TICKETS, **WEIGHED), NEVER), TICKETS, Fate(Loss.FUSION, "fuse")),
         (fuse([ONLY_LAMPS, ARM], [ONLY_LAMPS, ARM]), NOON, Fate(Loss.FILTER)),
         (fuse([ONLY_LAMPS, ARM], NEVER), NOON, Fate(Loss.CANDIDATES)),  # the other arm had no filter
         ([{"multi_query": {}}, FIRST], CRANE, Fate(Loss.CANDIDATES)),
@@ -274,8 +290,65 @@ def fuse(*arms: Any, **more: Any) -> dict[str, Any]:
 def test_each_way_to_lose_it_is_told_from_the_others(
     written: Any, item: dict[str, Any], fate_: Fate, tmp_path: Path
 ) -> None:
-    columns = {"title": ["ferries", "ferries", "lamps", "lamps"]}
+    columns = {"title": ["ferries", "ferries", "lamps", "lamps"], "language": ["en", "de", "en", "en"]}
     assert outcome(written, TEXT, item, build_index(tmp_path, TEXTS, columns=columns)) == fate_
+
+
+@pytest.mark.parametrize(
+    ("written", "fate_"),
+    [
+        (
+            [ARM, {"group_by_document": {"by": "sum"}}, {"top": {"k": 2}}],
+            Fate(Loss.RERANKING, "group_by_document"),
+        ),
+        ([ARM, {"group_by_document": {"by": "sum"}}, {"top": {"k": 1}}], Fate(Loss.CUT, "top")),
+        (
+            [ARM, {"group_by_document": {"by": "sum"}}, {"token_budget": {"tokens": 5}}],
+            Fate(Loss.BUDGET, "token_budget"),
+        ),
+        (
+            fuse([ARM, {"group_by_document": {"by": "sum"}}], NEVER, k=2),
+            Fate(Loss.RERANKING, "group_by_document"),
+        ),
+        (fuse([ARM, {"group_by_document": {"by": "sum"}}], NEVER, k=1), Fate(Loss.CUT, "fuse")),
+        (
+            [fuse([ARM, {"group_by_document": {"by": "sum"}}], NEVER), {"top": {"k": 2}}],
+            Fate(Loss.RERANKING, "group_by_document"),
+        ),
+        ([ARM, {"lost_in_the_middle": {}}, {"top": {"k": 2}}], Fate(Loss.CUT, "top")),
+        ({"bm25": {"k": 1, **EVERY_WORD}}, Fate(Loss.CANDIDATES)),
+    ],
+    ids=str,
+)
+def test_re_ranking_is_to_blame_only_for_what_it_moved_below_the_cut(
+    written: Any, fate_: Fate, index: OpenIndex
+) -> None:
+    """BM25 has the evidence second, grouped by document it is third."""
+    assert outcome(written, "ferry at noon, tickets, dusk and a lamp", DUSK, index) == fate_
+
+
+def test_a_cut_is_told_from_a_demotion(index: OpenIndex) -> None:
+    below, above = step("arm", 2, 3, 0), step("arm", 0, 2, 3)
+    fused, top = step("fuse", 2, 3, name="both"), step("cut", 2, name="top")
+    assert fate(evidence(), [below, below, fused], [], index) == Fate(Loss.CUT, "both"), "third in every arm"
+    assert fate(evidence(), [below, above, fused], [], index) == Fate(Loss.FUSION, "both"), "first in one"
+    whole = step("fuse", 2, 3, 0, name="both")
+    assert fate(evidence(), [above, below, whole, top], [], index) == Fate(Loss.FUSION, "both")
+    assert fate(evidence(), [below, below, whole, top], [], index) == Fate(Loss.CUT, "top")
+    reranked = step("rerank", 2, 3, 0, name="model")
+    assert fate(evidence(), [above, above, step("fuse", 0, 2, 3), reranked, top], [], index) == Fate(
+        Loss.RERANKING, "model"
+    )
+    better = step("rerank", 2, 0, 3, name="model")
+    assert fate(evidence(), [above, whole, better, top], [], index) == Fate(Loss.FUSION, "both"), (
+        "re-ranking moved it up, not far enough"
+    )
+    inner = step("fuse", 2, 3, 0, name="inner")
+    nested = [above, below, inner, step("arm", 2, 3), step("fuse", 2, 3, name="outer")]
+    assert fate(evidence(), nested, [], index) == Fate(Loss.FUSION, "inner"), "the outer one found it third"
+    across = evidence(start=8, end=1007)  # in rows 0 and 1
+    pieces = [step("arm", 0, 2, 1), step("fuse", 0, 2, name="both")]
+    assert fate(across, pieces, [], index) == Fate(Loss.CUT, "both"), "no list had both pieces above the cut"
 
 
 def test_where_it_was_lost_does_not_hang_on_how_much_is_stored(index: OpenIndex) -> None:
@@ -293,12 +366,12 @@ STEPS_: tuple[dict[str, Any], ...] = (
     {"top": {"k": 2}},
     {"neighbours": {"n": 1}},
     {"deduplicate": {"jaccard": 0.3}},
-    {"group_by_document": {}},
+    {"group_by_document": {"by": "sum"}},
     {"document_order": {}},
     {"lost_in_the_middle": {}},
     {"graph": {"similarity": 0.0, "n": 3}},
     {"threshold": {"at_least": 0.3}},
-    {"adaptive": {}},
+    {"adaptive": {"min": 1}},
     {"token_budget": {"tokens": 9, "skip": True}},
 )
 

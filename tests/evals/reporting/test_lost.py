@@ -104,7 +104,7 @@ def test_every_question_with_evidence_is_counted_once_in_each_ranking() -> None:
         "Corpus",
         "Chunking",
         "Candidates",
-        "Cut",
+        "Cut at k",
         "Failed",
     ]
     assert found.n == 4

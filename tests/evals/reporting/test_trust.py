@@ -41,11 +41,42 @@ def test_questions_with_their_gold_and_types(data: ReportData) -> None:
 
 def test_coverage_and_gate(data: ReportData) -> None:
     assert line(data, "Coverage").state == "look"
-    assert line(data, "Coverage").text.startswith("from 87.5 % to 100 %")
-    assert "5 × error" in line(data, "Coverage").text
+    assert line(data, "Coverage").text.startswith("from 75 % to 100 %"), "the sample's cells too"
+    assert "values of nDCG@10 missing: 7 × error" in line(data, "Coverage").text
     assert line(data, "Gate").text.endswith("11 cells passed, 1 did not and cannot win")
     whole = data.leaderboard.filter(pl.col("rank").is_not_null())
     assert line(replace(data, leaderboard=whole), "Gate").state == "ok"
+
+
+def test_coverage_names_every_cell_below_the_gate(data: ReportData) -> None:
+    """Also one that another metric or its answers lack, or that only a sample was asked of."""
+    whole = data.leaderboard.with_columns(coverage=pl.lit(1.0), answered=pl.lit(1.0))
+    found = line(replace(data, leaderboard=whole), "Coverage")
+    assert (found.state, found.text.partition(";")[0]) == (
+        "ok",
+        "100 % of the questions have a value and an answer, in every cell",
+    )
+    cell = "energy.articles.minilm.bm25.extractive"
+    mine = pl.col("cell") == cell
+    silent = whole.with_columns(answered=pl.when(mine).then(1 / 3).otherwise("answered"))
+    found = line(replace(data, leaderboard=silent), "Coverage")
+    assert found.state == "look"
+    assert "below 98 %: articles · bm25 · extractive 33.3 % (answers)" in found.text
+    lacking = mine & (pl.col("metric") == "semantic_similarity")
+    gaps = whole.with_columns(coverage=pl.when(lacking).then(0.5).otherwise("coverage"))
+    found = line(replace(data, leaderboard=gaps), "Coverage")
+    assert "below 98 %: articles · bm25 · extractive 50 % (Semantic similarity)" in found.text
+    exempt = frozenset({(cell, "semantic_similarity")})
+    assert line(replace(data, leaderboard=gaps, unmeasured=exempt), "Coverage").state == "ok"
+    sampled = whole.with_columns(
+        answered=pl.when(pl.col("generator") == "small").then(0.5).otherwise("answered")
+    )
+    found = line(replace(data, leaderboard=sampled), "Coverage")
+    assert "small 50 % (answers)" in found.text
+    assert found.text.count("small 50 %") == 5
+    assert "and 7 more" in found.text, "so many are named, and the others counted"
+    empty = line(replace(data, leaderboard=whole.with_columns(value=pl.lit(None, pl.Float64))), "Coverage")
+    assert (empty.state, empty.text) == ("wrong", "no cell has a value of nDCG@10")
 
 
 def test_below_the_gate_there_is_no_winner_anywhere(data: ReportData) -> None:

@@ -24,8 +24,9 @@ def kept(step: Top | Threshold | Adaptive, scores: list[float], index: OpenIndex
     return len(found)
 
 
+STEEPEST = Adaptive(method="steepest", min=1)
 EVERY: tuple[Top | Threshold | Adaptive, ...] = (
-    *(Top(), Threshold(), Threshold(of="absolute"), Adaptive(), Adaptive(method="curvature")),
+    *(Top(), Threshold(), Threshold(of="absolute"), Adaptive(), STEEPEST, Adaptive(min=1)),
 )
 
 
@@ -43,25 +44,30 @@ def is_absolute(step: Top | Threshold | Adaptive) -> bool:
         (Threshold(at_least=0.5, of="absolute"), [0.4], 0),
         (Threshold(), [-1, -1, -2], 2),  # a share of a negative score would leave nothing
         (Threshold(), [0, 0, -2], 2),
-        (Adaptive(), [10, 9.5, 9, 2, 1.8, 1.5], 3),
-        (Adaptive(), [10, 2, 1.9], 1),
-        (Adaptive(min=2), [10, 2, 1.9], 2),
-        (Adaptive(min=2), [10, 2, 2, 1], 3),  # equal scores stay together
-        (Adaptive(max=2), [10, 9.9, 1], 1),
-        (Adaptive(), [5, 5, 5], 3),
-        (Adaptive(), [5], 1),
-        (Adaptive(method="curvature"), [10, 9.5, 9, 2, 1.8, 1.5], 3),
-        (Adaptive(method="curvature"), [10, 3, 2.9, 2.8, 2.7], 1),
-        (Adaptive(method="curvature"), [4, 3, 2, 1], 4),  # a straight line bends nowhere
-        (Adaptive(method="curvature"), [4, 1], 2),
+        (STEEPEST, [10, 9.5, 9, 2, 1.8, 1.5], 3),
+        (STEEPEST, [10, 2, 1.9], 1),
+        (Adaptive(method="steepest", min=2), [10, 2, 1.9], 2),
+        (Adaptive(method="steepest", min=2), [10, 2, 2, 1], 3),  # equal scores stay together
+        (Adaptive(method="steepest", min=1, max=2), [10, 9.9, 1], 1),
+        (STEEPEST, [5, 5, 5], 3),
+        (STEEPEST, [5], 1),
+        (Adaptive(min=1), [10, 9.5, 9, 2, 1.8, 1.5], 3),
+        (Adaptive(min=1), [10, 3, 2.9, 2.8, 2.7], 1),
+        (Adaptive(min=1), [4, 3, 2, 1], 4),  # a straight line bends nowhere
+        (Adaptive(min=1), [4, 1], 2),
         # What the numbers say, not what their floats do: 0.1 * 3 and 0.2 - 0.1 are a little too large.
         (Threshold(at_least=0.1), [3, 0.3, 0.29], 2),
-        (Adaptive(), [0.3, 0.2, 0.1], 1),
-        (Adaptive(), [0.4, 0.3, 0.2, 0.1], 1),
-        (Adaptive(min=3, max=3), [4, 3, 2, 1], 3),
-        (Adaptive(), [-1, -1.5, -9], 2),
+        (STEEPEST, [0.3, 0.2, 0.1], 1),
+        (STEEPEST, [0.4, 0.3, 0.2, 0.1], 1),
+        (Adaptive(method="steepest", min=3, max=3), [4, 3, 2, 1], 3),
+        (STEEPEST, [-1, -1.5, -9], 2),
         # At places 0, 1/3, 2/3, 1 the scores 1, 1/8, 1/16, 0: y' = -1.406, -0.188 and y'' = 7.31, 0.
-        (Adaptive(method="curvature"), [16, 2, 1, 0], 1),
+        (Adaptive(min=1), [16, 2, 1, 0], 1),
+        # By default ten are kept at least, and where `max` is less, so many.
+        (Adaptive(), [10, 2, 1.9], 3),
+        (Adaptive(), [10, 3, *(2.9 - n / 10 for n in range(18))], 10),
+        (Adaptive(method="steepest"), [*(90.0 - n for n in range(12)), 2, 1], 12),
+        (Adaptive(max=2), [10, 9.9, 1], 2),
         *((step, [], 0) for step in EVERY),
         *(
             (step, [score], 1)
@@ -82,8 +88,8 @@ def test_by_hand(
 def test_a_cut_keeps_a_reading_order(index: OpenIndex) -> None:
     """After a step that sets another order, a cut goes by the scores and leaves the order alone."""
     ranking = Ranking(np.array([0, 1, 2, 3]), np.array([9.0, 1.0, 1.2, 8.0]))
-    assert applied(Adaptive(), ranking, query("?"), index).rows.tolist() == [0, 3]
-    assert applied(Threshold(), ranking, query("?"), index).rows.tolist() == [0, 3]
+    assert applied(STEEPEST, ranking, query("?"), index).rows.tolist() == [0, 3]
+    assert applied(Threshold(at_least=0.5), ranking, query("?"), index).rows.tolist() == [0, 3]
     assert applied(Top(k=2), ranking, query("?"), index).rows.tolist() == [0, 1]
 
 
@@ -108,6 +114,6 @@ def test_what_is_kept_is_the_beginning_whatever_the_unit_of_the_scores(
     if not is_absolute(step):
         assert found == kept(step, scores, index)
     if isinstance(step, Adaptive):
-        assert min(step.min, len(scores)) <= found <= step.max
+        assert min(step.least, len(scores)) <= found <= step.max
         inside = found < min(len(scores), step.max)
         assert not inside or scores[found - 1] > scores[found], "equal scores stay together"

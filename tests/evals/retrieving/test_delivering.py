@@ -197,14 +197,26 @@ def test_equal_and_nearly_equal_texts(tmp_path: Path) -> None:
 
 
 def test_documents_by_the_sum_of_their_scores(index: OpenIndex) -> None:
-    found = applied(GroupByDocument(), ranking(5, 0, 3, 6), query("?"), index)  # b: 4 + 1, a: 3 + 2
+    found = applied(GroupByDocument(by="sum"), ranking(5, 0, 3, 6), query("?"), index)  # b: 4 + 1, a: 3 + 2
     assert found.rows.tolist() == [5, 6, 0, 3]
-    assert applied(GroupByDocument(), ranking(5, 0, 3), query("?"), index).rows.tolist() == [
+    assert applied(GroupByDocument(by="sum"), ranking(5, 0, 3), query("?"), index).rows.tolist() == [
         5,
         0,
         3,
     ]  # 3 and 3
-    assert applied(GroupByDocument(), ranking(5, 0, 3, 1), query("?"), index).rows.tolist() == [0, 3, 1, 5]
+    assert applied(GroupByDocument(by="sum"), ranking(5, 0, 3, 1), query("?"), index).rows.tolist() == [
+        0,
+        3,
+        1,
+        5,
+    ]
+
+
+def test_documents_by_their_best_passage(index: OpenIndex) -> None:
+    assert applied(GroupByDocument(), ranking(5, 0, 3, 6), query("?"), index).rows.tolist() == [5, 6, 0, 3]
+    found = applied(GroupByDocument(), ranking(5, 0, 3, 1), query("?"), index)
+    assert found.rows.tolist() == [5, 0, 3, 1], "though the sum of the other document is larger"
+    assert applied(GroupByDocument(), ranking(0, 5, 1), query("?"), index).rows.tolist() == [0, 1, 5]
 
 
 def test_a_share_of_words_is_reached_exactly(tmp_path: Path) -> None:
@@ -217,7 +229,7 @@ def test_a_share_of_words_is_reached_exactly(tmp_path: Path) -> None:
 
 def test_equal_sums_are_equal_whatever_their_floats(index: OpenIndex) -> None:
     given_ = Ranking(np.array([5, 0, 1]), np.array([0.3, 0.2, 0.1]))  # b: 0.3, a: 0.2 + 0.1
-    assert applied(GroupByDocument(), given_, query("?"), index).rows.tolist() == [5, 0, 1]
+    assert applied(GroupByDocument(by="sum"), given_, query("?"), index).rows.tolist() == [5, 0, 1]
 
 
 def test_documents_in_their_own_order(index: OpenIndex) -> None:

@@ -223,3 +223,56 @@ def test_evidence_that_is_not_there_word_for_word_is_named_with_its_similarity(m
     (similar, placeless) = lost_evidence(read_study(path), bench.home)
     assert "1 of 1 pieces of evidence are not there word for word" in similar
     assert "1 ground truths stand nowhere, so that their questions have no evidence: q-" in placeless
+
+
+BM25 = "  words: {bm25: {k: 5}}\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "line", "words"),
+    [
+        ("  words: {bm25: {feedback: {original: 0.5}}}\n", 10, "`feedback` measured as a loss"),
+        ("  words: [{keywords: {synonyms: 1}}, {bm25: {}}]\n", 10, "`keywords` measured as a loss"),
+        (
+            "  words:\n    - bm25: {k: 100}\n    - adaptive:\n        min: 1\n",
+            12,
+            "`adaptive` measured as a loss",
+        ),
+        ("  words: [{bm25: {}}, {threshold: {at_least: 0.5}}]\n", 10, "`threshold` measured as a loss"),
+        (
+            "  words: [{bm25: {}}, {group_by_document: {by: sum}}]\n",
+            10,
+            "`group_by_document` measured as a loss",
+        ),
+        ("  words: [{entities: {keywords: any}}, {bm25: {}}]\n", 10, "`entities` measured as a loss"),
+        (
+            "  words:\n    fuse:\n      of:\n        - dense: {}\n        - bm25:\n"
+            "            feedback: {original: 0.6}\n",
+            15,
+            "`feedback` measured as a loss",
+        ),
+        ("  words: [{dense: {}}, {graph: {spread: 0.3}}]\n", 10, "`graph` measured as a loss"),
+        ("  words: [{hyde: {}}, {dense: {}}]\n", 10, "`hyde` measured as a loss"),
+        ("  words: {powerset: [dense, {bm25: {feedback: {original: 0.3}}}]}\n", 10, "`feedback` measured"),
+    ],
+)
+def test_a_step_that_measured_as_a_loss_is_told_with_its_line(
+    path: Path, tmp_path: Path, step: str, line: int, words: str
+) -> None:
+    (warning,) = check_study(edit(path, (BM25, step)), Home(tmp_path / "var")).warnings
+    assert warning.startswith(f"{path}:{line}: {words}")
+    assert "docs/retrieval-results.md" in warning
+
+
+def test_defaults_and_names_of_steps_are_no_loss(path: Path, tmp_path: Path) -> None:
+    """Every step by its defaults, and a retriever that is called as a step is."""
+    steps = (
+        "  adaptive: [{follow_up: {}}, {time_frame: {}}, {keywords: {}}, {multi_query: {}}, {entities: {}}, "
+        "{bm25: {feedback: {}, k: 100}}, {graph: {}}, {threshold: {}}, {adaptive: {}}, {deduplicate: {}}, "
+        "{group_by_document: {}}, {recent_first: {}}, {top: {}}, {neighbours: {}}, {document_order: {}}]\n"
+        "  keywords: {bm25: {}}\n"
+    )
+    assert check_study(edit(path, (BM25, steps)), Home(tmp_path / "var")).warnings == []
+    filtered = "  words: [{keywords: {by: llm, model: openai/x, synonyms: 1}}, {bm25: {}}]\n"
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        check_study(edit(path, (steps, filtered)), Home(tmp_path / "var"))

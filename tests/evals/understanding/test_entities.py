@@ -132,7 +132,25 @@ FILTERS = [
 
 @pytest.mark.parametrize(("text", "fields", "wanted"), FILTERS)
 def test_prefilters(text: str, fields: dict[str, Any], wanted: list[int] | None, index: OpenIndex) -> None:
-    assert rows(read(text, index, **fields)) == wanted
+    every = {"dates": "on_or_after", "keywords": "any"}
+    assert rows(read(text, index, **{**every, **fields})) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "wanted"),
+    [
+        ("Wie spielte Kohlenbach?", {}, None),  # no filter by keywords
+        ("Kohlenbach am 24. September 2022", {}, [1]),
+        ("Kohlenbach am 24. September 2022", {"days": 67}, [1, 2]),
+        ("Kohlenbach in der Saison 2021/22", {}, [0, 6, 8]),
+    ],
+)
+def test_by_default_days_filter_and_keywords_do_not(
+    text: str, fields: dict[str, Any], wanted: list[int] | None, index: OpenIndex
+) -> None:
+    found = read(text, index, **fields)
+    assert rows(found) == wanted
+    assert any(one.kind == "club" for one in found.entities), "the name is found all the same"
 
 
 def test_a_date_that_leaves_no_document_of_the_names_relaxes_the_names(index: OpenIndex) -> None:

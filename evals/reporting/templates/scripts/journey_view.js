@@ -89,7 +89,7 @@ const journeyView = (() => {
     if (side.lost === ".") return node("p", {}, "The ranking holds the evidence that the question needs.");
     const step = one.steps[side.lost.charCodeAt(0) - 97];
     const at = side.losses.find((piece) => piece.lost_at === step.name)?.step;
-    return node("p", { class: "lost-at" }, node("b", {}, `Lost at ${step.name}${at ? ` (${at})` : ""}. `), step.means, " ", step.try);
+    return node("p", { class: "lost-at" }, node("b", {}, `Lost at ${step.label}${at ? ` (${at})` : ""}. `), step.means, " ", step.try);
   };
 
   // Markers that the answer's citations have become buttons that lead to their passages.

@@ -55,7 +55,7 @@
       select("type", "Type", lists(questions.type, "any")), select("set", "Question set", lists(questions.set, "any")),
       select("source", "Source", lists(questions.sources.flat(), "any")),
       select("lost", "Lost by A at", [option("", "any"), option(".", "not lost"),
-        ...steps.map((step, at) => option(String.fromCharCode(97 + at), step.name))]),
+        ...steps.map((step, at) => option(String.fromCharCode(97 + at), step.label))]),
       select("metric", "Wrong, right by", metrics.filter((one) => one.kind !== "cost").map((one) => option(one.name, one.title))),
       node("label", { class: "check" }, form.wrong, node("span", {}, "wrong in A and right in B")),
       node("label", { class: "check" }, form.disputed, node("span", {}, "most disputed first")));

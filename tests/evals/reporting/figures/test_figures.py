@@ -227,6 +227,34 @@ def test_points_of_a_front_lie_where_their_numbers_are() -> None:
     assert crowd.rest.startswith("339 further points")
 
 
+@pytest.mark.parametrize(
+    ("unit", "costs", "words"),
+    [
+        ("tokens", (100.0, 6123.0), "0.400 better than a, for 61 times the tokens."),
+        ("s", (0.001, 5.2343), "0.400 better than a, for 5\u202f200 times the time."),
+        ("US$", (0.01, 0.0104), "0.400 better than a, for 1.0 times the price."),
+        ("US$", (0.0, 0.5), "0.400 better than a, for US$ 0.5000 instead of none."),
+        ("calls", (2.0, 3.0), "0.400 better than a, for 1.5 times the cost."),
+    ],
+)
+def test_a_front_says_what_there_is_more_of(unit: str, costs: tuple[float, float], words: str) -> None:
+    cheap, dear = (Bought(n, cost, v) for n, cost, v in zip("ab", costs, (0.2, 0.6), strict=True))
+    assert front_figure(Front("Recall", "C", unit, (cheap, dear), (cheap, dear)), 1).about.endswith(words)
+
+
+def test_the_cheapest_of_a_front_is_named_only_where_prices_differ() -> None:
+    best, equal, worse = Bought("a", 0.0, 0.6), Bought("b", 0.0, 0.5), Bought("c", 1.0, 0.1)
+    alone = front_figure(Front("Recall", "Price", "US$", (best,), (best, worse)), 1).about
+    assert alone.endswith("a is both the cheapest and the best.")
+    shared = front_figure(Front("Recall", "Price", "US$", (best,), (best, equal, worse)), 1).about
+    assert shared.endswith("a is the best; none is cheaper, 1 costs the same.")
+    two = Bought("a", 1.0, 0.4, tied=True), Bought("b", 2.0, 0.6, tied=True)
+    assert "Of the diamonds" in front_figure(Front("Recall", "Price", "US$", two, two), 1).about
+    level = Bought("c", 2.0, 0.5, tied=True)
+    one = (Bought("a", 1.0, 0.4), two[1])
+    assert "Of the diamonds" not in front_figure(Front("Recall", "Price", "US$", one, (*one, level)), 1).about
+
+
 def turned(data: ReportData, change: Any) -> ReportData:
     """Change the values of all scores and of the leaderboard alike."""
     ends = ("value", "low", "high", "worst", "best")
