@@ -55,7 +55,7 @@ class JudgeCards(Stage):
     )
     table = Table(CARD, JUDGE_CARDS, ("metric", "measure", "slice", "value", "low", "high", "n", "reason"))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
-    code_version = "1"
+    code_version = "2"
     upstream = (
         *("judgements", "annotations", "answers", "rankings", "indexes", "chunks", "documents", "questions"),
     )
@@ -118,7 +118,10 @@ class JudgeCards(Stage):
         """Return the digests of the judge, of what it is tried with, and of the names on its card."""
         study, name = self._study(key)
         judge, card = study.judges[name], study.card_of(name)
-        labels = sha256_file(study.resolve(card.labels)) if card.labels else None
+        labels = None
+        if card.labels:
+            meaning = card.labels.model_dump(exclude={"file"})
+            labels = [sha256_file(study.resolve(card.labels.file)), meaning]
         samples = [[one.key, one.cell.sample] for one in self._cells(key) if one.cell.sample is not None]
         return {
             f"judge.{key}": digest([judge_digest(study, name), judge.times, judge.vote]),
@@ -152,7 +155,9 @@ class JudgeCards(Stage):
         judge, card = study.judges[name], study.card_of(name)
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
         cases = [case for one in self._drawn(key) for case in read_cases(self.grid, one, inputs, work).cases]
-        labelled = read_labels(study.resolve(card.labels), judge.judged_metrics) if card.labels else []
+        labelled = []
+        if card.labels:
+            labelled = read_labels(study.resolve(card.labels.file), judge.judged_metrics, card.labels)
         trials = trials_of(cases, labelled, judge.judged_metrics, card.mutations, study.seed)
         stored = {need.key: _stored(one, work) for need, one in inputs.items() if need.stage == "judgements"}
         by = judge_digest(study, name)
@@ -270,7 +275,10 @@ def _stored_trials(trials: Trials) -> list[dict[str, Any]]:
             "note": one.note,
             "question": one.case.question,
             "answer": one.case.answer,
-            "labels": [{"metric": name, "value": value} for name, value in one.labels.items()],
+            "labels": [
+                {"metric": name, "value": label.grade, "good": label.good}
+                for name, label in one.labels.items()
+            ],
         }
         for one in trials.trials
     ]

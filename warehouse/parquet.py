@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from warehouse.encodable import encodable
 from warehouse.errors import CorruptFileError
 from warehouse.replacing import replacing
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
@@ -60,18 +64,30 @@ def conformed(rows: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.Dat
 def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
     """Make a frame of ``rows`` with exactly the columns and types of ``schema``, in its order.
 
-    A lone surrogate, which no file can hold, becomes a question mark: one odd letter in the reason of one row
-    must not lose the others.
+    What polars refuses and a file can hold is converted, at any depth: a whole number (or a number of numpy)
+    in a column of floats, and a lone surrogate, which becomes a question mark. One odd value of one row must
+    not lose the others.
+
+    Raises:
+        TypeError: a value of another type, as text among numbers.
     """
     try:
         return pl.DataFrame(rows, schema=schema, orient="row")
-    except UnicodeEncodeError:
-        return pl.DataFrame([_storable(row) for row in rows], schema=schema, orient="row")
+    except (TypeError, UnicodeEncodeError):
+        storable = [{name: _storable(row.get(name), kind) for name, kind in schema.items()} for row in rows]
+        return pl.DataFrame(storable, schema=schema, orient="row")
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: Any, kind: PolarsDataType) -> Any:
+    """Return a value as a column of this type takes it."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, str):
         return encodable(value)
-    if isinstance(value, dict):
-        return {name: _storable(one) for name, one in value.items()}
-    return [_storable(one) for one in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, int) and kind.is_float():
+        return float(value)
+    if isinstance(kind, pl.List) and isinstance(value, list | tuple | np.ndarray):
+        return [_storable(one, kind.inner) for one in value]
+    if isinstance(kind, pl.Struct) and isinstance(value, dict):
+        return {field.name: _storable(value.get(field.name), field.dtype) for field in kind.fields}
+    return value

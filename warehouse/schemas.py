@@ -308,7 +308,8 @@ JUDGE_TRIALS: Schema = {
     "note": pl.String,  # what was changed; where a labelled case is from
     "question": pl.String,
     "answer": pl.String,
-    "labels": pl.List(pl.Struct({"metric": pl.String, "value": pl.Float64})),
+    # value: on the scale of the labels, from the worst (0) to the best (1)
+    "labels": pl.List(pl.Struct({"metric": pl.String, "value": pl.Float64, "good": pl.Boolean})),
 }
 
 LEADERBOARD: Schema = {

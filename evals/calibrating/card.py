@@ -13,7 +13,7 @@ from evals.calibrating.judged import Judged, Row
 from evals.judging.cards.mutations import MUTATIONS
 from evals.judging.contract import JudgedMetric
 from evals.statistics.bootstrap import bootstrap
-from evals.statistics.estimate import Estimate
+from evals.statistics.estimate import Estimate, Floats
 from evals.statistics.kappa import cohens_kappa
 from evals.statistics.rank_correlation import kendall, spearman
 from evals.statistics.roc import roc_auc
@@ -102,7 +102,7 @@ def _mean(values: np.ndarray, seed: int) -> Estimate:
 
 
 def _labelled(judged: Judged, metric: JudgedMetric) -> Iterator[Measured]:
-    """Yield the agreement with people: sides of the middle (AUC, kappa, share), grades, and order."""
+    """Yield the agreement with people: AUC first, then accuracy, kappa and the order."""
     labelled = [one for one in judged.trials.values() if metric.name in one.labels]
     n = len(labelled)
     if not n:
@@ -113,24 +113,58 @@ def _labelled(judged: Judged, metric: JudgedMetric) -> Iterator[Measured]:
     pairs = [(label, value) for label, value in scored if value is not None]
     missing = f"{n - len(pairs)} of {n} labelled cases have no value" if len(pairs) < n else None
     yield Measured(metric.name, "labels", Estimate(float(n), n=n, reason=missing))
-    labels, values = (
-        (np.array(column, np.float64) for column in zip(*pairs, strict=True))
-        if pairs
-        else (
-            np.zeros(0),
-            np.zeros(0),
-        )
-    )
-    middle = sum(metric.bounds) / 2
-    sides = [(one >= middle).astype(np.float64) for one in (labels, values)]
-    yield Measured(metric.name, "right", share(int((sides[0] == sides[1]).sum()), len(labels)))
-    yield Measured(metric.name, "auc", roc_auc(labels >= middle, values))
-    yield Measured(metric.name, "kappa", cohens_kappa(sides[0], sides[1]))
-    levels = np.unique(labels)
+    good = np.array([label.good for label, _ in pairs], np.bool_)
+    grades = np.array([label.grade for label, _ in pairs], np.float64)
+    values = turned(np.array([value for _, value in pairs], np.float64), metric)
+    shares = shares_of_range(values, metric)
+    sides = shares >= 0.5
+    auc = roc_auc(good, values)
+    yield Measured(metric.name, "auc", auc)
+    right = share(int((good == sides).sum()), len(good))
+    yield Measured(metric.name, "accuracy", accuracy(right, auc, metric))
+    yield Measured(metric.name, "kappa", cohens_kappa(good.astype(np.float64), sides.astype(np.float64)))
+    levels = np.unique(grades)
     if 2 < len(levels) <= MOST_LEVELS:
-        nearest = levels[np.abs(values[:, None] - levels[None, :]).argmin(axis=1)]
-        yield Measured(metric.name, "kappa", cohens_kappa(labels, nearest, "quadratic"), "quadratic")
-    yield Measured(metric.name, "tau", kendall(labels, values))
+        nearest = levels[np.abs(shares[:, None] - levels[None, :]).argmin(axis=1)]
+        yield Measured(metric.name, "kappa", cohens_kappa(grades, nearest, "quadratic"), "quadratic")
+    yield Measured(metric.name, "tau", kendall(grades, values))
+
+
+def turned(values: Floats, metric: JudgedMetric) -> Floats:
+    """Return a judge's values so that higher is better."""
+    return values if metric.higher_is_better else -values
+
+
+def shares_of_range(values: Floats, metric: JudgedMetric) -> Floats:
+    """Return where turned values stand in the metric's range: 0 its worst end, 1 its best."""
+    worst, best = metric.bounds if metric.higher_is_better else (-metric.bounds[1], -metric.bounds[0])
+    return np.asarray((values - worst) / (best - worst))
+
+
+def is_coin(auc: Estimate) -> bool:
+    """Return whether nothing shows that a judge tells good cases from bad ones better than a coin."""
+    return auc.low is None or auc.low <= 0.5
+
+
+def accuracy(right: Estimate, auc: Estimate, metric: JudgedMetric) -> Estimate:
+    """Return the share of cases on the right side of the middle of the judge's range; say that threshold.
+
+    There is none for a judge that is a coin by its AUC: one that calls all cases good is right of most of
+    them where most are good.
+
+    >>> accuracy(share(9, 10), Estimate(0.46, 0.33, 0.6, 10), JudgedMetric("polite", bounds=(-1, 1))).reason
+    'by its AUC, 0.460 [0.330-0.600], it is no better than a coin'
+    """
+    if auc.value is None:
+        return Estimate(None, n=auc.n, reason=f"no AUC can be computed, so it may be a coin: {auc.reason}")
+    if is_coin(auc):
+        ends = f" [{auc.low:.3f}-{auc.high:.3f}]" if auc.low is not None else f" ({auc.reason})"
+        return Estimate(
+            None, n=auc.n, reason=f"by its AUC, {auc.value:.3f}{ends}, it is no better than a coin"
+        )
+    side = "from" if metric.higher_is_better else "up to"
+    middle = sum(metric.bounds) / 2
+    return right._replace(reason=f"good {side} {middle:g}, the middle of its range")
 
 
 # Mutations -------------------------------------------------------------------------------------------------
@@ -226,7 +260,7 @@ def _length(judged: Judged, metric: JudgedMetric) -> Iterator[Measured]:
         return
     sign = 1 if metric.higher_is_better else -1
     labelled = [
-        (sign * value, float(len(one.case.answer or "")), one.labels[metric.name])
+        (sign * value, float(len(one.case.answer or "")), one.labels[metric.name].grade)
         for one in judged.trials.values()
         if metric.name in one.labels and (value := judged.score(one.trial_id, metric)) is not None
     ]

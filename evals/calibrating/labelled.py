@@ -13,8 +13,10 @@ from evals.judging.running import kept_rows
 
 def labelled_pairs(
     judge: Judge, trials: pl.DataFrame, judged: pl.DataFrame
-) -> Iterator[tuple[JudgedMetric, float, float]]:
-    """Yield metric, label and the judge's value of each labelled case that has one.
+) -> Iterator[tuple[JudgedMetric, bool, float]]:
+    """Yield metric, whether people call the case good, and the judge's value of each that has one.
+
+    Of a metric of which less is better, the value is turned round.
 
     Args:
         judge: as the study has it.
@@ -23,8 +25,8 @@ def labelled_pairs(
     """
     said = Judged(judge, judge.judged_metrics, (), kept_rows(judged), {}, {}, 0)
     for trial, labels in trials.filter(pl.col("labels").list.len() > 0).select("trial", "labels").iter_rows():
-        given = {one["metric"]: one["value"] for one in labels}
+        given = {one["metric"]: one["good"] for one in labels if one["good"] is not None}
         for metric in judge.judged_metrics:
             value = said.score(trial, metric) if metric.name in given else None
             if value is not None:
-                yield metric, given[metric.name], value
+                yield metric, given[metric.name], value if metric.higher_is_better else -value

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from evals.annotating.rubric import Criterion, Rubric, metric_name
-from evals.calibrating.card import Measured
+from evals.calibrating.card import Measured, accuracy, shares_of_range, turned
 from evals.calibrating.overlaps import overlap
 from evals.judging.contract import Judge, JudgedMetric
 from evals.judging.scoring import voted
@@ -192,15 +192,17 @@ def _agreement(
     if n < FEWEST:
         return
     scores = np.array([one.score for one in cases])
-    values = np.array([one.value for one in cases]) * (1 if metric.higher_is_better else -1)
+    values = turned(np.array([one.value for one in cases]), metric)
     drawn = codes([clusters.of.get(one.question, one.question) for one in cases])
-    least, most = rated.criterion.bounds
     good = np.array([good_side(one, rated.criterion) for one in scores.tolist()], np.float64)
-    stretched = _stretched(values, metric, rated.criterion)
-    sides = (stretched >= (least + most) / 2).astype(np.float64)
-    yield Measured(metric.name, "right", over_clusters(_alike, good, sides, drawn, (0.0, 1.0)), name)
+    shares = shares_of_range(values, metric)
+    least, most = rated.criterion.bounds
+    stretched = np.asarray(least + shares * (most - least))
     auc = over_clusters(lambda one, other: roc_auc(one > 0, other), good, values, drawn, (0.0, 1.0))
     yield Measured(metric.name, "auc", auc, name)
+    sides = (shares >= 0.5).astype(np.float64)
+    right = over_clusters(_alike, good, sides, drawn, (0.0, 1.0))
+    yield Measured(metric.name, "accuracy", accuracy(right, auc, metric), name)
     yield Measured(
         metric.name, "kappa", over_clusters(_kappa(rated.criterion), scores, stretched, drawn), name
     )
@@ -219,13 +221,6 @@ def _kappa(criterion: Criterion) -> Agree:
         return np.asarray(levels[np.abs(values[:, None] - levels[None, :]).argmin(axis=1)])
 
     return lambda one, other: cohens_kappa(nearest(one), nearest(other), "quadratic")
-
-
-def _stretched(values: Floats, metric: JudgedMetric, criterion: Criterion) -> Floats:
-    """Return judgements on the scale of a criterion: the range of the one is that of the other."""
-    low, high = metric.bounds if metric.higher_is_better else (-metric.bounds[1], -metric.bounds[0])
-    least, most = criterion.bounds
-    return np.asarray(least + (values - low) / (high - low) * (most - least))
 
 
 def _cases(rated: Rated, said: Mapping[Place, float]) -> list[Case]:

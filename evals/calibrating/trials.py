@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from evals.generating.refusals import is_refusal
+from evals.judging.cards.label_scale import Label
 from evals.judging.cards.labels import LabelledCase
 from evals.judging.cards.mutations import MUTATIONS, Mutation, Role, mutated
 from evals.judging.contract import JudgeCase, JudgedMetric
@@ -29,7 +30,7 @@ class Trial(NamedTuple):
     kind: str | None = None
     of: str | None = None
     note: str = ""
-    labels: Mapping[str, float] = {}
+    labels: Mapping[str, Label] = {}
 
     @property
     def trial_id(self) -> str:
@@ -67,7 +68,7 @@ def trials_of(
         for number, one in enumerate(labelled, start=1)
     ]
     unmade: dict[str, list[str]] = {}
-    pool = _one_a_question([*_drawn(cases, seed), *_good(labelled, metrics)])
+    pool = _one_a_question([*_drawn(cases, seed), *_good(labelled)])
     others = pool[:MOST_OTHERS]
     for number, case in enumerate(pool[:n_mutated], start=1):
         original = Trial("original", replace(case, question_id=f"answer.{number}"))
@@ -113,20 +114,12 @@ def _drawn(cases: Sequence[JudgeCase], seed: int) -> list[JudgeCase]:
     return sorted(answered, key=lambda one: digest([seed, one.question, one.answer]))
 
 
-def _good(labelled: Iterable[LabelledCase], metrics: Sequence[JudgedMetric]) -> list[JudgeCase]:
+def _good(labelled: Iterable[LabelledCase]) -> list[JudgeCase]:
     """Return the labelled cases that all of their labels call good."""
-    by_name = {metric.name: metric for metric in metrics}
-
-    def is_good(name: str, label: float) -> bool:
-        least, most = by_name[name].bounds
-        above = label >= (least + most) / 2
-        return above if by_name[name].higher_is_better else not above
-
     return [
         one.case
         for one in labelled
-        if all(is_good(name, label) for name, label in one.labels.items())
-        and not is_refusal(one.case.answer or "")
+        if all(label.good for label in one.labels.values()) and not is_refusal(one.case.answer or "")
     ]
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from evals.judging.yes_or_no import word_of
+from warehouse.inference.structured import read_json
 
-Shape = TypeVar("Shape", bound=BaseModel)
 Mend = Callable[[str], str | None]
-"""What a model said -> the JSON that it means; None where that is not sure, or it is JSON already."""
+"""What a model said -> the JSON that it means; None where that is not sure, or it holds JSON already."""
 
 LONGEST = 20_000  # characters of a reply that is looked through
 KEPT = 400  # characters of a reply that stand for its reason
@@ -41,25 +41,6 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 _TRUE = {"true", "yes", "ja", "wahr"}
-
-
-def json_within(text: str, shape: type[Shape]) -> str | None:
-    """Return the one JSON object of a shape in a text, fenced or among prose; None: none, or several.
-
-    >>> class Verdict(BaseModel):
-    ...     grade: int
-    >>> json_within('Sure! ```json {"grade": 4} ``` I hope this helps.', Verdict)
-    '{"grade": 4}'
-    """
-    found = {}
-    for one in _objects(text[: LONGEST + 1]) if len(text) <= LONGEST else ():
-        try:
-            shape.model_validate(one)
-        except ValidationError:
-            continue
-        written = json.dumps(one, ensure_ascii=False)
-        found[json.dumps(one, sort_keys=True)] = written
-    return found.popitem()[1] if len(found) == 1 else None
 
 
 def grade_within(text: str, scale: int) -> int | None:
@@ -113,23 +94,18 @@ def choice_within(text: str) -> str | None:
 
 
 def mending(shape: type[BaseModel], verdict: Callable[[str], Mapping[str, Any] | None]) -> Mend:
-    """Return what finds JSON of a shape in a text, or else the verdict in its words.
+    """Return what finds the verdict in the words of a text that holds no JSON of a shape.
 
     verdict: text -> what the JSON would have said beside the reason
     """
 
     def mend(text: str) -> str | None:
         try:
-            shape.model_validate(json.loads(text))
-        except (ValueError, RecursionError):
-            pass
-        else:
-            return None
-        found = json_within(text, shape)
-        if found is not None:
-            return found
-        said = verdict(text)
-        return json.dumps({"reason": text[:KEPT], **said}) if said is not None else None
+            read_json(text, shape)
+        except ValueError:
+            said = verdict(text)
+            return None if said is None else json.dumps({"reason": text[:KEPT], **said})
+        return None
 
     return mend
 
@@ -141,15 +117,3 @@ def _grade(named: Mapping[str, str | None], scale: int) -> int | None:
     if (after and after not in _ENDS) or not number.is_integer() or not 1 <= number <= scale:
         return None
     return int(number) if of is None or int(of) == scale else None
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text that stand in no other."""
-    decoder, at = json.JSONDecoder(), text.find("{")
-    while at >= 0:
-        try:
-            found, end = decoder.raw_decode(text, at)
-            yield found
-        except (ValueError, RecursionError):
-            end = at + 1
-        at = text.find("{", end)

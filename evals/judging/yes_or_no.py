@@ -44,7 +44,7 @@ def chances(tokens: FirstTokens) -> Chances:
     (0.6, 0.2, 0.75)
     """
     read = [(_side(token), math.exp(chance)) for token, chance in tokens]
-    yes, no = (sum(chance for side, chance in read if side is wanted) for wanted in (True, False))
+    yes, no = (sum((chance for side, chance in read if side is wanted), 0.0) for wanted in (True, False))
     return Chances(yes, no)
 
 

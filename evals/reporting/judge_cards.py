@@ -12,13 +12,17 @@ from evals.annotating.rubric import PEOPLE
 from evals.judging.cards.mutations import MUTATIONS
 from evals.reporting.data import MetricInfo, ReportData
 from evals.reporting.display import MISSING, count, interval, listed, number, percent, several
-from evals.reporting.stored_cards import AGREEMENT, UNCALIBRATED, calibrated
+from evals.reporting.stored_cards import AGREEMENT, UNCALIBRATED, calibrated, no_better_than_coins
 
 _Place = tuple[str, str | None]  # measure, slice
 COLUMNS: tuple[tuple[str, str, tuple[_Place, ...]], ...] = (
+    (
+        "AUC",
+        "how often it puts a case that people call good above a bad one; 0.5 is a coin",
+        (("auc", None),),
+    ),
     ("Gives a number", "share of its judgements with a value", (("parse_rate", None),)),
     ("Changes its mind", "share of pairs of replicates that differ", (("flip_rate", None),)),
-    ("AUC", "how often it puts a case that people call good above a bad one", (("auc", None),)),
     ("Kappa", "agreement with people beyond chance", (("kappa", "quadratic"), ("kappa", None))),
     ("Tau", "Kendall's tau-b of its values and people's labels", (("tau", None),)),
     ("Worse caught", "share of answers made worse that score lower", (("caught", None),)),
@@ -35,6 +39,12 @@ COLUMNS: tuple[tuple[str, str, tuple[_Place, ...]], ...] = (
     ),
 )
 PEOPLE_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("AUC", "how often it puts a case that people call good above a bad one; 0.5 is a coin", "auc"),
+    (
+        "Accuracy",
+        "share of cases that both call good or both bad; the judge does from the middle of its range on",
+        "accuracy",
+    ),
     ("Cases", "that people have scored or labelled, and the judge has judged", "labels"),
     ("People", "who have scored them", "people"),
     (
@@ -42,12 +52,10 @@ PEOPLE_COLUMNS: tuple[tuple[str, str, str], ...] = (
         "Krippendorff's alpha of the people: what no judge can be expected to pass",
         "people_alpha",
     ),
-    ("AUC", "how often it puts a case in the upper half of the scale above one in the lower half", "auc"),
     ("Kappa", "agreement beyond chance; of grades weighted by the square of their distance", "kappa"),
     ("Tau", "Kendall's tau-b of its values and people's", "tau"),
-    ("Same half", "share of cases that both put in the same half of the scale", "right"),
 )
-_SHARES = frozenset({"parse_rate", "flip_rate", "caught", "false_alarm", "tied", "right"})
+_SHARES = frozenset({"parse_rate", "flip_rate", "caught", "false_alarm", "tied", "accuracy"})
 _COUNTS = frozenset({"labels", "people"})
 _LABELLED = "labelled cases"
 
@@ -66,12 +74,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class CardRow:
-    """A metric of a judge: its figures by column, and its catches by kind of mutation."""
+    """A metric of a judge: its figures by column, and its catches by kind of mutation.
+
+    coin: people have labelled or scored cases of it, and by none of them its AUC is shown to be above 0.5
+    """
 
     metric: str
     calibrated: bool
     figures: tuple[Figure, ...]
     caught: tuple[Figure, ...]
+    coin: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,7 +147,7 @@ def _card(judge: str, data: ReportData) -> Card:
     rows = data.judge_cards.filter(judge=judge)
     by_place = {(r["metric"], r["measure"], r["slice"]): r for r in rows.iter_rows(named=True)}
     metrics = list(dict.fromkeys(r["metric"] for r in rows.iter_rows(named=True) if r["metric"] is not None))
-    known = calibrated(rows)
+    known, coins = calibrated(rows), no_better_than_coins(rows)
     kinds = [kind for kind in MUTATIONS if any((metric, "caught", kind) in by_place for metric in metrics)]
     infos = {one.name: one for one in data.metrics}
     found = tuple(
@@ -144,6 +156,7 @@ def _card(judge: str, data: ReportData) -> Card:
             f"{judge}.{metric}" in known,
             tuple(_first(by_place, metric, places) for _, _, places in COLUMNS),
             tuple(_caught(by_place, metric, kind) for kind in kinds),
+            f"{judge}.{metric}" in coins,
         )
         for metric in metrics
     )
@@ -190,17 +203,23 @@ def _title(info: MetricInfo | None, metric: str) -> str:
 
 def _sentence(rows: Sequence[CardRow]) -> str:
     open_rows = [row.metric for row in rows if not row.calibrated]
-    if not open_rows:
-        return "People have labelled cases of all of its metrics."
-    of = (
-        "It is"
-        if len(open_rows) == len(rows)
-        else f"{listed(open_rows)} {'is' if len(open_rows) == 1 else 'are'}"
+    coins = [row.metric for row in rows if row.coin]
+    coin = (
+        f"By the labels that there are, {listed(coins)} {_are(coins)} no better than a coin. "
+        if coins
+        else ""
     )
-    return (
+    if not open_rows:
+        return coin + "People have labelled cases of all of its metrics."
+    of = "It is" if len(open_rows) == len(rows) else f"{listed(open_rows)} {_are(open_rows)}"
+    return coin + (
         f"{of} {UNCALIBRATED}: no labels of people show how far its numbers mean what they should. "
         "Answers made worse on purpose show only whether it notices them."
     )
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _first(
@@ -233,6 +252,8 @@ def _figure(row: Mapping[str, Any]) -> Figure:
         ends = f"{percent(row['low']).removesuffix(' %')}–{percent(row['high'])}"
     lines = [f"n = {count(row['n'])}"] if row["n"] is not None else []
     lines = lines if ends == MISSING else [ends, *lines]
+    if row["measure"] == "accuracy" and row["reason"]:
+        lines.append(row["reason"])
     if row["slice"] in {"quadratic", "equal labels", "places", "sides", "order"}:
         lines.append(row["slice"])
     if row["slice"] and row["slice"].startswith(f"{PEOPLE}."):
@@ -276,12 +297,12 @@ def _in_a_line(card: Card) -> str:
     parts = []
     for row in card.rows:
         figures = dict(zip((title for title, _ in card.columns), row.figures, strict=True))
-        shown = [
+        shown = [_auc(figures["AUC"], is_coin=row.coin)] if figures["AUC"].text != MISSING else []
+        shown += [
             f"{words} {figure.text}"
             for title, words in (
                 ("Gives a number", "a number in"),
                 ("Changes its mind", "flips"),
-                ("AUC", "AUC"),
                 ("Worse caught", "notices"),
             )
             if (figure := figures[title]).text != MISSING
@@ -289,3 +310,9 @@ def _in_a_line(card: Card) -> str:
         state = "" if row.calibrated else f" ({UNCALIBRATED})"
         parts.append(f"{row.metric}{state}: {', '.join(shown) or 'nothing was measured'}")
     return f"{card.judge}, {card.about}: {'; '.join(parts)}."
+
+
+def _auc(figure: Figure, *, is_coin: bool) -> str:
+    """Return an AUC with its interval, and whether it is that of a coin."""
+    ends = f" [{figure.small[0]}]" if figure.small and not figure.small[0].startswith("n = ") else ""
+    return f"AUC {figure.text}{ends}{' (no better than a coin)' if is_coin else ''}"

@@ -43,6 +43,13 @@ def calibrated(cards: pl.DataFrame) -> set[str]:
     return {f"{judge}.{metric}" for judge, metric in known.select("judge", "metric").iter_rows()}
 
 
+def no_better_than_coins(cards: pl.DataFrame) -> set[str]:
+    """Return the metrics of judges that people have labelled and that no AUC shows to be above 0.5."""
+    areas = cards.filter((pl.col("measure") == "auc") & pl.col("value").is_not_null())
+    shown = areas.group_by("judge", "metric").agg((pl.col("low") > 0.5).fill_null(value=False).any())
+    return {f"{judge}.{metric}" for judge, metric, is_better in shown.iter_rows() if not is_better}
+
+
 def uncalibrated(study: Study, cards: pl.DataFrame) -> frozenset[str]:
     """Return the metrics of a study that are a judge's, and of which that is not known."""
     known = calibrated(cards)

@@ -21,8 +21,8 @@ PAIRS: Schema = {
     "judge": pl.String,
     "metric": pl.String,  # the judge's own name for it
     "slice": pl.String,  # whose labels, as on the judge's card: `people.RUBRIC`; NULL: labelled cases
-    "good": pl.Boolean,  # labels and scores: at or above the middle
-    "value": pl.Float64,  # the judge's; with scores of people higher is better
+    "good": pl.Boolean,  # what the label says; of a rubric: in the upper half of its scale
+    "value": pl.Float64,  # the judge's, turned round where less is better
 }
 
 
@@ -73,6 +73,5 @@ def _labelled(study: Study, name: str, judge: Judge, store: ArtifactStore) -> It
     if trials.exists() and judged.exists():
         cases = conformed(read_parquet(trials), JUDGE_TRIALS)
         said = conformed(read_parquet(judged), JUDGEMENTS)
-        for metric, label, value in labelled_pairs(judge, cases, said):
-            high = label >= sum(metric.bounds) / 2
-            yield {"judge": name, "metric": metric.name, "slice": None, "good": high, "value": value}
+        for metric, good, value in labelled_pairs(judge, cases, said):
+            yield {"judge": name, "metric": metric.name, "slice": None, "good": good, "value": value}

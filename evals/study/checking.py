@@ -111,7 +111,7 @@ def _mistakes_of_labels(study: Study) -> list[str]:
     for name, card in study.judge_cards.items():
         try:
             if card.labels is not None:
-                read_labels(study.resolve(card.labels), study.judges[name].judged_metrics)
+                read_labels(study.resolve(card.labels.file), study.judges[name].judged_metrics, card.labels)
         except InputError as error:
             found += map(str, error.findings)
     return found

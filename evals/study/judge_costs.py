@@ -59,7 +59,8 @@ def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -
     n_labelled = 0
     if card.labels is not None:
         try:
-            n_labelled = len(read_labels(study.resolve(card.labels), judge.judged_metrics))
+            file = study.resolve(card.labels.file)
+            n_labelled = len(read_labels(file, judge.judged_metrics, card.labels))
         except InputError:  # which `assay check` tells
             n_labelled = 0
     again = max(ORIGINALS, judge.times) if judge.varies else 1

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 
 from assets.recipes.build_half import Name
 from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
+from evals.judging.cards.label_scale import LabelFile
 from warehouse.cron import checked_cron
 from warehouse.inference.budget import Caps
 from warehouse.recipe import Strict
@@ -119,11 +120,11 @@ class Annotation(Restriction):
 class JudgeCard(Strict):
     """What a judge is tried with, for its card.
 
-    labels: file of cases that people have labelled; without one, the judge is uncalibrated
+    labels: cases that people have labelled; without them, the judge is uncalibrated
     mutations: how many answers of the study are made worse on purpose, in every way that there is
     """
 
-    labels: str | None = None
+    labels: LabelFile | None = None
     mutations: Annotated[int, Field(ge=0, le=MOST_MUTATED)] = 8
 
 

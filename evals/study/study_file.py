@@ -113,7 +113,9 @@ def _absent(data: dict[str, Any], base: Path, *, sources_gone: bool) -> list[Fin
         found += _no_file(_mapping(item).get("file"), (*place, "file"), base)
         found += _not_there(_mapping(_mapping(item).get("beir")).get("path"), (*place, "beir", "path"), base)
     for name, card in _mapping(data.get("judge_cards")).items():
-        found += _no_file(_mapping(card).get("labels"), ("judge_cards", name, "labels"), base)
+        labels, place = _mapping(card).get("labels"), ("judge_cards", name, "labels")
+        found += _no_file(labels, place, base)
+        found += _no_file(_mapping(labels).get("file"), (*place, "file"), base)
     return found
 
 

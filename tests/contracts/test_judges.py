@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -33,6 +34,7 @@ from evals.judging.entailment.judge import Entailment
 from evals.judging.entailment_classifier import LABELS, EntailmentClassifier
 from evals.judging.pairwise import Pairwise
 from evals.judging.ragas.judge import MetricName, Ragas
+from evals.judging.running import JudgeTask, judgement_rows
 from evals.judging.similarity import Similarity
 from evals.judging.yes_no import YesNo
 from evals.study.registry import JUDGES
@@ -42,10 +44,11 @@ from tests.fakes.judges import AGREEMENT, REPLIES, SUPPORT, AskingJudge, Countin
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from warehouse.inference import call_failures
 from warehouse.inference.gateway import Gateway
+from warehouse.parquet import frame
 from warehouse.parts import OneOf
 from warehouse.paths import Home
 from warehouse.registry import Registry
-from warehouse.schemas import RETRYABLE, Status
+from warehouse.schemas import JUDGEMENTS, RETRYABLE, Status
 
 KINDS: dict[str, Judge] = {
     "counting": CountingJudge(),
@@ -236,6 +239,54 @@ def check_what_does_not_vary_says_the_same_again(bench: Bench) -> None:
         assert essence(bench.ask(NOON, QUAY)) == essence(bench.ask(NOON, QUAY, replicate=1))
 
 
+WRAPPED = (
+    "{}",
+    "```json\n{}\n```",
+    "```\n```json\n{}\n```\n```",
+    "Gerne! Hier ist das Urteil: {} Ich hoffe, {{das}} hilft.",
+    "判定は次のとおりです。\n{}\n以上です。",
+    "\ufeff{}\n",
+)
+
+
+def check_json_is_read_fenced_and_among_prose(bench: Bench) -> None:
+    def said(words: str, received: Received) -> Scripted:
+        if received.body.get("logprobs"):
+            return respond(received)
+        shape = received.body["response_format"]["json_schema"]["name"]
+        reply = REPLIES[shape](received.body["messages"][-1]["content"], received.body)
+        return answer(words.format(json.dumps(reply, ensure_ascii=False)))
+
+    found = []
+    for number, words in enumerate(WRAPPED):
+        bench.server.respond = partial(said, words)
+        found.append(essence(Bench(bench.judge, bench.server, bench.home / str(number)).ask(NOON, QUAY)))
+    assert found == found[:1] * len(WRAPPED)
+    assert {status for of_case in found[0] for status, _ in of_case.values()} == {Status.OK}
+
+
+def check_judgements_can_be_stored(bench: Bench) -> None:
+    def one_side(received: Received) -> Scripted:
+        if not received.body.get("logprobs"):
+            return respond(received)
+        side = "Yes" if "At noon" in received.body["messages"][-1]["content"] else "No"
+        return answer(side, "length", tops={side: 0.9, "The": 0.1})
+
+    bench.server.respond = one_side
+    cases = [
+        replace(NOON, question_id="q1"),
+        replace(QUAY, question_id="q2"),
+        replace(EMPTY, question_id="q3"),
+    ]
+    with Gateway(Home(bench.home), retries=0) as gateway:
+        context = JudgeContext(gateway, lambda texts: np.stack([vector_of(text) for text in texts]), 7, 9)
+        rows = judgement_rows(JudgeTask(bench.judge, bench.judge.judged_metrics, cases), context)
+    stored = frame(rows, JUDGEMENTS)
+    assert stored.schema == JUDGEMENTS
+    assert stored["value"].to_list() == [row["value"] for row in rows]
+    assert [one["statements"] for one in stored.to_dicts()] == [row["statements"] for row in rows]
+
+
 CHECKS: list[Callable[[Bench], None]] = [
     check_a_judgement_each_in_order,
     check_every_metric_that_applies_is_judged,
@@ -246,6 +297,8 @@ CHECKS: list[Callable[[Bench], None]] = [
     check_any_text_passes_and_stays_data,
     check_the_recipe_says_what_judgements_depend_on,
     check_what_does_not_vary_says_the_same_again,
+    check_json_is_read_fenced_and_among_prose,
+    check_judgements_can_be_stored,
 ]
 
 

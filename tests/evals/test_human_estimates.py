@@ -139,7 +139,7 @@ def test_labels_of_a_file_and_scores_stand_apart(
     town: Town, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(people_labels, "FEWEST", 3)
-    label = {"question": "When?", "answer": "At noon.", "passages": ["At noon."], "labels": {"support": 1}}
+    label = {"question": "When?", "answer": "At noon.", "passages": ["At noon."], "labels": {"support": True}}
     (town.folder / "labels.jsonl").write_text(json.dumps(label))
     variant = study(server, judge_cards={"judge": {"mutations": 0, "labels": "labels.jsonl"}})
     town.run(variant, "home")

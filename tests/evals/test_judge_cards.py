@@ -73,9 +73,9 @@ def measure(rows: pl.DataFrame, metric: str, measure: str, part: str | None = No
     return dict(row)
 
 
-def labels(folder: Path, *cases: dict[str, Any]) -> str:
+def labels(folder: Path, *cases: dict[str, Any]) -> dict[str, Any]:
     (folder / "labels.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cases or LABELS))
-    return "labels.jsonl"
+    return {"file": "labels.jsonl", "scale": [0, 1]}
 
 
 def test_a_card_without_labels_knows_what_mutations_show(town: Town) -> None:

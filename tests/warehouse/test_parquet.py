@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -20,6 +21,7 @@ OLD, NEW = pl.DataFrame({"n": [1, 2]}), pl.DataFrame({"n": [3]})
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+import numpy as np
 import polars as pl
 from warehouse.replacing import replacing
 with replacing(Path(sys.argv[1])) as temporary:
@@ -109,3 +111,36 @@ def test_letters_that_no_file_can_hold_become_question_marks() -> None:
     assert found["among"].to_list() == [["x", "?"], []]
     assert found["nested"].to_list() == [{"deep": "?"}, None]
     assert found["n"].to_list() == [1, None]
+
+
+NUMBERS = [0.5, 0, 1, True, np.float32(0.25), np.int64(2), None]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["a fraction first", "a whole number later"])
+def test_whole_numbers_among_fractions_are_floats_at_any_depth(order: int) -> None:
+    numbers = NUMBERS[::order]
+    inner = pl.Struct({"name": pl.String, "value": pl.Float64, "more": pl.List(pl.Float64)})
+    schema = {"value": pl.Float64, "said": pl.List(inner), "one": inner, "n": pl.Int64}
+    rows: list[dict[str, object]] = [
+        {
+            "value": value,
+            "said": [{"name": "a", "value": one, "more": numbers} for one in numbers],
+            "one": {"value": value, "more": tuple(numbers)},
+            "n": 2,
+        }
+        for value in numbers
+    ]
+    found = frame(rows, schema)
+    assert found.schema == schema
+    plain = [0.5, 0.0, 1.0, 1.0, 0.25, 2.0, None][::order]
+    assert found["value"].to_list() == plain
+    assert [[one["value"] for one in said] for said in found["said"]] == [plain] * len(plain)
+    assert found["one"].to_list()[0] == {"name": None, "value": plain[0], "more": plain}
+    assert found["n"].to_list() == [2] * len(plain)
+
+
+@pytest.mark.parametrize("value", ["0.5", "x", {"a": 1}, [1]])
+def test_what_is_no_number_is_no_null_among_numbers(value: object) -> None:
+    schema = {"said": pl.List(pl.Struct({"value": pl.Float64}))}
+    with pytest.raises(TypeError):
+        frame([{"said": [{"value": 0.5}, {"value": value}]}], schema)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -24,6 +26,8 @@ AGAIN = "That cannot be used: {reason}. Answer once more, with nothing but the J
 MOST_ASKED = 2
 """How often a model is asked for JSON at most: a second time where its reply cannot be read."""
 SHOWN = 4_000  # characters of its reply that a model is shown again: one that lost its way fills its window
+LONGEST_PROSE = 200_000  # characters of a reply that is looked through for JSON
+MOST_BRACES = 64  # that may begin JSON in such a reply
 
 _KEPT = ("type", "enum", "maxLength", "minItems", "maxItems", "minimum", "maximum")
 _BOUNDS = {"string": ("maxLength", "enum"), "array": ("maxItems",)}  # one of them must be there
@@ -121,11 +125,9 @@ def read_structured(
     if reply.status is not Status.OK:
         return Structured(None, reply.status, reply.reason or "no reason given", (reply,))
     try:
-        value = shape.model_validate(json.loads(reply.text))
+        value = read_json(reply.text, shape)
         if check:
             check(value)
-    except RecursionError:
-        reason = "nested too deeply"
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
@@ -135,6 +137,95 @@ def read_structured(
         return Structured(value, Status.OK, None, (reply,))
     return Structured(None, Status.PARSE_FAILED, f"the model's JSON cannot be used ({reason})", (reply,))
 
+
+# Reading ---------------------------------------------------------------------------------------------------
+
+
+def read_json(text: str, shape: type[Shape]) -> Shape:
+    """Return the object of a shape that a text is, or the only one that it holds: fenced, or among prose.
+
+    Nothing is repaired: trailing commas, NaN, a key that stands twice and JSON that was cut are errors, and
+    no object is taken out of one that is wrong. Objects of the shape that differ are an error too; equal
+    ones count once.
+
+    Raises:
+        ValueError: there is no such object, or several; `pydantic.ValidationError` for one of another shape.
+
+    >>> class Verdict(BaseModel):
+    ...     grade: int
+    >>> read_json('Sure! ```json {"grade": 4} ``` I hope this helps.', Verdict)
+    Verdict(grade=4)
+    """
+    try:
+        return shape.model_validate(_JSON.decode(text.lstrip("\ufeff")))
+    except RecursionError:
+        error = ValueError("nested too deeply")
+    except ValueError as wrong:
+        error = wrong
+    values: list[Shape] = []
+    for found in _objects(text):
+        try:
+            value = shape.model_validate(found)
+        except ValidationError as wrong:
+            error = error if isinstance(error, ValidationError) else wrong
+        else:
+            if value not in values and not shape.model_fields.keys().isdisjoint(found):
+                values.append(value)
+    if len(values) > 1:
+        raise ValueError("it holds several JSON objects that differ")
+    if not values:
+        raise error
+    return values[0]
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects in a text that stand in no other, nor in what was to be one; none if unsure."""
+    found: list[dict[str, Any]] = []
+    at = text.find("{") if len(text) <= LONGEST_PROSE else -1
+    for _ in range(MOST_BRACES):
+        if at < 0:
+            return found
+        try:
+            one, end = _JSON.raw_decode(text, at)
+            found.append(one)
+        except (ValueError, RecursionError):
+            after = _after(text, at)
+            if after is None:
+                return []
+            end = after
+        at = text.find("{", end)
+    return found if at < 0 else []
+
+
+def _after(text: str, at: int) -> int | None:
+    """Return where to look on after a brace that begins no JSON; None: it may begin JSON that was cut."""
+    depth = 0
+    for token in _TOKEN.finditer(text, at):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if not depth:
+            return token.end()
+    return None if _KEY.match(text, at) else at + 1
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return found
+
+
+def _finite(number: str) -> float:
+    if not math.isfinite(float(number)):
+        raise ValueError(f"{number} is no number of JSON")
+    return float(number)
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
+_TOKEN = re.compile(r'"(?:[^"\\]+|\\.)*"?|[{}]', re.DOTALL)  # a string, also one without an end, or a brace
+_KEY = re.compile(r"\{\s*[\"']")
+
+
+# Schemas ---------------------------------------------------------------------------------------------------
 
 Definitions = dict[str, dict[str, Any]]
 

@@ -6,16 +6,16 @@ names that ragas has for them; what begins with `_` is a note of somebody's and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evals.generating.contract import Passage
 from evals.gold.reading.cells import is_empty, listed, plain_text
 from evals.gold.reading.jsonl import json_objects
 from evals.gold.reading.table import csv_rows
+from evals.judging.cards.label_scale import AmbiguousLabelError, Label, LabelFile, LabelScale
 from evals.judging.contract import JudgeCase, JudgedMetric
 from warehouse.encodable import encodable
 from warehouse.errors import InputError
@@ -40,23 +40,37 @@ _THEIRS = {
 _OF_METRIC = "labels."
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv")
 MOST = 20_000  # labelled cases of a file
-_TRUE, _FALSE = frozenset({"true", "yes"}), frozenset({"false", "no"})
+
+
+class _Scaled(NamedTuple):
+    """A metric, and what labels of it mean."""
+
+    metric: JudgedMetric
+    scale: LabelScale
+
+
+class _UnclearError(ValueError):
+    """A label of a metric may be good or bad."""
+
+    def __init__(self, metric: str, reason: str) -> None:
+        super().__init__(reason)
+        self.metric = metric
 
 
 @dataclass(frozen=True)
 class LabelledCase:
     """A case that a person has rated.
 
-    labels: metric of the judge -> what the person would have the judge give: a number within its bounds
+    labels: metric of the judge -> what the person says of the case by it
     place: where it is from, as `FILE:LINE`
     """
 
     case: JudgeCase
-    labels: Mapping[str, float]
+    labels: Mapping[str, Label]
     place: str
 
 
-def read_labels(path: Path, metrics: Sequence[JudgedMetric]) -> list[LabelledCase]:
+def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile) -> list[LabelledCase]:
     """Read the labelled cases of a judge, in the order of the file.
 
     A label without a metric is of all of the judge's metrics. Several lines of the same case are one with
@@ -65,13 +79,16 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric]) -> list[LabelledCas
     Args:
         path: of the file.
         metrics: of the judge.
+        meaning: of the labels.
 
     Raises:
         InputError: every mistake of the file with its line: what cannot be read, an unknown metric, a label
-            outside the metric's bounds, a case that is labelled twice, no case at all.
+            that is not of its scale, a case that is labelled twice, no case at all. Of labels that may be
+            good or bad, the first of each metric.
     """
-    known = {metric.name: metric for metric in metrics}
+    known = {metric.name: _Scaled(metric, meaning.scale_of(metric.name)) for metric in metrics}
     findings: list[str] = []
+    unclear: set[str] = set()
     found: dict[str, LabelledCase] = {}
     n_lines = 0
     for line, cells in _lines(path, findings):
@@ -81,6 +98,11 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric]) -> list[LabelledCas
             break
         try:
             one = _labelled(cells, known, f"{path}:{line}")
+        except _UnclearError as error:
+            if error.metric not in unclear:
+                findings.append(f"{path}:{line}: {error}")
+            unclear.add(error.metric)
+            continue
         except ValueError as error:
             findings.append(f"{path}:{line}: {error}")
             continue
@@ -92,6 +114,10 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric]) -> list[LabelledCas
             continue
         labels = {**before.labels, **one.labels} if before else one.labels
         found[key] = LabelledCase(one.case, labels, before.place if before else one.place)
+    findings += [
+        f"{path}: the judge has no metric `{name}`, whose scale is said; {instead(name, known)}"
+        for name in sorted(meaning.metrics.keys() - known.keys())
+    ]
     if not n_lines and not findings:
         findings.append(f"{path}: it holds no labelled case; each line is one, as docs/judging.md shows")
     if findings:
@@ -153,7 +179,7 @@ def _ours(row: Mapping[str, Any]) -> dict[str, Any]:
     return cells
 
 
-def _labelled(cells: Mapping[str, Any], metrics: Mapping[str, JudgedMetric], place: str) -> LabelledCase:
+def _labelled(cells: Mapping[str, Any], metrics: Mapping[str, _Scaled], place: str) -> LabelledCase:
     if "question" not in cells:
         raise ValueError("no question")
     texts = {}
@@ -171,7 +197,7 @@ def _labelled(cells: Mapping[str, Any], metrics: Mapping[str, JudgedMetric], pla
         rival=texts["rival"],
     )
     labels = _labels(cells, metrics)
-    obstacles = {name: why for name in labels if (why := _obstacle(metrics[name], case))}
+    obstacles = {name: why for name in labels if (why := _obstacle(metrics[name].metric, case))}
     if "label" in cells and "metric" not in cells and len(obstacles) < len(labels):
         labels = {
             name: value for name, value in labels.items() if name not in obstacles
@@ -209,7 +235,7 @@ def _text(value: Any, number: int) -> str:
     return encodable(value)
 
 
-def _labels(cells: Mapping[str, Any], metrics: Mapping[str, JudgedMetric]) -> dict[str, float]:
+def _labels(cells: Mapping[str, Any], metrics: Mapping[str, _Scaled]) -> dict[str, Label]:
     given = cells.get("labels", {})
     if not isinstance(given, dict):
         raise ValueError('labels: must be an object, as in {"faithfulness": 1}')  # noqa: TRY004 -- wrong input, as others
@@ -226,25 +252,20 @@ def _labels(cells: Mapping[str, Any], metrics: Mapping[str, JudgedMetric]) -> di
     return {name: _label(value, _metric(name, metrics)) for name, value in written.items()}
 
 
-def _metric(name: str, metrics: Mapping[str, JudgedMetric]) -> JudgedMetric:
+def _metric(name: str, metrics: Mapping[str, _Scaled]) -> _Scaled:
     if name not in metrics:
         raise ValueError(f"the judge has no metric `{name}`; {instead(name, metrics)}")
     return metrics[name]
 
 
-def _label(value: Any, metric: JudgedMetric) -> float:
-    least, most = metric.bounds
-    what = f"the label of {metric.name} must be a number from {least:g} to {most:g}, not {str(value)[:40]!r}"
-    word = str(value).strip().casefold()
-    if isinstance(value, bool) or word in _TRUE | _FALSE:
-        return most if value is True or word in _TRUE else least
+def _label(value: Any, of: _Scaled) -> Label:
+    said = f"the label of {of.metric.name}, {str(value)[:40]!r},"
     try:
-        number = float(value) if isinstance(value, str | int | float) else math.nan
-    except (ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number) or not least <= number <= most:
-        raise ValueError(what)
-    return number
+        return of.scale.read(value)
+    except AmbiguousLabelError as error:
+        raise _UnclearError(of.metric.name, f"{said} {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{said} {error}") from error
 
 
 def _key(case: JudgeCase) -> str:

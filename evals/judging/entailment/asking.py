@@ -19,7 +19,7 @@ from warehouse.inference.structured import Bounds, Shape, Structured
 Stage = Literal["pronouns", "facts", "refusals"]
 STAGES: tuple[Stage, ...] = ("pronouns", "facts", "refusals")
 LEAST_REPLY = 200  # tokens of a reply; with less room nothing is sent
-_VERSION = "1"  # of how values are made of a case
+_VERSION = "2"  # of how values are made of a case
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -15,6 +15,7 @@ from evals.judging.contract import JudgedMetric, Need
 from warehouse.identity import digest
 from warehouse.inference.chat_part import CallsEach
 
+_VERSION = "2"  # of how replies are read
 MOST_STATEMENTS = 60  # that one text may be taken apart into
 BATCH = 20  # statements in one prompt: the verdicts of more are cut by many servers
 MOST_BATCHES = -(-MOST_STATEMENTS // BATCH)
@@ -270,4 +271,5 @@ def prompts_digest(names: tuple[str, ...]) -> str:
     theirs = [(root / file).read_text("utf-8") for file in (*files, *_SHARED)] if files else []
     ours = ["asking"] if files else []
     ours += ["relevant_sentences"] if "relevant_sentence_ratio" in names else []
-    return digest([version("ragas") if files else "", theirs, [prompt(name).identity() for name in ours]])
+    ragas = version("ragas") if files else ""
+    return digest([_VERSION, ragas, theirs, [prompt(name).identity() for name in ours]])

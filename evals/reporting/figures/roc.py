@@ -67,12 +67,12 @@ class _Curve:
         self.curve = roc_curve(own["good"].to_numpy(), own["value"].to_numpy())
         self.area = float(np.trapezoid(self.curve.good, self.curve.bad))
         cards = data.judge_cards
-        self.ends = "–"
+        self.ends, self.low = "–", 0.0
         if cards is not None:
             of_slice = pl.col("slice").eq_missing(pl.lit(self.by, pl.String))
             card = cards.filter(same & of_slice & (pl.col("measure") == "auc")).head(1)
             for low, high in card.select("low", "high").iter_rows():
-                self.ends = interval(low, high)
+                self.ends, self.low = interval(low, high), low or 0.0
 
     @property
     def name(self) -> str:
@@ -113,5 +113,7 @@ def _about(shown: Sequence[_Curve]) -> str:
         "A judge's value as a threshold, from the strictest on the left to the laxest: a curve that climbs "
         "at once tells what people call good from what they call bad; along the diagonal it is a coin"
     )
+    if not any(one.low > 0.5 for one in shown):
+        return f"{words}. None is shown to be better than a coin (the largest AUC is {number(best.area)})."
     than = f", {shown[-1].name} least ({number(shown[-1].area)})" if len(shown) > 1 else ""
     return f"{words}. {best.name} tells them best (AUC {number(best.area)}){than}."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ import pytest
 from evals.calibrating.card import Measured, card_rows
 from evals.calibrating.judged import Judged
 from evals.calibrating.trials import Trials, trials_of
-from evals.judging.cards.labels import LabelledCase
+from evals.judging.cards.label_scale import Label, LabelFile
+from evals.judging.cards.labels import LabelledCase, read_labels
 from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Statement
 from evals.judging.pairwise import PLACES
 from evals.judging.running import JudgeTask, Row, case_id, judgement_rows
+from evals.statistics.estimate import Estimate
 from tests.fakes.faulty_judge import PREFERRED, Faults, FaultyJudge, labelled_case
 from tests.fakes.indexing import vector_of
 from tests.fakes.judges import CountingJudge
@@ -46,7 +50,10 @@ def card_of(
 
 def labelled(n: int) -> list[LabelledCase]:
     cases = [labelled_case(number) for number in range(n)]
-    return [LabelledCase(case, {"support": label}, f"labels:{at}") for at, (case, label) in enumerate(cases)]
+    return [
+        LabelledCase(case, {"support": Label(label > 0.5, label)}, f"labels:{at}")
+        for at, (case, label) in enumerate(cases)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +74,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Card, FakeO
         ("support", "status", "parse_failed", 0.05),
         ("support", "flip_rate", None, 0.10),
         ("support", "spread", None, 0.10),
-        ("support", "right", None, 0.80),
+        ("support", "accuracy", None, 0.80),
         ("support", "auc", None, 0.80),
         ("support", "kappa", None, 0.60),
         ("support", "tau", None, 0.60),
@@ -153,11 +160,15 @@ def test_a_judge_that_fails_gets_a_card_that_says_so(tmp_path: Path, breaks: boo
 def test_labels_of_one_class_and_grades(tmp_path: Path) -> None:
     judge = CountingJudge()
     metrics = [one for one in judge.judged_metrics if one.name == "support"]
-    good = [replace(one, labels={"support": 1.0}) for one in labelled(8)]
+    good = [replace(one, labels={"support": Label(True, 1.0)}) for one in labelled(8)]
     found = card_of(judge, trials_of([], good, metrics, 0, 7), tmp_path, metrics)
     assert found["support", "auc", None].estimate.reason == "all cases have the same label"
+    assert found["support", "accuracy", None].estimate.value is None
+    assert "no AUC can be computed" in (found["support", "accuracy", None].estimate.reason or "")
     assert ("support", "caught", None) not in found, "no answer was to be made worse"
-    grades = [replace(one, labels={"support": at % 4 / 3}) for at, one in enumerate(labelled(12))]
+    grades = [
+        replace(one, labels={"support": Label(at % 4 > 1, at % 4 / 3)}) for at, one in enumerate(labelled(12))
+    ]
     found = card_of(judge, trials_of([], grades, metrics, 0, 7), tmp_path, metrics)
     assert found["support", "kappa", "quadratic"].estimate.n == 12
 
@@ -205,7 +216,11 @@ def test_a_judge_of_pairs_that_prefers_what_stands_first_is_known_by_its_two_ord
     found = card_of(
         judge,
         trials_of(
-            [], [LabelledCase(one, {"preferred": 1.0}, "") for one in cases], judge.judged_metrics, 0, 7
+            [],
+            [LabelledCase(one, {"preferred": Label(True, 1.0)}, "") for one in cases],
+            judge.judged_metrics,
+            0,
+            7,
         ),
         tmp_path,
     )
@@ -229,3 +244,92 @@ def test_what_the_study_has_judged_counts_too(tmp_path: Path) -> None:
     length = found["support", "length_bias", None].estimate
     assert length.n == 12
     assert "labels would tell" in (length.reason or "")
+
+
+# Judges of any range ----------------------------------------------------------------------------------------
+
+RANGES = [(0.0, 1.0), (-1.0, 1.0), (1.0, 5.0), (0.0, 10.0)]
+MEANINGS: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {  # what labels mean; bad ones, good ones
+    "0 and 1": ({"scale": [0, 1]}, [0], [1]),
+    "1 is bad": ({"scale": [1, 0]}, [1], [0]),
+    "true and false": ({}, [False], [True]),
+    "grades": ({"scale": [1, 5], "good_from": 4}, [1, 2, 3], [4, 5]),
+    "marks at school": ({"scale": [6, 1], "good_from": 2}, [6, 5, 4, 3], [2, 1]),
+}
+
+
+def ranged(bounds: tuple[float, float], *, higher_is_better: bool) -> Judge:
+    """A judge that gives what the answer says, as a share of its range."""
+
+    class Ranged(CountingJudge):
+        kind = "ranged"
+
+        @property
+        def judged_metrics(self) -> tuple[JudgedMetric, ...]:
+            return (JudgedMetric("value", bounds=bounds, higher_is_better=higher_is_better),)
+
+        def of(self, case: JudgeCase) -> dict[str, Judgement]:
+            share = float(case.answer or "0")
+            low, high = bounds if higher_is_better else bounds[::-1]
+            return {"value": Judgement(Status.OK, low + share * (high - low))}
+
+    return Ranged()
+
+
+def card_by(
+    meaning: str, shares: Sequence[float], good: Sequence[bool], judge: Judge, folder: Path
+) -> dict[str, Estimate]:
+    scale, bads, goods = MEANINGS[meaning]
+    path = folder / "labels.jsonl"
+    lines = []
+    for number, (share, is_good) in enumerate(zip(shares, good, strict=True)):
+        levels = goods if is_good else bads
+        label = levels[number % len(levels)]
+        lines.append(json.dumps({"question": f"{number}?", "answer": repr(float(share)), "label": label}))
+    path.write_text("\n".join(lines))
+    cases = read_labels(path, judge.judged_metrics, LabelFile.model_validate({"file": path.name, **scale}))
+    card = card_of(judge, trials_of([], cases, judge.judged_metrics, 0, 7), folder)
+    return {name: one.estimate for (_, name, part), one in card.items() if part is None}
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False], ids=["more is better", "less is better"])
+@pytest.mark.parametrize("bounds", RANGES, ids=str)
+@pytest.mark.parametrize("meaning", MEANINGS)
+def test_a_coin_is_never_called_right_and_a_good_judge_is(
+    meaning: str, bounds: tuple[float, float], higher_is_better: bool, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(7)
+    good = [bool(one) for one in rng.integers(0, 2, 120)]
+    judge = ranged(bounds, higher_is_better=higher_is_better)
+    coin = card_by(meaning, (0.5 + rng.random(120) / 2).tolist(), good, judge, tmp_path)
+    assert coin["auc"].low is not None
+    assert coin["auc"].high is not None
+    assert coin["auc"].low < 0.5 < coin["auc"].high
+    assert coin["accuracy"].value is None
+    assert "no better than a coin" in (coin["accuracy"].reason or "")
+    apart = [
+        0.6 + one / 10 if is_good else one / 2.5 for one, is_good in zip(rng.random(120), good, strict=True)
+    ]
+    sharp = card_by(meaning, apart, good, judge, tmp_path)
+    assert (sharp["auc"].value, sharp["accuracy"].value, sharp["kappa"].value) == (1.0, 1.0, 1.0)
+    side, middle = "from" if higher_is_better else "up to", sum(bounds) / 2
+    assert sharp["accuracy"].reason == f"good {side} {middle:g}, the middle of its range"
+    assert (sharp["tau"].value or 0) > 0.4
+    turned = card_by(meaning, [1 - one for one in apart], good, judge, tmp_path)
+    assert (turned["auc"].value, turned["accuracy"].value) == (0.0, None)
+
+
+@pytest.mark.parametrize("is_good", [True, False])
+def test_labels_of_one_class_say_nothing_of_a_judge(is_good: bool, tmp_path: Path) -> None:
+    judge = ranged((-1.0, 1.0), higher_is_better=True)
+    found = card_by("0 and 1", [0.9] * 10 + [0.8] * 10, [is_good] * 20, judge, tmp_path)
+    assert (found["auc"].value, found["auc"].reason) == (None, "all cases have the same label")
+    assert found["accuracy"].value is None
+    assert "all cases have the same label" in (found["accuracy"].reason or "")
+
+
+def test_what_a_judge_gives_to_all_is_a_coin(tmp_path: Path) -> None:
+    judge = ranged((0.0, 1.0), higher_is_better=True)
+    found = card_by("0 and 1", [1.0] * 20, [True] * 19 + [False], judge, tmp_path)
+    assert (found["auc"].value, found["accuracy"].value) == (0.5, None)
+    assert "all scores are the same" in (found["accuracy"].reason or "")

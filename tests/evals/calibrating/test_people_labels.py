@@ -169,7 +169,7 @@ def test_less_is_better_where_the_metric_says_so() -> None:
     given = [said(SCORES[at % 3], at) for at in range(30)]
     judged = {CELL: [judgement(1 - SCORES[at % 3] / 5, at, "noise_sensitivity") for at in range(30)]}
     found = rows(given, judged, judge)
-    for measure in ("auc", "kappa", "tau", "right"):
+    for measure in ("auc", "kappa", "tau", "accuracy"):
         assert one(found, measure, "noise_sensitivity").value == 1.0
 
 

@@ -12,7 +12,6 @@ from evals.judging.loose_verdicts import (
     LONGEST,
     choice_within,
     grade_within,
-    json_within,
     mending,
     met_within,
 )
@@ -111,40 +110,12 @@ def test_which_answer_is_better(text: str, choice: str | None) -> None:
 GOOD = {"reason": "Short.", "grade": 4}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"```json\n{json.dumps(GOOD)}\n```",
-        f"Here you are: {json.dumps(GOOD)} I hope this helps {{smile}}.",
-        f"{json.dumps(GOOD)}\n{json.dumps(GOOD, indent=2)}",
-        json.dumps({"grade": 4, "reason": "Short.", "confidence": 0.9}) + " Done.",
-    ],
-)
-def test_json_among_prose_is_found(text: str) -> None:
-    assert Grade.model_validate_json(json_within(text, Grade) or "") == Grade(**GOOD)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{" * 5_000,
-        '{"a":' * 4_000,
-        json.dumps(GOOD) + json.dumps({**GOOD, "grade": 2}),
-        '{"grade": 4',
-        '{"grade": NaN}',
-        '{"grade": true}',
-        json.dumps(GOOD) + " " * LONGEST,
-    ],
-)
-def test_json_that_is_not_sure_is_not_taken(text: str) -> None:
-    assert json_within(text, Grade) is None
-
-
 def test_json_that_is_right_is_left_alone() -> None:
     def said(text: str) -> Any:
         raise AssertionError(text)
 
-    assert mending(Grade, said)(json.dumps(GOOD)) is None
+    for text in (json.dumps(GOOD), f"```json\n{json.dumps(GOOD)}\n``` Score: 2"):
+        assert mending(Grade, said)(text) is None
     assert mending(Met, lambda _: {"met": True})("Surely.") == '{"reason": "Surely.", "met": true}'
     assert mending(Met, lambda _: None)("Perhaps.") is None
 
@@ -153,5 +124,5 @@ def test_json_that_is_right_is_left_alone() -> None:
 @pytest.mark.parametrize("sign", ["\n", "*", "score:", "the ", "{", '{"a":', "(", "4", "met "])
 def test_what_is_repeated_without_end_is_read_at_once(sign: str) -> None:
     text = (sign * LONGEST)[:LONGEST]
-    found = [grade_within(text, 5), met_within(text), choice_within(text), json_within(text, Grade)]
-    assert found == [None] * 4
+    found = [grade_within(text, 5), met_within(text), choice_within(text)]
+    assert found == [None] * 3

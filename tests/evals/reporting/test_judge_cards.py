@@ -117,6 +117,55 @@ def test_the_terminal_has_a_line_a_judge(data: ReportData) -> None:
     assert "Judge small, yes_no, local/tiny: Support (uncalibrated)" in shown
 
 
+LABELLED = [
+    row("small", "support", "labels", 40.0),
+    row("small", "support", "auc", 0.463, low=0.33, high=0.6),
+    row("small", "support", "accuracy", None, reason="by its AUC it is no better than a coin"),
+    row("small", "support", "parse_rate", 0.95),
+    row("large", "support", "labels", 40.0),
+    row("large", "support", "auc", 0.86, low=0.8, high=0.9),
+    row(
+        "large",
+        "support",
+        "accuracy",
+        0.75,
+        low=0.6,
+        high=0.85,
+        reason="good from 0, the middle of its range",
+    ),
+]
+
+
+def test_auc_leads_and_a_coin_is_called_one(data: ReportData) -> None:
+    labelled = replace(data, judge_cards=frame(LABELLED, JUDGE_CARDS))
+    small, large = judge_cards(labelled)
+    assert [title for title, _ in small.columns][:2] == ["AUC", "Gives a number"]
+    assert [title for title, _ in small.people_columns][:2] == ["AUC", "Accuracy"]
+    assert small.sentence.startswith("By the labels that there are, Support is no better than a coin.")
+    assert "coin" not in large.sentence
+    assert [one.text for one in small.people[0].figures[:2]] == ["0.463", "–"]
+    accuracy = large.people[0].figures[1]
+    assert (accuracy.text, accuracy.small) == (
+        "75 %",
+        ("60–85 %", "n = 40", "good from 0, the middle of its range"),
+    )
+    first, second = judge_sentences(labelled)
+    assert "Support: AUC 0.463 [0.330–0.600] (no better than a coin), a number in 95 %." in first
+    assert "Support: AUC 0.860 [0.800–0.900]." in second
+    page = render_html(labelled).partition('<section id="judges">')[2].partition("</section>")[0]
+    assert page.count('<small class="uncalibrated">no better than a coin</small>') == 1
+    assert page.index(">AUC<") < page.index(">Gives a number<")
+
+
+def test_an_auc_without_an_interval_is_a_coin(data: ReportData) -> None:
+    same = [row("small", "support", "auc", 0.5, reason="all scores are the same")]
+    (card,) = judge_cards(replace(data, judge_cards=frame(same, JUDGE_CARDS)))
+    assert card.rows[0].coin
+    people = [*same, row("small", "support", "auc", 0.8, low=0.6, high=0.9, slice="people.points")]
+    (card,) = judge_cards(replace(data, judge_cards=frame(people, JUDGE_CARDS)))
+    assert not card.rows[0].coin, "the answers that people scored show that it is none"
+
+
 def test_the_rows_of_cards_come_last_and_name_their_judge(data: ReportData) -> None:
     rows = json.loads(json_rows(data.leaderboard, card_rows(data)))
     board, cards = rows[: len(data.leaderboard)], rows[len(data.leaderboard) :]

@@ -276,3 +276,19 @@ def test_defaults_and_names_of_steps_are_no_loss(path: Path, tmp_path: Path) -> 
     filtered = "  words: [{keywords: {by: llm, model: openai/x, synonyms: 1}}, {bm25: {}}]\n"
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
         check_study(edit(path, (steps, filtered)), Home(tmp_path / "var"))
+
+
+def test_labels_that_may_be_good_or_bad_are_told_once_with_line_and_advice(
+    path: Path, tmp_path: Path
+) -> None:
+    rows = ["question,answer,passages,label", *(f"{n}?,At noon.,Noon.,{n % 2}" for n in range(50))]
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    judged = "judges: {near: {similarity: {}}}\n"
+    edit(path, ("metrics: [", judged + "judge_cards: {near: {labels: labels.csv}}\nmetrics: ["))
+    with pytest.raises(InputError) as caught:
+        check_study(path, Home(tmp_path / "home"))
+    (found,) = [str(one) for one in caught.value.findings if "labels.csv" in one]
+    assert found.startswith(f"{tmp_path}/labels.csv:2: the label of passage, '0', is a number")
+    assert "scale: [0, 1]" in found
+    edit(path, ("labels: labels.csv", "labels: {file: labels.csv, scale: [0, 1]}"))
+    assert check_study(path, Home(tmp_path / "home")).questions == 1

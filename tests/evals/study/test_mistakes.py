@@ -229,6 +229,28 @@ JUDGES = [
     ("ndcg@10", "small.suported", 21, "unknown_metric"),
     ("ndcg@10", "small.supported, small.supported", 21, "doubled_metric"),
 ]
+LABELLED = (
+    JUDGED + "judge_cards:\n  small: {labels: {file: ferry.questions.yaml, scale: [1, 5], good_from: 4}}\n"
+)
+LABELS = [
+    ("small: {labels: {file: ferry", "small: {labels: {file: fery", 20, "no_file"),
+    (
+        "{labels: {file: ferry.questions.yaml, scale: [1, 5], good_from: 4}}",
+        "{labels: no.jsonl}",
+        20,
+        "no_file",
+    ),
+    ("scale:", "scael:", 20, "unknown_key"),
+    ("file: ferry.questions.yaml, ", "", 20, "missing"),
+    ("scale: [1, 5], ", "", 20, "value_error"),
+    ("[1, 5]", "[5, 5]", 20, "value_error"),
+    ("[1, 5]", "[1, good]", 20, "value_error"),
+    ("[1, 5]", "[1, 2, 5]", 20, "too_long"),
+    ("[1, 5], good_from: 4", "[no, yes], good_from: 1", 20, "value_error"),
+    ("good_from: 4", "good_from: 1", 20, "value_error"),
+    ("good_from: 4", "good_from: 7", 20, "value_error"),
+    ("good_from: 4", "metrics: {supported: {scale: [1, 1]}}", 20, "value_error"),
+]
 CELL = "t16.minilm.bm25.extractive"
 SCORED = (
     "extractive: {extractive: {}}\nrubrics:\n  points:\n    points:\n      anchors:\n        5: Right\n"
@@ -295,6 +317,7 @@ OF_STUDIES = [
     *wrong(MODELS, {QUOTES: LLM}),
     *wrong(REFERENCES, {QUOTES: CLOSED}),
     *wrong(JUDGES, {QUOTES: JUDGED}),
+    *wrong(LABELS, {QUOTES: LABELLED}),
     *wrong(RUBRICS, {QUOTES: SCORED}),
     Wrong("seed: 7", "annotation: {sample: 50}", 3, "no_rubrics"),
     Wrong("small: {yes", "people: {yes", 17, "kept_name", {QUOTES: JUDGED}),

@@ -15,7 +15,7 @@ from warehouse.inference.budget import Budget
 from warehouse.inference.chat_model import ChatModel, TokenPrice
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
-from warehouse.inference.structured import response_format_of, schema_only
+from warehouse.inference.structured import LONGEST_PROSE, read_json, response_format_of, schema_only
 from warehouse.paths import Home
 from warehouse.schemas import Status
 
@@ -246,3 +246,95 @@ def test_a_cut_or_failed_reply_is_not_read(server: FakeOpenAI, tmp_path: Path) -
     refused = structured(server, tmp_path, max_tokens=9)
     assert (refused.value, refused.status) == (None, Status.ERROR)
     assert refused.reason == "the server answered 401 (Unauthorized): no"
+
+
+# JSON that is fenced, or among prose ------------------------------------------------------------------------
+
+
+class Grade(BaseModel):
+    grade: int
+    reason: str = ""
+
+
+GRADE = Grade(grade=4, reason='Short: "{" and "```json" and ünï 漢字.')
+WRITTEN = json.dumps(GRADE.model_dump(), ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WRITTEN,
+        f"\ufeff{WRITTEN}\r\n",
+        f"```json\n{WRITTEN}\n```",
+        f"```\n```json\n{WRITTEN}\n```\n```",
+        f"````markdown\n```JSON\n{json.dumps(GRADE.model_dump(), indent=2)}\n```\n````",
+        f"Here you are: {WRITTEN} I hope this helps {{smile}}.",
+        f"Voilà {{le}} verdict : {WRITTEN}",
+        f"判定：{WRITTEN}。以上",
+        f"الحكم: {WRITTEN}",
+        f'The form is {{grade: N}}, or {{"grade": N}}. {WRITTEN}',
+        f"An open {{ brace. {WRITTEN} And another {{",
+        f"{WRITTEN}\n{json.dumps(GRADE.model_dump(), indent=2)}",
+        f"[{WRITTEN}]",
+        json.dumps({**GRADE.model_dump(), "confidence": 0.9}) + " Done.",
+        f'It has {{"points": 3}}. {WRITTEN}',
+        WRITTEN + " " * LONGEST_PROSE,
+        "word " * 30_000 + WRITTEN,
+    ],
+    ids=range(17),
+)
+def test_the_only_object_of_the_shape_is_read(text: str) -> None:
+    assert read_json(text, Grade) == GRADE
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Expecting value"),
+        ("4", "valid dictionary"),
+        (f'{WRITTEN} {{"grade": 2}}', "several JSON objects that differ"),
+        ('{"grade": 4,}', "Expecting property name|Illegal trailing comma"),
+        ('{"grade": 4, "more": [1,]}', "Expecting value|Illegal trailing comma"),
+        ("{'grade': 4}", "Expecting property name"),
+        ('{"grade": 4', "Expecting ',' delimiter"),
+        ('```json\n{"verdicts": [{"grade": 4}, {"gra', "Expecting value"),
+        ('{"verdicts": [{"grade": 4}, {"grade": 2}],}', "Expecting property name|Illegal trailing comma"),
+        ('[{"grade": 4}, {"gra', "Expecting value|Unterminated string"),
+        ('Said: {"verdicts": {"grade": 4}, "more": NaN}', "Expecting value"),
+        ('Said: {"verdict": {"grade": 4}}', "grade\n  Field required"),
+        ('{"grade": NaN}', "nan|NaN"),
+        ('{"grade": 4, "more": -Infinity}', "-Infinity"),
+        ('{"grade": 1e999}', "1e999"),
+        ('{"grade": 4, "grade": 2}', "a key stands twice"),
+        ("Use {} here.", "Field required"),
+        ("{" * 5_000, "Expecting property name"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a" ' * 40_000, "Expecting ':' delimiter"),
+        ("{ " * 100_000 + WRITTEN, "Expecting property name"),
+        ("word " * 200_000 + WRITTEN, "Expecting value"),
+        ("word " * 200_000, "Expecting value"),
+    ],
+    ids=range(24),
+)
+@pytest.mark.timeout(30)
+def test_what_is_no_json_or_may_mean_two_things_is_not_read(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        read_json(text, Grade)
+
+
+def test_a_shape_that_asks_for_nothing_is_not_found_in_any_braces() -> None:
+    class Anything(BaseModel):
+        note: str = ""
+
+    assert read_json("{}", Anything) == Anything()
+    with pytest.raises(ValueError, match="Expecting value"):
+        read_json('Use {} or {"x": 1}.', Anything)
+
+
+def test_fenced_json_is_one_call_and_its_text_is_kept(server: FakeOpenAI, tmp_path: Path) -> None:
+    said = f"Sure!\n```json\n{json.dumps(GOOD)}\n```"
+    server.add(answer(said))
+    found = structured(server, tmp_path)
+    assert (found.status, found.value.people[0].name, found.reply.raw) == (Status.OK, "Ida", said)
+    assert len(server.requests) == 1

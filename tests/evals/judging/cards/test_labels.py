@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from evals.judging.cards import labels as module
+from evals.judging.cards.label_scale import Label, LabelFile
 from evals.judging.cards.labels import LabelledCase, read_labels
 from evals.judging.contract import JudgedMetric
 from warehouse.errors import InputError
@@ -25,15 +28,23 @@ CASE = {
 }
 
 
-def written(folder: Path, *lines: object, name: str = "labels.jsonl") -> list[LabelledCase]:
+ZERO_ONE = {"scale": [0, 1], "metrics": {"detail": {"scale": [1, 5], "good_from": 4}}}
+YES, NO = Label(good=True, grade=1.0), Label(good=False, grade=0.0)
+
+
+def written(
+    folder: Path, *lines: object, name: str = "labels.jsonl", meaning: dict[str, Any] | None = None
+) -> list[LabelledCase]:
     path = folder / name
     path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in lines))
-    return read_labels(path, METRICS)
+    means = LabelFile.model_validate({"file": name, **(ZERO_ONE if meaning is None else meaning)})
+    return read_labels(path, METRICS, means)
 
 
-def mistakes(folder: Path, *lines: object, name: str = "labels.jsonl") -> list[str]:
+def mistakes(folder: Path, *lines: object, **how: Any) -> list[str]:
+    name = how.get("name", "labels.jsonl")
     with pytest.raises(InputError) as caught:
-        written(folder, *lines, name=name)
+        written(folder, *lines, **how)
     return [str(one).removeprefix(f"{folder / name}:") for one in caught.value.findings]
 
 
@@ -42,9 +53,12 @@ def test_lines_of_json(tmp_path: Path) -> None:
         tmp_path,
         {**CASE, "labels": {"support": 1, "detail": 4.5}, "_by": "Ada"},
         "",
-        {"user_input": "Why?", "response": "So.", "contexts": ["x"], "label": True, "metric": "support"},
+        {"user_input": "Why?", "response": "So.", "contexts": ["x"], "label": "1", "metric": "support"},
     )
-    assert [one.labels for one in found] == [{"support": 1.0, "detail": 4.5}, {"support": 1.0}]
+    assert [one.labels for one in found] == [
+        {"support": YES, "detail": Label(good=True, grade=0.875)},
+        {"support": YES},
+    ]
     assert found[0].case.passages[0].text == "It leaves at noon."
     assert found[0].case.ground_truth == "Noon."
     assert [one.place.rpartition(":")[2] for one in found] == ["1", "3"]
@@ -54,18 +68,25 @@ def test_rows_of_a_table_with_text_or_a_list_for_passages(tmp_path: Path) -> Non
     found = written(
         tmp_path,
         "question;answer;passages;labels.support;labels.detail;_note",
-        'When?;At noon.;It leaves at noon.;yes;;"a; b"',
+        'When?;At noon.;It leaves at noon.;1;;"a; b"',
         'Why?;So.;"[""x"", ""y""]";0;2;',
         name="labels.csv",
     )
-    assert [one.labels for one in found] == [{"support": 1.0}, {"support": 0.0, "detail": 2.0}]
+    assert [one.labels for one in found] == [
+        {"support": YES},
+        {"support": NO, "detail": Label(good=False, grade=0.25)},
+    ]
     assert [len(one.case.passages) for one in found] == [1, 2]
 
 
 def test_a_label_without_a_metric_is_of_all_that_can_be_judged(tmp_path: Path) -> None:
     no_truth = {key: value for key, value in CASE.items() if key != "ground_truth"}
-    assert written(tmp_path, {**CASE, "label": 1})[0].labels == {"support": 1, "agreement": 1, "detail": 1}
-    assert written(tmp_path, {**no_truth, "label": 1})[0].labels == {"support": 1, "detail": 1}
+    assert written(tmp_path, {**CASE, "label": 1})[0].labels == {
+        "support": YES,
+        "agreement": YES,
+        "detail": NO,
+    }
+    assert written(tmp_path, {**no_truth, "label": 1})[0].labels == {"support": YES, "detail": NO}
 
 
 def test_lines_of_the_same_case_are_one_case(tmp_path: Path) -> None:
@@ -75,7 +96,7 @@ def test_lines_of_the_same_case_are_one_case(tmp_path: Path) -> None:
         {**CASE, "metric": "agreement", "label": 0},
         {**CASE, "answer": "Never.", "metric": "support", "label": 0},
     )
-    assert [one.labels for one in found] == [{"support": 1, "agreement": 0}, {"support": 0}]
+    assert [one.labels for one in found] == [{"support": YES, "agreement": NO}, {"support": NO}]
 
 
 @pytest.mark.parametrize(
@@ -83,12 +104,21 @@ def test_lines_of_the_same_case_are_one_case(tmp_path: Path) -> None:
     [
         ({"metric": "supprt", "label": 1}, "no metric `supprt`; did you mean `support`?"),
         ({"metric": "judge.support", "label": 1}, "no metric `judge.support`"),
-        ({"labels": {"support": 1.01}}, "a number from 0 to 1, not '1.01'"),
-        ({"labels": {"support": -0.01}}, "a number from 0 to 1"),
-        ({"labels": {"detail": 0}}, "a number from 1 to 5, not '0'"),
-        ({"labels": {"support": "good"}}, "a number from 0 to 1, not 'good'"),
-        ({"labels": {"support": [1]}}, "a number from 0 to 1"),
-        ({"labels": {"support": 10**400}}, "a number from 0 to 1"),
+        (
+            {"labels": {"support": 1.01}},
+            "the label of support, '1.01', must be a number of its `scale`, [0, 1]",
+        ),
+        ({"labels": {"support": -0.01}}, "a number of its `scale`, [0, 1]"),
+        ({"labels": {"detail": 0}}, "the label of detail, '0', must be a number of its `scale`, [1, 5]"),
+        ({"labels": {"support": "good"}}, "a number of its `scale`, [0, 1]"),
+        ({"labels": {"support": True}}, "a number of its `scale`, [0, 1]"),
+        ({"labels": {"support": "NaN"}}, "a number of its `scale`, [0, 1]"),
+        (
+            {"labels": {"support": 0.5}},
+            "lies between the ends of its `scale`, [0, 1]: say in the study which",
+        ),
+        ({"labels": {"support": [1]}}, "a number of its `scale`, [0, 1]"),
+        ({"labels": {"support": 10**400}}, "a number of its `scale`, [0, 1]"),
         ({"labels": 1}, "must be an object"),
         ({"label": 1, "labels": {"support": 1}}, "labelled twice for support: by `label` and by `labels`"),
         ({"metric": "support"}, "a metric without a label"),
@@ -145,3 +175,82 @@ def test_one_case_more_than_the_limit(tmp_path: Path, monkeypatch: pytest.Monkey
     cases = [{**CASE, "question": f"{n}?", "label": 1} for n in range(3)]
     assert len(written(tmp_path, *cases[:2])) == 2
     assert mistakes(tmp_path, *cases) == ["3: more than 2 labelled cases; a few hundred tell as much"]
+
+
+# What labels mean -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("meaning", "values", "good"),
+    [
+        ({}, [True, "yes", "GOOD ", "True", False, "no", "bad"], [1, 1, 1, 1, 0, 0, 0]),
+        ({"scale": [0, 1]}, [1, 0, "1", "0.0"], [1, 0, 1, 0]),
+        ({"scale": [1, 0]}, [1, 0, "1", "0.0"], [0, 1, 0, 1]),
+        ({"scale": [-1, 1]}, [-1, 1], [0, 1]),
+        ({"scale": [True, False]}, [True, False, "yes", "no"], [0, 1, 0, 1]),
+        ({"scale": ["hallucinated", "Supported"]}, ["supported", "HALLUCINATED"], [1, 0]),
+        ({"scale": [1, 5], "good_from": 4}, [1, 3.9, 4, 5], [0, 0, 1, 1]),
+        ({"scale": [6, 1], "good_from": 2}, [6, 3, 2, 1], [0, 0, 1, 1]),
+        ({"scale": [0, 10], "good_from": 10}, [0, 9, 10], [0, 0, 1]),
+        ({"scale": [1, 5]}, [1, 5], [0, 1]),
+    ],
+)
+def test_what_is_good_is_what_the_study_says(
+    tmp_path: Path, meaning: dict[str, Any], values: list[object], good: list[int]
+) -> None:
+    lines = [{**CASE, "question": f"{n}?", "metric": "support", "label": one} for n, one in enumerate(values)]
+    found = written(tmp_path, *lines, meaning=meaning)
+    assert [one.labels["support"].good for one in found] == [bool(one) for one in good]
+
+
+def test_grades_go_from_the_worst_to_the_best(tmp_path: Path) -> None:
+    lines = [{**CASE, "question": f"{n}?", "metric": "support", "label": n} for n in (6, 3.5, 1)]
+    found = written(tmp_path, *lines, meaning={"scale": [6, 1], "good_from": 2})
+    assert [one.labels["support"].grade for one in found] == [0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("values", [[0, 1], [1, 1], ["0", "1"], [-1, 1], [True, 0], [3]])
+def test_numbers_without_a_scale_are_refused_once_with_line_and_advice(
+    tmp_path: Path, values: list[object]
+) -> None:
+    lines = [{**CASE, "question": f"{n}?", "metric": "support", "label": one} for n, one in enumerate(values)]
+    (found,) = mistakes(tmp_path, *lines, meaning={})
+    assert found.startswith(f"{2 if values[0] is True else 1}: the label of support, ")
+    assert "`labels: {file: FILE, scale: [0, 1]}`" in found
+
+
+def test_a_scale_of_a_metric_that_is_none_is_told(tmp_path: Path) -> None:
+    meaning = {"scale": [0, 1], "metrics": {"suport": {"scale": [1, 5]}}}
+    (found,) = mistakes(tmp_path, {**CASE, "metric": "support", "label": 1}, meaning=meaning)
+    assert "no metric `suport`, whose scale is said; did you mean `support`?" in found
+
+
+@pytest.mark.parametrize(
+    ("meaning", "part"),
+    [
+        ({"scale": [1, 1]}, "two ends"),
+        ({"scale": ["yes", "true"]}, "two ends"),
+        ({"scale": [True, 1]}, "two ends"),
+        ({"scale": ["bad", 1]}, "two ends"),
+        ({"scale": [1]}, "Field required"),
+        ({"scale": [1, 2, 3]}, "at most 2 items"),
+        ({"scale": [0, float("inf")]}, "finite"),
+        ({"good_from": 3}, "say that, as in scale: [1, 5]"),
+        ({"scale": ["no", "yes"], "good_from": 1}, "of two words the second is the good one"),
+        ({"scale": [1, 5], "good_from": 1}, "not be its worst end"),
+        ({"scale": [5, 1], "good_from": 5}, "not be its worst end"),
+        ({"scale": [1, 5], "good_from": 6}, "must lie on the `scale`"),
+        ({"scale": [1, 5], "good_from": float("nan")}, "finite"),
+        ({"scale": [1, 5], "good_from": True}, "good_from"),
+        ({"metrics": {"support": {"scale": [0, 0]}}}, "two ends"),
+        ({"scales": [0, 1]}, "Extra inputs"),
+    ],
+)
+def test_a_scale_that_is_none_is_refused(meaning: dict[str, Any], part: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        LabelFile.model_validate({"file": "labels.jsonl", **meaning})
+    assert part in str(caught.value)
+
+
+def test_a_path_alone_will_do() -> None:
+    assert LabelFile.model_validate("labels.jsonl") == LabelFile(file="labels.jsonl")

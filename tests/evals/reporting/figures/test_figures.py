@@ -189,6 +189,13 @@ def test_curves_have_the_area_of_the_card(data: ReportData) -> None:
         assert places[-1] == (100.0, 0.0)
     assert "[0.700–0.900], n = 60" in found.lines[0].lines[0]
     assert {one.style for one in found.lines} == {0, 1}
+    assert "sharp.right against people.points tells them best" in found.about
+    assert data.judge_cards is not None
+    wide = data.judge_cards.with_columns(low=pl.lit(0.4))
+    coins = roc_figure(dataclasses.replace(data, judge_cards=wide))
+    assert coins is not None
+    assert "None is shown to be better than a coin" in coins.about
+    assert "tells them best" not in coins.about
     one_sided = data.judge_pairs.with_columns(good=pl.lit(value=True))
     assert roc_figure(dataclasses.replace(data, judge_pairs=one_sided)) is None
     assert roc_figure(dataclasses.replace(data, judge_pairs=None)) is None
