@@ -8,16 +8,15 @@ that comes while it opens or closes a run. So what arrived is noted apart from w
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from dagster._core.errors import DagsterExecutionInterruptedError
 
-STOPPING = (signal.SIGINT, signal.SIGTERM)
+from orchestration.shutdown import StopSignals
+
 INTERRUPTIONS = (KeyboardInterrupt, DagsterExecutionInterruptedError)
 
 
@@ -27,25 +26,14 @@ def noted_interrupts() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    reading, writing = os.pipe()
-    for end in (reading, writing):
-        os.set_blocking(end, False)
-    # The interpreter writes each signal's number there, whoever's handler it then calls.
-    earlier = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    arrived: set[int] = set()
-
-    def interrupted() -> bool:
-        with suppress(BlockingIOError):
-            arrived.update(os.read(reading, 4096))
-        return not arrived.isdisjoint(STOPPING)
-
+    signals = StopSignals.current or StopSignals()
+    before = len(signals.arrived())
     try:
         with _without_their_stacks():
-            yield interrupted
+            yield lambda: len(signals.arrived()) > before
     finally:
-        signal.set_wakeup_fd(earlier)
-        os.close(reading)
-        os.close(writing)
+        if signals is not StopSignals.current:
+            signals.close()
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
+
+from orchestration.shutdown import STOPPED, end_at_once_after, guard, stopped_sentence, was_stopped
 
 _COLLECT_AFTER = (50_000, 20, 20)
 """New containers before a search for cycles, and how often older ones are searched too.
@@ -18,19 +19,38 @@ Python's own (700, 10, 10) search hundreds of times while modules are imported, 
 
 
 def main() -> None:
+    """Run the command line in a process of its own, which ends within seconds of any signal to stop."""
+    gc.set_threshold(*_COLLECT_AFTER)
+    code = [1]  # that of an error nobody has caught
+    end_at_once_after(code)
+    guard()
+    try:
+        run()
+        code[0] = 0
+    except KeyboardInterrupt:  # outside of any command
+        code[0] = STOPPED
+        sys.stderr.write(f"{stopped_sentence()}\n")
+    except SystemExit as ended:
+        code[0] = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        raise
+
+
+def run() -> None:
     """Import the command line and run it; exit with 130 where it is stopped before that was imported.
 
     A SIGTERM is taken for a Ctrl-C from here on, as Dagster takes one during its runs.
     """
-    gc.set_threshold(*_COLLECT_AFTER)
-    atexit.register(gc.freeze)  # at its end Python searches for cycles in all there is, which takes a second
     before = signal.signal(signal.SIGTERM, _stopping(os.getpid()))
     try:
         try:
             from orchestration.cli import main as command
+
+            is_stopped = was_stopped()  # a module that was being imported may have swallowed it
         except KeyboardInterrupt:
+            is_stopped = True
+        if is_stopped:
             sys.stderr.write("stopped. Nothing was begun.\n")
-            raise SystemExit(130) from None
+            raise SystemExit(STOPPED)
         command()
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 GLANCE = 0.02  # seconds after which it is looked whether there is room for a further piece of work
-GRACE = 8.0  # seconds that pieces under way are waited for when nobody wants the others any more
+GRACE = 2.5  # seconds that pieces under way are waited for when nobody wants the others any more
 
 
 class _OfThread(threading.local):

@@ -18,7 +18,7 @@ from warehouse.lifeline import LIFELINE, lifeline
 from warehouse.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0  # seconds that an interrupted crawl has to end in good order
+PATIENCE = 2.5  # seconds that an interrupted crawl has to end in good order
 MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from math import inf
+from signal import SIGINT, SIGTERM
 
 from evals.reporting.display import plain
 from evals.study.cells import Cell
@@ -13,6 +16,7 @@ from orchestration.corpora.asking import OpenCorpus
 from orchestration.corpora.facts import facts_of, first_cell
 from orchestration.corpora.records import Corpora, Corpus
 from orchestration.corpora.showing import sentence_of, show_corpora
+from orchestration.shutdown import grace, was_stopped
 from orchestration.terminal.line_input import Lines
 from orchestration.terminal.matched_words import MatchedWords
 from orchestration.terminal.showing_turn import By, show_passages, show_turn, turn_as_json
@@ -87,15 +91,16 @@ class Prompt:
             corpus = self.open.corpus
             say(f"{corpus.name}: {sentence_of(facts_of(corpus, self.home))}. Ask, or :help; Ctrl-D ends.")
         failed = False
-        try:
+        with ExitStack() as stack:
+            stack.callback(lines.keep)
+            if lines.is_typed:
+                stack.enter_context(grace(inf, SIGINT))  # Ctrl-C drops a line or an answer
             for line in lines.read(lambda: f"\n{plain(self.open.corpus.name)}> "):
                 words = line.strip()
                 if words in {":quit", ":q", ":exit"}:
                     break
                 if words:
                     failed |= not self._heard(words, typed=lines.is_typed)
-        finally:
-            lines.keep()
         return FAILED if failed and not lines.is_typed else DONE
 
     def _heard(self, words: str, *, typed: bool) -> bool:
@@ -111,7 +116,7 @@ class Prompt:
                 say(f"error: {finding}")
             return False
         except KeyboardInterrupt:
-            if not typed:
+            if not typed or was_stopped(SIGTERM):
                 raise
             say("stopped")
         return True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestration.commands.finding import home_of, prepared_home
-from orchestration.terminal.speaking import DONE, FAILED, plainly, say
+from orchestration.terminal.speaking import DONE, FAILED, plainly, say, width
 
 if TYPE_CHECKING:
     from evals.study.study import Study
@@ -17,15 +18,14 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 AGREEMENT = "docs/questions.md"
-TELLS = """
-What this can tell, and what not. The {n} questions were made from the documents' own words. They show
-which chunk size keeps an answer together, and which retriever finds again what the documents name in
-their own words. They do not show how it does with people's words, with answers that are spread over
-documents, or with questions that nothing answers; and between search by words and search by meaning they
-are the least certain ({agreement} has the measured agreement with questions that people
-wrote). Read them, mend or replace them:
-  {questions}
-and run again:  assay run {study}"""
+TELLS = (
+    "What this can tell, and what not. The {n} questions were made from the documents' own words. They show "
+    "which chunk size keeps an answer together, and which retriever finds again what the documents name in "
+    "their own words. They do not show how it does with people's words, with answers that are spread over "
+    "documents, or with questions that nothing answers; and between search by words and search by meaning "
+    "they are the least certain ({agreement} has the measured agreement with questions that people wrote). "
+    "Read them, mend or replace them:"
+)
 
 
 @app.command("try")
@@ -56,12 +56,13 @@ def try_out(
     report = walk(study, where)
     if not report.is_there("leaderboard"):
         return FAILED
-    show(study, where, report)
     if trial.questions:
         from evals.gold.question_files import read_yaml
 
         count = len(read_yaml(trial.questions))
-        say(TELLS.format(n=count, agreement=AGREEMENT, questions=trial.questions, study=study.study))
+        say(fill(TELLS.format(n=count, agreement=AGREEMENT), width()))
+        say(f"  {trial.questions}\nand run again:  assay run {study.study}\n")
+    show(study, where, report)  # last, for the result is what stays on the screen
     return DONE if report.ok else FAILED
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -16,6 +17,7 @@ from orchestration.serving.app import application
 from orchestration.serving.desk import Desk, Limits
 from orchestration.serving.guard import Log, Rules
 from orchestration.serving.opening import Opened
+from orchestration.shutdown import grace
 from warehouse.errors import AssayError, InputError
 
 PORT = 8600
@@ -94,7 +96,8 @@ def serve(opened: Opened, place: Place, limits: Limits, rules: Rules, log: Log) 
     A second Ctrl-C ends at once.
     """
     server, desk = server_of(opened, limits, rules, log)
-    with suppress(KeyboardInterrupt):  # raised again by uvicorn, once all has ended
+    # uvicorn handles signals itself, within its `timeout_graceful_shutdown`, and raises the first one again.
+    with grace(inf), suppress(KeyboardInterrupt):
         try:
             server.run(sockets=[place.socket])
         finally:

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
+from orchestration.shutdown import was_stopped
 from orchestration.terminal.speaking import say
 from warehouse.replacing import replacing
 
@@ -44,7 +46,7 @@ class Lines:
                     sys.stdout.write("\n")
                 return
             except KeyboardInterrupt:
-                if not self.is_typed:
+                if not self.is_typed or was_stopped(SIGTERM):
                     raise
                 sys.stdout.write("\n")
                 continue

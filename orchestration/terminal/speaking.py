@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from evals.reporting.display import plain
+from orchestration.shutdown import STOPPED, stopped_sentence
 from warehouse.errors import AssayError, InputError
 
-DONE, FAILED, WRONG_INPUT, GATE_FAILED, STOPPED = 0, 1, 2, 3, 130
+DONE, FAILED, WRONG_INPUT, GATE_FAILED = 0, 1, 2, 3
 WIDEST = 140
 
 
@@ -35,7 +36,7 @@ def plainly(command: Callable[..., int | None]) -> Callable[..., None]:
             say(f"error: {error}")
             code = FAILED
         except KeyboardInterrupt:
-            say("stopped. What was finished is stored; the same command goes on from there.")
+            say(stopped_sentence())
             code = STOPPED
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

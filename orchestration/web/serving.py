@@ -22,7 +22,7 @@ from warehouse.errors import AssayError, InputError
 FIRST_PORT, TRIED = 8501, 100
 _ENTRIES = Path(__file__).with_name("entry")
 _PATIENCE = 60.0  # seconds until a server that does not answer is given up
-_GRACE = 5.0  # seconds to end in
+_GRACE = 3.5  # seconds to end in, fewer than this process has after a signal
 _LOOK = 0.2  # seconds between two looks at the process
 
 QUIET: Mapping[str, object] = {

@@ -37,7 +37,7 @@ def assay(*arguments: str, folder: Path = ROOT, **environment: str) -> Done:
         with _leading_to(1, out), _leading_to(2, err):
             os.chdir(folder)
             try:
-                start.main()
+                start.run()
             except SystemExit as end:
                 code = end.code
             finally:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def assay_command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "orchestration.cli", *arguments]
+    return [sys.executable, "-m", "orchestration.start", *arguments]
 
 
 def of_home(home: Path) -> dict[int, str]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.fakes.processes import ROOT
 
+_PIECE = re.compile(r"\x1b\[([0-9;?]*)([a-zA-Z])|[\r\n]|[^\x1b\r\n]+|.")
 _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*)?(?:[a-zA-Z]|$)|\r$")
 
 
@@ -94,3 +95,57 @@ class Terminal:
 
 def _its_own_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Screen:
+    """What a person sees of what was written: all lines, with those that have scrolled away.
+
+    lines: without spaces at their ends
+    wrapped: lines that were longer than the screen is wide, and went on in the next one
+    """
+
+    def __init__(self, written: str, columns: int = 100, rows: int = 30) -> None:
+        self._columns, self._rows = columns, rows
+        self._row = self._column = 0
+        self._cells: list[list[str]] = [[]]
+        self.wrapped: list[str] = []
+        for found in _PIECE.finditer(written):
+            if found[2]:
+                self._control(found[1], found[2])
+            elif found[0] == "\r":
+                self._column = 0
+            elif found[0] == "\n":
+                self._down()
+            else:
+                for letter in found[0]:
+                    self._put(letter)
+        self.lines = ["".join(cells).rstrip() for cells in self._cells]
+
+    @property
+    def last(self) -> list[str]:
+        """The lines that are on the screen in the end."""
+        return self.lines[-self._rows :]
+
+    def _put(self, letter: str) -> None:
+        if self._column >= self._columns:
+            self.wrapped.append("".join(self._cells[self._row]))
+            self._column = 0
+            self._down()
+        cells = self._cells[self._row]
+        cells.extend(" " * (self._column + 1 - len(cells)))
+        cells[self._column] = letter
+        self._column += 1
+
+    def _down(self) -> None:
+        self._row += 1
+        if self._row == len(self._cells):
+            self._cells.append([])
+
+    def _control(self, parameters: str, kind: str) -> None:
+        if kind == "A":
+            top = max(0, len(self._cells) - self._rows)
+            self._row = max(top, self._row - int(parameters or 1))
+        elif kind == "K" and parameters == "2":
+            self._cells[self._row].clear()
+        elif kind not in "mhlK":  # colours, and whether the cursor is seen
+            raise AssertionError(f"a sequence that is not known here: {parameters}{kind}")

@@ -6,10 +6,15 @@ import os
 import secrets
 from importlib import metadata
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from types import TracebackType
 from typing import Any, Self
 
+import httpx
+
 from warehouse.errors import AssayError
+from warehouse.waiting import LOOK
 
 CONTEXT = 4096  # tokens: prompt and answer together
 
@@ -53,8 +58,29 @@ class LocalServer:
         self.api_base = f"{self._server.listening_address}/v1"
 
     def stop(self) -> None:
-        """Free the port and the memory; a second call does nothing."""
-        self._server = None  # the server ends with its last reference
+        """Free the port and the memory, as soon as no call is computed; a second call does nothing.
+
+        The server ends with its last reference. Until a call that it computes has ended, it would keep every
+        thread of this process from running, and for ever where one of them has to end that call.
+        """
+        server, self._server = self._server, None
+        if server is not None and not self._is_idle():
+            Thread(target=self._drop_when_idle, args=[[server]], name="local server", daemon=True).start()
+
+    def _drop_when_idle(self, last: list[Any]) -> None:
+        while not self._is_idle():
+            sleep(LOOK)
+        last.clear()
+
+    def _is_idle(self) -> bool:
+        """Return whether the server computes nothing, also for a client that has gone."""
+        address = self.api_base.removesuffix("/v1")
+        headers = {"Authorization": f"Bearer {self.api_key}"}
+        try:
+            slots = httpx.get(f"{address}/slots", headers=headers, timeout=1, trust_env=False)
+            return slots.is_success and not any(slot["is_processing"] for slot in slots.json())
+        except (httpx.HTTPError, ValueError):
+            return False
 
     def __enter__(self) -> Self:
         return self

@@ -56,8 +56,11 @@ class LocalServers:
                 yield server
             finally:
                 with self._lock:
-                    if server in self._started:  # not stopped meanwhile
+                    is_kept = server in self._started  # not closed meanwhile
+                    if is_kept:
                         self._free.setdefault(name, []).append(server)
+                if not is_kept:
+                    server.stop()
 
     def _take(self, name: str) -> LocalServer:
         with self._lock:
@@ -70,8 +73,10 @@ class LocalServers:
             return server
 
     def close(self) -> None:
-        """Stop all servers; a later call starts them again."""
+        """Stop all servers, those that are called as soon as that has ended; a later call starts others."""
         with self._lock:
+            free = [server for servers in self._free.values() for server in servers]
             self._free.clear()
-            while self._started:
-                self._started.pop().stop()
+            self._started.clear()
+        for server in free:
+            server.stop()

@@ -14,7 +14,7 @@ from warehouse.waiting import LOOK, UnwantedError, is_unwanted, stop_sign, wante
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-GRACE = 5.0  # seconds that calls under way are waited for when nobody wants the others any more
+GRACE = 2.0  # seconds that calls under way are waited for when nobody wants the others any more
 
 
 def side_by_side(

@@ -1,0 +1,118 @@
+"""Real commands on a terminal of 100 columns and 30 rows: what a person sees in the end is the result."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from evals.reporting.entries import entries
+from evals.reporting.headline import headline
+from evals.reporting.recommendation import recommendation_sentences
+from evals.reporting.rows import report_data
+from evals.reporting.standings import main_subset
+from evals.study.study_file import read_study
+from tests.fakes.processes import assay_command
+from tests.fakes.terminal import Screen, Terminal
+from tests.orchestration.conftest import Finished
+from tests.orchestration.test_making_questions import PILOTS
+from tests.orchestration.test_try import MOORINGS
+from warehouse.paths import Home
+
+pytestmark = pytest.mark.models
+COLUMNS, ROWS = 100, 30
+NOISE = re.compile(
+    r"Traceback|Warning|warning:|Exception|nanobind|leaked|deprecat|\bERROR\b|\bWARN|huggingface|%\|", re.I
+)
+
+
+def seen(*arguments: str) -> Screen:
+    """Run a command on a terminal, which goes well; return what is seen, in which there is no noise."""
+    with Terminal(assay_command(*arguments), {}, columns=COLUMNS, rows=ROWS) as terminal:
+        code = terminal.ended(280)
+        screen = Screen(terminal.written, COLUMNS, ROWS)
+    text = "\n".join(screen.lines)
+    assert code == 0, text
+    assert not NOISE.search(text), text
+    assert not too_wide(screen), text
+    return screen
+
+
+def too_wide(screen: Screen) -> list[str]:
+    """Return the lines that were longer than the screen is wide; the path of a file cannot be cut."""
+    return [line for line in screen.wrapped if "/" not in line]
+
+
+def ends_with_result(screen: Screen, study: Path, home: Home) -> bool:
+    """Return whether the last lines are those of a study's result: who leads, and what is recommended."""
+    data = report_data(read_study(study), home, with_hits=False)
+    sentences = [headline(data), *recommendation_sentences(data)]
+    words = " ".join(sentences).split()
+    shown = " ".join(screen.last).split()
+    return shown[-len(words) :] == words and len(entries(data, main_subset(data))) > 1
+
+
+def errors_of(*arguments: str) -> str:
+    """Run a command whose results go elsewhere, which goes well; return what it writes to stderr."""
+    done = subprocess.run(assay_command(*arguments), capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_run_of_a_finished_study(finished: Finished) -> None:
+    assert ends_with_result(seen("run", str(finished.path)), finished.path, finished.home)
+
+
+def test_run_from_nothing(assay_home: Home, study_path: Path) -> None:
+    screen = seen("run", str(study_path))
+    assert ends_with_result(screen, study_path, assay_home)
+    assert any("stage" in line and "report" in line for line in screen.lines)
+
+
+def test_try_of_a_folder(assay_home: Home, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    for name, text in (("pilots.md", PILOTS), ("moorings.md", MOORINGS)):
+        (tmp_path / "notes" / name).write_text(text)
+    screen = seen("try", str(tmp_path / "notes"))
+    (made,) = (assay_home.root / "tries").glob("*/study.yaml")
+    assert ends_with_result(screen, made, assay_home)
+    assert "What this can tell" in " ".join(screen.lines), "above the result"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ask", "town", "How many cars fit on the ferry?"],
+        ["show", "town", "q2"],
+        ["history", "town"],
+        ["plan", "town"],
+        ["check", "town"],
+        ["list"],
+        ["report", "town"],
+        ["export", "town", "OUT"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_other_commands(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("ASSAY_STUDIES", str(finished.path.parent))
+    places = {"town": finished.path, "OUT": tmp_path / "out"}
+    named = [str(places.get(one, one)) for one in arguments]
+    shown = " ".join("\n".join(seen(*named).lines).split())
+    assert {
+        "ask": "nineteen cars",
+        "show": "Nineteen cars",
+        "history": "meaning leads",
+        "export": "",
+        "plan": "cells",
+        "check": "good",
+        "list": "town",
+        "report": "town",
+    }[arguments[0]] in shown
+    told = errors_of(*named, *(["--force"] if arguments[0] == "export" else []))
+    assert not NOISE.search(told), told
+    if arguments[0] in {"ask", "show", "plan", "history"}:
+        assert told == ""
