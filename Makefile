@@ -109,7 +109,7 @@ bench-defaults: $(READY) ## measure the defaults of bm25, hybrid and every step 
 bench-made-questions: $(READY) ## compare the order of cells on made questions with that on questions that people wrote, on the sample site
 	@$(BIN)/python -m benchmarks.made_questions
 
-bench-gateway: $(READY) ## measure what the gateway adds to a model's own time: 320 calls, faults, a second run, a kill, drafts (STUDY=one that was run, with a local model)
+bench-gateway: $(READY) ## measure what the gateway adds to a model's own time, beside targets: 320 calls, rate limits, faults, 256 in flight, a second run, a kill, drafts (STUDY=one that was run, with a local model)
 	@$(BIN)/python -m benchmarks.gateway $(if $(filter command line,$(origin STUDY)),--study $(STUDY))
 
 bench-chat: $(READY) ## measure 20 conversations at once with a scripted model: our own overhead, none mixed up, none lost (SECONDS=120)

@@ -16,6 +16,7 @@ from crawlers.links import base_of, clean_url
 from crawlers.markup import article_of, json_ld, meta
 from crawlers.plain_pages import is_dated, reads_as_text
 from crawlers.settings import AGENT, ROBOTSTXT_USER_AGENT
+from warehouse.inference.http_limits import ENCODINGS, limit
 from warehouse.json_ld import strings
 from warehouse.pages import decode
 
@@ -43,7 +44,8 @@ def spider_for(url: str, delay: float = 1.0) -> Look:
         url: a page of it, a feed or a sitemap.
         delay: seconds between two requests.
     """
-    with httpx.Client(headers={"User-Agent": AGENT}, timeout=SECONDS, trust_env=False) as client:
+    headers = {"User-Agent": AGENT, **ENCODINGS}
+    with limit(httpx.Client(headers=headers, timeout=SECONDS, trust_env=False)) as client:
         try:
             robots = _robots(client, url)
             first = _page(client, url, robots)

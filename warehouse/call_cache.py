@@ -45,7 +45,9 @@ class CallCache:
 
         Raises `ValueError` for a NaN or an infinity, which JSON does not know.
         """
-        text = json.dumps({**record, "call_id": call_id}, indent=1, allow_nan=False)
+        text = json.dumps(
+            {**record, "call_id": call_id}, allow_nan=False
+        )  # by json's C code, for there is no indent
         with replacing(self._path(call_id)) as temporary:
             temporary.write_text(text, encoding="ascii")
         if self._mirror:
@@ -74,9 +76,12 @@ class CallCache:
 
     def _locked(self, path: Path) -> int | None:
         """Return the locked file, opened; None where the file system knows no locks."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            except FileNotFoundError:  # the first call of its folder
+                path.parent.mkdir(parents=True, exist_ok=True)
+                continue
             try:
                 while (locked := try_lock(handle)) is False:
                     pause(GLANCE)

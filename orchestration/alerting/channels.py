@@ -23,7 +23,7 @@ from warehouse.errors import AssayError, InputError
 from warehouse.inference.redaction import one_line
 
 log = logging.getLogger("assay.alerts")
-TRIES, TIMEOUT = 3, 5.0  # seconds of one try
+TRIES, TIMEOUT = 3, 5.0  # seconds that a server may stay silent; five times as long in all
 LONGEST_WAIT = 4.0  # seconds between two tries; what is to wait longer is left to the next run
 
 
@@ -108,15 +108,17 @@ class Webhook:
         """Post once; return why that failed, and the least seconds until another try; None: no other."""
         import httpx
 
+        from warehouse.inference.call_failures import retry_after
+        from warehouse.inference.http_limits import limit
+
         stamp = str(int(time.time()))
         headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "rag-assay"}
         if self.secret:
             mark = hmac.new(self.secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
             headers |= {"X-Assay-Timestamp": stamp, "X-Assay-Signature": f"sha256={mark}"}
         try:
-            reply = httpx.post(
-                self.url, content=body, headers=headers, timeout=TIMEOUT, follow_redirects=False
-            )
+            with limit(httpx.Client(timeout=TIMEOUT)) as client:
+                reply = client.post(self.url, content=body, headers=headers)
         except httpx.InvalidURL:
             return "has a URL that cannot be used", None
         except httpx.HTTPError as error:  # its text may name the URL
@@ -126,13 +128,7 @@ class Webhook:
         if reply.is_redirect:
             return f"answered {reply.status_code}, a redirect, which is not followed", None
         is_passing = reply.status_code in {408, 425, 429} or reply.status_code >= 500
-        return f"answered {reply.status_code}", _retry_after(reply.headers) if is_passing else None
-
-
-def _retry_after(headers: object) -> float:
-    """Return the seconds that a server asks to wait; 0 where it does not say, or says it as a date."""
-    found = headers.get("Retry-After", "")  # type: ignore[attr-defined]
-    return float(found) if str(found).strip().isdecimal() else 0.0
+        return f"answered {reply.status_code}", retry_after(reply.headers) or 0.0 if is_passing else None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Generic, NamedTuple, TypeVar
 
 from warehouse.inference import call_failures
-from warehouse.inference.throttle import LONGEST_WAIT, PATIENCE, Throttle, Ticket
+from warehouse.inference.throttle import LONGEST_WAIT, PATIENCE, LeftAloneError, Throttle, Ticket
 from warehouse.waiting import UnwantedError, pause
 
 Response = TypeVar("Response")
@@ -40,52 +40,59 @@ def attempted(
 ) -> Attempted[Response]:
     """Send a request until it is answered, or fails for good.
 
-    A rate limit is waited out, with the whole server, and takes up none of the retries; unless there are none
-    at all, or the server asks for more than LONGEST_WAIT seconds, or the call has waited PATIENCE seconds.
+    A rate limit is waited out, and takes up none of the retries; unless there are none at all, or the call
+    has waited PATIENCE seconds.
 
     retries: further attempts after a passing fault; 0: none after anything
     asked_at: when the call was asked for, by `perf_counter`
     tokens_of: that a response took; None: not known
 
     Raises:
-        LeftAloneError: no attempt was made, for the server is to be left alone.
-        UnwantedError: nobody wants the call any more.
+        LeftAloneError: no attempt was made, for the server has long refused all calls.
+        UnwantedError: the call was cancelled.
     """
     faults = attempts = 0
     waited = 0.0
+    ended: Attempted[Response] | None = None
     while True:
-        with throttle.passed(ticket):
-            begin = perf_counter()
-            try:
-                response = send()
-            except UnwantedError:
-                throttle.failed(ticket)
-                raise
-            except Exception as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
-                ended = Attempted[Response](None, error, perf_counter() - begin, begin - asked_at, attempts)
-                fault = call_failures.fault_of(error)
-                if fault.is_limit:
-                    throttle.limited(ticket, fault.retry_after)
-                else:
+        try:
+            with throttle.passed(ticket):
+                begin = perf_counter()
+                try:
+                    response = send()
+                except UnwantedError:
                     throttle.failed(ticket)
-            else:
-                throttle.answered(ticket, tokens_of(response))
-                return Attempted(response, None, perf_counter() - begin, begin - asked_at, attempts)
-        wait = backoff(attempts if fault.is_limit else faults, fault.retry_after)
-        waited += wait if fault.is_limit else 0.0
-        faults += not fault.is_limit
-        is_over = wait > LONGEST_WAIT or waited > PATIENCE or faults > retries
-        if not fault.is_passing or not retries or is_over:
+                    raise
+                except (
+                    Exception
+                ) as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
+                    ended = Attempted(None, error, perf_counter() - begin, begin - asked_at, attempts)
+                    fault = call_failures.fault_of(error)
+                    throttle.failed(ticket)
+                else:
+                    throttle.answered(ticket, tokens_of(response))
+                    return Attempted(response, None, perf_counter() - begin, begin - asked_at, attempts)
+                wait = throttle.limited(ticket, fault.retry_after) if fault.is_limit else backoff(faults)
+                waited += wait if fault.is_limit else 0.0
+                faults += not fault.is_limit
+                if not fault.is_passing or not retries or waited > PATIENCE or faults > retries:
+                    return ended
+                if fault.is_limit:
+                    pause(wait)  # in its slot
+        except LeftAloneError:
+            if ended is None:
+                raise
             return ended
         attempts += 1
-        if not (fault.is_limit and fault.retry_after):  # else the throttle holds the server's calls back
+        if not fault.is_limit:
             pause(wait)
 
 
-def backoff(attempt: int, retry_after: float | None) -> float:
-    """Return the seconds to wait before the next attempt: what the server asks for, or by chance up to twice
-    as long as before ("full jitter"), so that calls that failed together do not come back together.
+def backoff(faults: int) -> float:
+    """Return the seconds to wait after a passing fault: by chance, up to twice as long as before.
 
-    attempt: how many there were before the one that failed
+    "Full jitter": calls that failed together do not come back together.
+
+    faults: how many there were before
     """
-    return retry_after or random.uniform(0.0, min(2.0**attempt, LONGEST_WAIT))  # noqa: S311 -- no secret
+    return random.uniform(0.0, min(2.0**faults, LONGEST_WAIT))  # noqa: S311 -- no secret

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -128,14 +129,21 @@ def _may_pass(error: Exception, headers: Mapping[str, str] | None) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read `Retry-After`: seconds, or an HTTP date; None when it is missing or neither."""
+    """Read `Retry-After`: seconds, or an HTTP date (default: UTC); None when it is missing or neither.
+
+    >>> [retry_after({"retry-after": value}) for value in ("2.5", "-1", "nan", "soon")]
+    [2.5, 0.0, None, None]
+    """
     value = headers.get("retry-after")
     if not value:
         return None
     with suppress(ValueError):
-        return max(0.0, float(value))
-    with suppress(ValueError, TypeError):
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+        seconds = float(value)
+        return None if math.isnan(seconds) else max(0.0, seconds)
+    with suppress(ValueError, TypeError, OverflowError):
+        date = parsedate_to_datetime(value)
+        then = date if date.tzinfo else date.replace(tzinfo=UTC)
+        return max(0.0, (then - datetime.now(UTC)).total_seconds())
     return None
 
 

@@ -153,12 +153,13 @@ def client_with(encodings: str, connections: int | None = None) -> httpx.Client:
     encodings: in which servers may compress
     connections: that it has at most; None: any number
     """
-    return httpx.Client(
-        verify=_tls(),
-        follow_redirects=True,
-        headers={"Accept-Encoding": encodings},
-        event_hooks={"response": [limit]},
-        limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+    return limit(
+        httpx.Client(
+            verify=_tls(),
+            follow_redirects=True,
+            headers={"Accept-Encoding": encodings},
+            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+        )
     )
 
 

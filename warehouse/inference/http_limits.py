@@ -1,47 +1,130 @@
-"""Limits the bytes and seconds of a model server's response."""
+"""Limits the bytes and seconds of a model server's response.
+
+The seconds are one deadline, from connecting to the last byte, redirects included. A timeout of HTTPX is for
+one read of a socket, so a server that sends a byte a second passes all of them. Here every operation on a
+socket may take only what is left, whichever client sends the request.
+"""
 
 from __future__ import annotations
 
+import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from ssl import SSLContext
 from time import monotonic
 from typing import Any
 
+import httpcore
 import httpx
 
 MOST_BYTES = 32 << 20  # 256 embeddings of 3,072 numbers are about 17 MB of JSON
 TOTAL = 5  # a reply may take so many times as long as its server may stay silent
+PIECE = 1 << 16  # bytes of a request between two looks at the clock
+ENCODINGS = {"Accept-Encoding": "gzip, deflate"}  # which are decompressed here
 
 
 class ReplyTooLargeError(httpx.TransportError):
     """A server sent more bytes than any reply needs."""
 
 
+class _Deadline(threading.local):
+    """Of the request that the thread sends or reads, by `monotonic`; None: it has none."""
+
+    at: float | None = None
+
+
+_deadline = _Deadline()
+
+
+def _left(timeout: float | None, error: type[Exception]) -> float | None:
+    """Return the seconds that an operation may take: its own timeout, at most what is left.
+
+    Raises:
+        Exception: ``error``, where nothing is left.
+    """
+    if _deadline.at is None:
+        return timeout
+    left = _deadline.at - monotonic()
+    if left <= 0:
+        raise error("the reply was not whole in time")
+    return left if timeout is None else min(timeout, left)
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose operations end at the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        # In pieces, for a server may take in a long request little by little.
+        for begin in range(0, len(buffer), PIECE):
+            piece = buffer[begin : begin + PIECE]
+            self._stream.write(piece, _left(timeout, httpcore.WriteTimeout))
+
+    def start_tls(
+        self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        seconds = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, seconds))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    """Opens connections whose operations end at the deadline."""
+
+    def __init__(self, backend: httpcore.NetworkBackend) -> None:
+        self._backend = backend
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        seconds = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._backend.connect_tcp(host, port, seconds, local_address, socket_options))
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.NetworkStream:
+        seconds = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._backend.connect_unix_socket(path, seconds, socket_options))
+
+
 class _LimitedStream(httpx.SyncByteStream):
     """The body of a response, cut off by an error where it passes a limit.
 
     most_bytes: after decompression
-    seconds: in all, from the moment when the first line of the response was read
+    deadline: by `monotonic`
     """
 
     def __init__(
-        self, stream: httpx.SyncByteStream, encoding: str, most_bytes: int, seconds: float | None
+        self, stream: httpx.SyncByteStream, encoding: str, most_bytes: int, deadline: float | None
     ) -> None:
         self._stream = stream
         self._encoding = encoding
         self._most_bytes = most_bytes
-        self._seconds = seconds
-        self._deadline = monotonic() + seconds if seconds else None
+        self._deadline = deadline
 
     def __iter__(self) -> Iterator[bytes]:
+        _deadline.at = self._deadline  # in whichever thread the body is read
         n_bytes = 0
         for part in self._decoded():
             n_bytes += len(part)
             if n_bytes > self._most_bytes:
                 message = f"the reply has more than {self._most_bytes / 2**20:.0f} MB and was cut off"
                 raise ReplyTooLargeError(message)
-            if self._deadline is not None and monotonic() > self._deadline:
-                raise httpx.ReadTimeout(f"the reply was not whole after {self._seconds:.0f} seconds")
             yield part
 
     def _decoded(self) -> Iterator[bytes]:
@@ -64,10 +147,30 @@ class _LimitedStream(httpx.SyncByteStream):
         self._stream.close()
 
 
-def limit(response: httpx.Response) -> None:
-    """Put the limits on a response whose body has not been read: a hook for `httpx.Client.event_hooks`.
+def limit(client: httpx.Client) -> httpx.Client:
+    """Put the limits on all requests of a client, and return it.
 
-    The seconds in all are five times what the request allows its server to stay silent.
+    The seconds in all are TOTAL times what a request allows its server to stay silent.
+    """
+    for transport in (client._transport, *client._mounts.values()):  # HTTPX itself takes no backend
+        if isinstance(transport, httpx.HTTPTransport):
+            transport._pool._network_backend = _Backend(transport._pool._network_backend)
+    client.event_hooks = {
+        "request": [*client.event_hooks["request"], _begin],
+        "response": [_limit_body, *client.event_hooks["response"]],
+    }
+    return client
+
+
+def _begin(request: httpx.Request) -> None:
+    silence = request.extensions.get("timeout", {}).get("read")
+    if "deadline" not in request.extensions:  # else it follows a redirect
+        request.extensions["deadline"] = silence and monotonic() + silence * TOTAL
+    _deadline.at = request.extensions["deadline"]
+
+
+def _limit_body(response: httpx.Response) -> None:
+    """Limit a response whose body has not been read.
 
     Raises:
         httpx.DecodingError: it is compressed in a way that was not asked for.
@@ -79,9 +182,9 @@ def limit(response: httpx.Response) -> None:
         raise httpx.DecodingError(f"the server compressed its reply as nobody had asked for: {encoding}")
     if encoding:
         del response.headers["content-encoding"]  # decompressed here
-    silence = response.request.extensions.get("timeout", {}).get("read")
     assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101 -- these clients are synchronous
-    response.stream = _LimitedStream(response.stream, encoding, MOST_BYTES, silence and silence * TOTAL)
+    deadline = response.request.extensions.get("deadline")
+    response.stream = _LimitedStream(response.stream, encoding, MOST_BYTES, deadline)
 
 
 def limit_litellm(litellm: Any) -> None:
@@ -89,11 +192,8 @@ def limit_litellm(litellm: Any) -> None:
     if litellm.client_session is None:  # used for OpenAI and whatever speaks its protocol
         from litellm.llms.custom_httpx.http_handler import get_ssl_configuration
 
-        litellm.client_session = httpx.Client(
-            verify=get_ssl_configuration(),
-            follow_redirects=True,
-            headers={"Accept-Encoding": "gzip, deflate"},
-            event_hooks={"response": [limit]},
+        litellm.client_session = limit(
+            httpx.Client(verify=get_ssl_configuration(), follow_redirects=True, headers=ENCODINGS)
         )
     from litellm.llms.custom_httpx.http_handler import HTTPHandler  # used for all other providers
 
@@ -104,6 +204,5 @@ def limit_litellm(litellm: Any) -> None:
 
 def _limited_client(handler: Any) -> httpx.Client:
     client: httpx.Client = handler.unlimited_client()
-    client.headers["Accept-Encoding"] = "gzip, deflate"
-    client.event_hooks = {**client.event_hooks, "response": [limit, *client.event_hooks["response"]]}
-    return client
+    client.headers.update(ENCODINGS)
+    return limit(client)

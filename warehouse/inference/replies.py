@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -112,7 +112,7 @@ class Call:
 
     def request(self) -> dict[str, Any]:
         """Return what its id is made of; without `top_logprobs` where it has none: ids stay what they are."""
-        found = asdict(self)
+        found = dict(vars(self))
         if self.top_logprobs is None:
             del found["top_logprobs"]
         return found

@@ -1,15 +1,18 @@
 """How many calls are in flight to a server and to each of its models, and how fast new ones begin.
 
 What all threads of the process send to one server passes one `Throttle`. It begins with as many calls as the
-recipes allow; a server that says "too many requests" is sent fewer, and one more each time that as many as
-are allowed were answered (additive increase, multiplicative decrease: Chiu and Jain, 1989). How much fewer is
-told by the share of refusals among the last answers: half as many where it refuses all, hardly fewer where it
-refuses one now and then (as DCTCP does by marked packets: Alizadeh et al., SIGCOMM 2010).
+recipes allow, and follows the server's goodput: by Little's law, what a window of calls has answered is what
+the server can hold at once. The next window is GAIN times that, and one call more. A server that refuses
+one call in four at random keeps its window (1.4 x 0.75 > 1); one that takes 8 at once is sent 12.
+A refused call keeps its slot for about as long as an answer takes, so that refusals, which are quick, do not
+turn into more requests; it waits longer only while the model answers nothing at all.
 """
 
 from __future__ import annotations
 
+import random
 import threading
+from bisect import insort
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,15 +23,19 @@ from time import monotonic
 
 from warehouse.waiting import LOOK, UnwantedError, is_unwanted
 
-AT_ONCE = 32  # calls in flight to one model, and to one server, unless a recipe says another number
-LONGEST_WAIT = 60.0  # seconds: a server that asks for more is left alone for now
+AT_ONCE = 32  # calls in flight to one model, and to one server; default of a recipe's `limits`
+LONGEST_WAIT = (
+    60.0  # seconds: a server that asks for more, or refuses for longer, is tried with one call then
+)
 PATIENCE = 120.0  # seconds that a server may answer nothing but that its limit is reached
 MINUTE = 60.0  # seconds
-LATEST = 1 / 16  # weight of the last answer in the share of refusals
+GAIN = 1.4  # of a window over what the one before has answered: above 1 / (1 - 0.2), with room for chance
+FIRST_HOLD = 1.0  # seconds that a refused call waits while nothing else tells how long
+LATEST = 1 / 8  # weight of the last answer in the service time
 
 
 class LeftAloneError(Exception):
-    """A server has asked to be left alone for longer than a call waits."""
+    """A server has refused all calls for so long that no further one waits for it."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the server limits the rate of requests; it is left alone for {seconds:.0f} s more")
@@ -97,6 +104,8 @@ class _Flow:
         self.in_flight = 0
         self.inside: Counter[Pace] = Counter()
         self.requests, self.tokens = Window(), Window()
+        self._service: float | None = None  # seconds of an answer, the last ones counting most
+        self._refused_since: float | None = None  # the first refusal since the last answer
 
     @property
     def at_once(self) -> int:
@@ -110,6 +119,26 @@ class _Flow:
         return max(
             self.requests.delay(now, 1, _loosest(requests)), self.tokens.delay(now, tokens, _loosest(many))
         )
+
+    def answered(self, now: float, seconds: float) -> None:
+        """Note an answer that took so long."""
+        self._refused_since = None
+        before = seconds if self._service is None else self._service
+        self._service = before + LATEST * (seconds - before)
+
+    def hold(self, now: float) -> float:
+        """Return the seconds that a call that was refused now keeps its slot.
+
+        One service time, by chance a quarter more or less; a call that is alone waits FIRST_HOLD at most.
+        While nothing is answered, as long again as since the first refusal: the waits double.
+        """
+        if self._refused_since is None:
+            self._refused_since = now
+        base = FIRST_HOLD if self._service is None else self._service
+        if self.in_flight <= 1:
+            base = min(base, FIRST_HOLD)
+        spread = random.uniform(0.75, 1.25)  # noqa: S311 -- no secret
+        return min((base + now - self._refused_since) * spread, LONGEST_WAIT)
 
 
 def _loosest(limits: list[int | None]) -> int | None:
@@ -144,9 +173,8 @@ class Throttle:
         self._models: dict[str, _Flow] = {}
         self._waiting: dict[str, list[Ticket]] = {}
         self._allowed = inf  # in flight, as the server's answers have it
-        self._refused = 1.0  # share of refusals among the last answers; the first one of all halves
-        self._slowed_at = -inf
-        self._held_until = -inf
+        self._n_answered = self._n_refused = 0  # in this window
+        self._held_until = self._closed_until = -inf
         self._limited: tuple[float, float] | None = None  # first and last refusal since it last answered
 
     @property
@@ -159,42 +187,53 @@ class Throttle:
         """Wait until an attempt may begin; it is in flight while the block lasts.
 
         Raises:
-            LeftAloneError: the server has asked to be left alone for longer than LONGEST_WAIT.
-            UnwantedError: nobody wants the call any more.
+            LeftAloneError: the server has answered nothing but refusals for PATIENCE.
+            UnwantedError: the call was cancelled.
         """
-        self._wait(ticket)
+        delay = self.enter(ticket)
         try:
+            while not ticket.go.wait(min(delay, LOOK)):
+                with self._lock:
+                    delay = self._dispatch()
+                    closed = self._closed_until - monotonic()
+                if ticket.go.is_set():
+                    break
+                if closed > 0:
+                    raise LeftAloneError(closed)
+                if is_unwanted():
+                    raise UnwantedError
             yield
         finally:
-            with self._lock:
-                self._models[ticket.model].in_flight -= 1
-                self._server.in_flight -= 1
-                self._dismiss(ticket)
-                self._dispatch()
+            self.leave(ticket)
 
-    def _wait(self, ticket: Ticket) -> None:
+    def enter(self, ticket: Ticket) -> float:
+        """Take a place in the line, without waiting; `ticket.go` is set as soon as the attempt may begin.
+
+        Returns the seconds after which the next attempt may begin, if only time is in the way.
+
+        Raises:
+            LeftAloneError: as `passed`; the ticket is not in the line.
+        """
         with self._lock:
+            closed = self._closed_until - monotonic()
+            if closed > 0:
+                raise LeftAloneError(closed)
             ticket.go.clear()
             for flow in (self._server, self._models.setdefault(ticket.model, _Flow())):
                 flow.inside[ticket.pace] += 1
-            line = self._waiting.setdefault(ticket.model, [])
-            line.append(ticket)
-            line.sort(key=lambda one: one.number)
-        while True:
-            with self._lock:
-                delay = self._dispatch()
-                if ticket.go.is_set():
-                    return
-                left_alone = self._held_until - monotonic()
-                is_over = left_alone > LONGEST_WAIT or is_unwanted()
-                if is_over:
-                    line.remove(ticket)
-                    self._dismiss(ticket)
-                    self._dispatch()
-            if is_over:
-                raise LeftAloneError(left_alone) if left_alone > LONGEST_WAIT else UnwantedError
-            if ticket.go.wait(min(delay, LOOK)):
-                return
+            insort(self._waiting.setdefault(ticket.model, []), ticket, key=lambda one: one.number)
+            return self._dispatch()
+
+    def leave(self, ticket: Ticket) -> None:
+        """Give up the place in the line, or the slot of an attempt that was in flight."""
+        with self._lock:
+            if ticket.go.is_set():
+                self._models[ticket.model].in_flight -= 1
+                self._server.in_flight -= 1
+            else:
+                self._waiting[ticket.model].remove(ticket)
+            self._dismiss(ticket)
+            self._dispatch()
 
     def _dismiss(self, ticket: Ticket) -> None:
         for flow in (self._server, self._models[ticket.model]):
@@ -232,46 +271,66 @@ class Throttle:
         ticket.go.set()
 
     def answered(self, ticket: Ticket, tokens: int | None) -> None:
-        """Hear that an attempt was answered; more may be in flight now.
+        """Count an attempt that was answered.
 
         tokens: that it took; None: not known
         """
         with self._lock:
+            now = monotonic()
             self._limited = None
-            self._refused -= LATEST * self._refused
-            if self._allowed < inf:
-                self._allowed += 1 / self._allowed
-                if self._allowed >= self._server.at_once:
-                    self._allowed = inf
+            self._models[ticket.model].answered(now, now - ticket.begun_at)
+            self._n_answered += 1
+            self._end_window()
             if tokens is not None:
                 self._correct(ticket, tokens)
 
     def failed(self, ticket: Ticket) -> None:
-        """Hear that an attempt took no tokens."""
+        """Note that an attempt took no tokens."""
         with self._lock:
             self._correct(ticket, 0)
 
-    def limited(self, ticket: Ticket, wait: float | None) -> None:
-        """Hear that the server takes no more for now: fewer may be in flight.
+    def limited(self, ticket: Ticket, wait: float | None) -> float:
+        """Count an attempt that the server refused.
 
-        It is slowed down once for all that were in flight together.
+        Returns the seconds that it keeps its slot; infinity where it is not to be tried again, for the server
+        has answered nothing but refusals for PATIENCE.
 
-        wait: seconds that it asks to be left alone; None: it does not say
+        wait: seconds that the server asks to be left alone; None: it does not say. All its calls wait for so
+            long, at most LONGEST_WAIT; a server that asks for more is sent one call then.
         """
         with self._lock:
             now = monotonic()
-            self._correct(ticket, 0)
-            self._refused += LATEST * (1 - self._refused)
-            if ticket.begun_at >= self._slowed_at:
-                self._slowed_at = now
-                most = min(self._allowed, self._server.at_once)
-                self._allowed = max(1.0, most * (1 - self._refused / 2))
+            hold = self._models[ticket.model].hold(now)
+            self._n_refused += 1
+            self._end_window()
+            if wait:
+                if wait > LONGEST_WAIT:
+                    self._probe()
+                hold = min(wait, LONGEST_WAIT)
+                self._held_until = max(self._held_until, now + hold)
             if self._limited is None or now - self._limited[1] > PATIENCE:
                 self._limited = (now, now)
             self._limited = (self._limited[0], now)
-            if now - self._limited[0] > PATIENCE:  # it has answered nothing else for so long
-                wait = max(wait or 0.0, 2 * LONGEST_WAIT)
-            self._held_until = max(self._held_until, now + (wait or 0.0))
+            if now - self._limited[0] >= PATIENCE:
+                self._probe()
+                self._closed_until = now + LONGEST_WAIT
+                return inf
+            return hold
+
+    def _end_window(self) -> None:
+        """Set the next window, where as many attempts as this one allows have ended."""
+        window = max(1.0, min(self._allowed, self._server.at_once))
+        ended = self._n_answered + self._n_refused
+        if ended < int(window):
+            return
+        allowed = GAIN * window * self._n_answered / ended + 1
+        self._allowed = allowed if allowed < self._server.at_once else inf
+        self._n_answered = self._n_refused = 0
+
+    def _probe(self) -> None:
+        """Begin again with one call."""
+        self._allowed = 1.0
+        self._n_answered = self._n_refused = 0
 
     def _correct(self, ticket: Ticket, tokens: int) -> None:
         for flow, entry in zip((self._server, self._models[ticket.model]), ticket.entries, strict=False):
@@ -286,4 +345,6 @@ _throttles_lock = threading.Lock()
 def throttle_of(server: str) -> Throttle:
     """Return the one throttle of a server, by its address or its provider's name."""
     with _throttles_lock:
-        return _throttles.setdefault(server, Throttle())
+        if server not in _throttles:
+            _throttles[server] = Throttle()
+        return _throttles[server]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 import threading
@@ -9,7 +8,6 @@ import time
 from base64 import b64encode
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,18 +23,15 @@ from tests.fakes.openai_server import (
     failure,
     hang,
     invalid_json,
-    rate_limited,
 )
 from warehouse.call_cache import CallCache
 from warehouse.errors import InputError
 from warehouse.inference import attempts
 from warehouse.inference.budget import Budget
-from warehouse.inference.call_failures import retry_after
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.purpose import Purpose
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import Reply
-from warehouse.inference.throttle import PATIENCE
 from warehouse.paths import Home
 from warehouse.schemas import Status
 
@@ -340,66 +335,6 @@ def test_letters_that_are_none_are_question_marks_in_what_is_sent_and_kept(
     assert (reply.status, reply.text, reply.raw) == (Status.OK, "a?b", "a?b")
     assert server.requests[0].body["messages"][0]["content"] == "??"
     assert gateway.complete("openai/any", messages, api_base=server.api_base).cached
-
-
-def test_a_rate_limit_is_waited_for_as_long_as_the_server_asks(gateway: Gateway, server: FakeOpenAI) -> None:
-    server.add(rate_limited(0.3), answer("Paris."))
-    start = time.perf_counter()
-    reply = ask(gateway, server)
-    elapsed = time.perf_counter() - start
-    assert (reply.status, len(server.requests)) == (Status.OK, 2)
-    assert elapsed >= 0.3
-    assert reply.seconds <= elapsed - 0.3  # the wait is not the model's time
-
-
-def test_a_rate_limit_that_stays_is_typed_and_not_cached(
-    gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(attempts, "pause", waited.append)
-    server.respond = lambda _received: rate_limited(0)
-    reply = ask(gateway, server)
-    assert (reply.status, reply.retries) == (Status.RATE_LIMITED, len(server.requests) - 1)
-    assert reply.retries > gateway.retries, "a rate limit takes up none of them"
-    assert sum(waited) <= PATIENCE
-    server.respond = lambda _received: answer("Paris.")
-    assert ask(gateway, server).text == "Paris."
-
-
-def test_without_retries_a_rate_limit_is_not_waited_for(gateway: Gateway, server: FakeOpenAI) -> None:
-    gateway.retries = 0
-    server.add(rate_limited(0), answer("Paris."))
-    assert ask(gateway, server).status == Status.RATE_LIMITED
-    assert ask(gateway, server).text == "Paris."
-
-
-def test_a_server_that_asks_for_too_long_is_left_alone(gateway: Gateway, server: FakeOpenAI) -> None:
-    server.add(rate_limited(3600))
-    assert ask(gateway, server).status == Status.RATE_LIMITED
-    other = ask(gateway, server, seed=1)
-    assert other.status == Status.RATE_LIMITED
-    assert "left alone for 3600 s" in str(other.reason)
-    assert len(server.requests) == 1
-
-
-def test_without_a_wish_the_waits_are_by_chance_and_their_bound_doubles(
-    gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(attempts, "pause", waited.append)
-    monkeypatch.setattr(random, "uniform", lambda _least, most: most)
-    server.add(*[rate_limited()] * 3, answer("Paris."), *[failure(500, "overloaded")] * 2, answer("Rome."))
-    assert ask(gateway, server).text == "Paris."
-    assert ask(gateway, server, seed=1).text == "Rome."
-    assert waited == [1.0, 2.0, 4.0, 1.0, 2.0]
-
-
-def test_retry_after_may_be_a_date() -> None:
-    wait = retry_after({"retry-after": formatdate(time.time() + 30, usegmt=True)})
-    assert wait is not None
-    assert 25 < wait <= 30
-    assert retry_after({"retry-after": "soon"}) is None
-    assert retry_after({}) is None
 
 
 def test_a_silent_server_is_a_timeout(gateway: Gateway, server: FakeOpenAI) -> None:

@@ -111,17 +111,17 @@ def together(throttle: Throttle, tickets: list[Ticket]) -> Iterator[None]:
         yield
 
 
-def test_a_refusal_halves_what_is_in_flight_once_for_all_that_were_together() -> None:
+def test_a_window_is_gain_times_what_the_one_before_has_answered_and_one_more() -> None:
     throttle = Throttle()
     tickets = some("a", 16, at_once=16)
     with together(throttle, tickets):
-        for ticket in tickets[:5]:
-            throttle.limited(ticket, None)
-    assert throttle.allowed == 8
-    again = some("a", 1, at_once=16)
-    with together(throttle, again):
-        throttle.limited(again[0], None)
-    assert throttle.allowed == 4
+        for number, ticket in enumerate(tickets):
+            assert throttle.allowed == float("inf"), "decided once a window"
+            if number < 12:
+                throttle.limited(ticket, None)
+            else:
+                throttle.answered(ticket, None)
+    assert throttle.allowed == module.GAIN * 4 + 1
 
 
 def test_a_server_that_refuses_one_in_five_is_still_sent_several_at_once() -> None:
@@ -141,7 +141,7 @@ def test_a_server_that_refuses_one_in_five_is_still_sent_several_at_once() -> No
     assert throttle.allowed < 1.5, "one that refuses all is sent next to nothing"
 
 
-def test_answers_raise_it_by_one_a_round_up_to_the_limit_and_it_never_falls_below_one() -> None:
+def test_answers_raise_it_up_to_the_limit_and_it_never_falls_below_one() -> None:
     throttle = Throttle()
     for _ in range(9):
         ticket = Ticket("a", Pace(at_once=4))
@@ -154,16 +154,19 @@ def test_answers_raise_it_by_one_a_round_up_to_the_limit_and_it_never_falls_belo
         with throttle.passed(ticket):
             throttle.answered(ticket, None)
         seen.append(throttle.allowed)
-    assert seen[:3] == pytest.approx([2, 2.5, 2.9])
+    assert seen[:2] == [module.GAIN + 1] * 2, "a window of two"
     assert seen[-1] == float("inf"), "the recipes' limit holds again"
 
 
 def test_what_the_server_allows_is_what_is_in_flight(line: Line) -> None:
-    ticket = Ticket("b", Pace())
-    with line.throttle.passed(ticket):
-        line.throttle.limited(ticket, None)  # 16 of 32
+    tickets = some("b", 32)
+    with together(line.throttle, tickets):
+        for ticket in tickets[:24]:
+            line.throttle.limited(ticket, None)
+        for ticket in tickets[24:]:
+            line.throttle.answered(ticket, None)
     line.send(*some("a", 20))
-    assert len(line.settled()) == 16
+    assert len(line.settled()) == 12
 
 
 def test_a_wish_to_be_left_alone_holds_back_every_model_of_the_server(line: Line) -> None:
@@ -180,13 +183,28 @@ def test_a_wish_to_be_left_alone_holds_back_every_model_of_the_server(line: Line
     assert len(line.settled()) == 4
 
 
-def test_who_would_wait_too_long_does_not_wait() -> None:
+@pytest.mark.parametrize("wish", [61.0, 30000.0, float("inf")])
+def test_a_wish_beyond_a_minute_is_a_minute_and_then_one_call(
+    monkeypatch: pytest.MonkeyPatch, wish: float
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
     throttle = Throttle()
-    ticket = Ticket("a", Pace())
-    with throttle.passed(ticket):
-        throttle.limited(ticket, 3600)
-    with pytest.raises(LeftAloneError, match="3600 s"), throttle.passed(ticket):
-        raise AssertionError
+    (refused, *others) = some("a", 9)
+    throttle.enter(refused)
+    assert throttle.limited(refused, wish) == module.LONGEST_WAIT
+    throttle.leave(refused)
+    for ticket in others:
+        throttle.enter(ticket)
+    now[0] = 59.9
+    throttle._dispatch()
+    assert not any(ticket.go.is_set() for ticket in others)
+    now[0] = 60.1
+    throttle._dispatch()
+    assert [ticket.go.is_set() for ticket in others] == [True] + 7 * [False]
+    throttle.answered(others[0], None)
+    throttle.leave(others[0])
+    assert sum(ticket.go.is_set() for ticket in others[1:]) == 2, "it is healthy: more with each answer"
 
 
 def test_a_server_that_refuses_all_for_long_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
