@@ -12,6 +12,7 @@ import polars as pl
 from assets.engine.pictures import Interval, intervals
 from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
 from assets.engine.table import Plot, Table
+from evals.judging.scoring import JudgedScores
 from evals.measuring.running_costs import running_costs
 from evals.pipeline.stage_inputs import read_questions
 from evals.statistics.board import Answered, board_rows, not_run
@@ -21,7 +22,7 @@ from evals.statistics.question_clusters import Clustering, clustering
 from evals.statistics.verdict import Facts, Verdict, labels_of
 from evals.statistics.verdict_text import verdict_on
 from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.coverage import below_gate, coverages, unmeasured
+from evals.study.coverage import below_gate, coverages, lowest_and_highest, unmeasured
 from evals.study.grid import Grid
 from evals.study.simplicity import chunk_counts, simplicities, unpriced
 from evals.study.study import Study
@@ -147,7 +148,9 @@ class Leaderboard(Stage):
         board = frame(rows, LEADERBOARD)
         write_parquet(board, folder / "leaderboard.parquet")
         covered = coverages(board, unmeasured(study))
-        verdict = replace(self._verdict(study, rows, run, clusters, work), coverage=covered["share"].min())
+        verdict = replace(
+            self._verdict(study, rows, run, clusters, work), coverage=lowest_and_highest(covered)[0]
+        )
         write_parquet(frame([verdict.row()], VERDICTS), folder / "verdicts.parquet")
         meta: dict[str, Any] = {
             "cells": len(study.cells()),
@@ -199,6 +202,7 @@ class Leaderboard(Stage):
             study.prefer,
             study.margin,
             chunks_differ=len(study.chunkings) > 1,
+            judged=isinstance(metrics[0], JudgedScores),
         )
         return verdict_on(study.study, rows, metrics, facts)
 

@@ -245,7 +245,7 @@ class _Race:
         elif len(asking.field.racing) < 2:
             said += "fewer than two cells race, so nothing was dropped."
         elif not dropped:
-            said += "no cell was told apart from the leader, so nothing was dropped and nothing spared."
+            said += "no pipeline was significantly worse than the leader, so none was dropped."
         else:
             said += f"{len(dropped)} of {len(record.rows)} cells were dropped."
         notes = [said]
@@ -312,7 +312,7 @@ def _values(rung: Rung, field: Field, number: int, home: Home) -> tuple[pl.DataF
 def _in_words(found: Look) -> str:
     """Say what a look came to."""
     by = {rule: sum(one.rule == rule for one in found.dropped) for rule in ("significance", "budget")}
-    parts = [f"{by['significance']} dropped as told apart from it"] if by["significance"] else []
+    parts = [f"{by['significance']} dropped as significantly worse"] if by["significance"] else []
     parts += [f"{by['budget']} dropped for the budget"] if by["budget"] else []
     parts += ["none dropped"] if not parts else []
     lacking = f", of which {len(found.unmeasured)} lack values" if found.unmeasured else ""

@@ -29,7 +29,7 @@ HISTORY: Schema = {
     "value": pl.Float64,  # and interval, of the leader by that metric
     "low": pl.Float64,
     "high": pl.Float64,
-    "tied": pl.Int64,  # cells that cannot be told apart from the leader, itself included
+    "tied": pl.Int64,  # cells tied with the leader, itself included
     "cells": pl.Int64,
     "documents": pl.Int64,  # of the corpus
     "questions": pl.Int64,

@@ -180,7 +180,7 @@ def with_look(
 
 
 _WHY = {
-    "significance": "told apart from the leader",
+    "significance": "significantly worse than the leader",
     "budget": "among the worst, and the budget is too small for all",
 }
 

@@ -47,7 +47,7 @@ class Bought:
 
     depth: how many passages are read, where the cost is their length
     low, high: interval of the quality
-    tied: it leads by this quality, or cannot be told apart from what does
+    tied: it leads by this quality, or is tied with what does
     """
 
     label: str
@@ -245,8 +245,8 @@ def _axis_words(quality: str, one: AtContext) -> str:
     named = [f"{level} in {_tokens(budgets)}" for level, budgets in of_level.items()]
     worse = {level: [b for b in one.budgets if b.found.apart[at]] for at, level in enumerate(one.levels)}
     apart = [f"{level} in {_tokens(budgets)}" for level, budgets in worse.items() if budgets]
-    told = f"told apart from it: {listed(apart, 4)}" if apart else "no other is told apart from it"
-    return f"In equal lengths of context, the best {one.axis} by {quality} is {listed(named, 4)}; {told}."
+    told = f"significantly worse: {listed(apart, 4)}" if apart else f"no {one.axis} is significantly worse"
+    return f"At equal context, the best {one.axis} by {quality} is {listed(named, 4)}; {told}."
 
 
 def _tokens(budgets: Sequence[AtBudget]) -> str:

@@ -18,7 +18,7 @@ def effects_words(found: Effects) -> list[str]:
 
 
 def effect_words(effect: AxisEffect) -> str:
-    """Say which level of an axis is best, and which cannot be told apart from it."""
+    """Say which level of an axis is best, and which are tied with it."""
     found, metric = effect.found, effect.metric
     value = number(found.mean[found.best], metric.unit)
     opening = f"Of the {effect.axis}s, {effect.best} has the best mean {metric.title}, {value}"
@@ -28,21 +28,18 @@ def effect_words(effect: AxisEffect) -> str:
     others = [at for at in effect.best_first() if at != found.best]
     tied = [effect.levels[at] for at in others if not found.apart[at]]
     if not tied:
-        every = "the other" if len(others) == 1 else "every other"
+        every = "the other is" if len(others) == 1 else "all others are"
         furthest = others[-1]
         words = (
-            f"{every} can be told apart from it, {effect.levels[furthest]} by "
+            f"{every} significantly worse, {effect.levels[furthest]} by "
             f"{signed(found.difference[furthest], metric.unit)} "
             f"[{_interval(effect, furthest)}]"
         )
     elif len(tied) == len(others):
-        words = (
-            f"{listed(tied)} cannot be told apart from it"
-            if len(tied) == 1
-            else f"none of the other {len(tied)} can be told apart from it"
-        )
+        words = f"{listed(tied)} is tied with it" if len(tied) == 1 else f"all {len(tied)} others are tied"
     else:
-        words = f"of {len(others)} others, {listed(tied)} cannot be told apart from it"
+        verb = "is" if len(tied) == 1 else "are"
+        words = f"of {len(others)} others, {listed(tied)} {verb} tied with it"
     return f"{opening}{where}; {words}.{_left_out(effect)}"
 
 

@@ -27,7 +27,7 @@ class Entry:
 
     @property
     def tied(self) -> bool:
-        """Whether it cannot be told apart from the leader: what was not compared cannot."""
+        """Whether it is not significantly different from the leader; what was not compared is not."""
         return self.result.tied is not False
 
 

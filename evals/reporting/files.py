@@ -120,12 +120,13 @@ def other_rows(data: ReportData) -> list[dict[str, Any]]:
 def verdict_row(data: ReportData) -> dict[str, Any]:
     """Return the verdict as a row beside the leaderboard's: its metric is `verdict`."""
     verdict = data.verdict.row()
-    recommended = verdict["recommended"]
+    taken = data.verdict.recommended
     return {
         **verdict,
         "by_metric": verdict["metric"],
         "metric": "verdict",
-        "cell": recommended and recommended["cell"],
+        "cell": taken.cell if taken else None,
+        "value": taken.value if taken else None,
     }
 
 

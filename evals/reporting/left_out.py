@@ -23,7 +23,7 @@ from evals.study.cells import Cell as StudyCell
 MOST = 100  # cells that the table names
 BEST = 0.1  # share of the grid's cells of which a random draw is to hold one
 _RULES = {
-    "significance": "told apart",
+    "significance": "significantly worse",
     "budget": "the budget",
     "not_drawn": "not drawn",
     "not_varied": "two axes at once",
@@ -171,7 +171,7 @@ def _of_race(data: ReportData, gone: list[Mapping[str, Any]]) -> list[str]:
         rungs = max(row["rungs"] for row in gone) - 1
         chance = percent(rungs * by["significance"][0]["level"])
         found.append(
-            f"{several(len(by['significance']), 'cell')} told apart from a rung's leader by paired tests; "
+            f"{several(len(by['significance']), 'cell')} significantly worse than a rung's leader; "
             f"the chance to drop one so that is no worse is at most {chance}, over all rungs together."
         )
     if by["budget"]:

@@ -16,6 +16,7 @@ ROC_CURVES = 6
 ROC_POINTS = 12  # of a curve, in its table
 STAGE_ROWS = 24
 BEST_CELLS = 5  # columns of the tables by question type and set
+FIRST_ROWS = 5  # of the leaderboard, beside the verdict
 HARDEST_QUESTIONS = 20
 HITS = 5
 ANSWERS = 12  # of one question

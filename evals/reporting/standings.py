@@ -84,7 +84,7 @@ class Standing:
     rank: by the primary metric; None: not ranked
     results: by metric
     answered: share of the questions that its generator dealt with; None: it has none
-    tie_group: of cells that cannot be told apart from its first; None: no rank
+    tie_group: of cells that are tied with its first; None: no rank
     p_best: how likely it is the best; None: no rank
     """
 

@@ -15,7 +15,7 @@ from evals.reporting.failures import missing_values
 from evals.reporting.settling import settling
 from evals.reporting.standings import ALL, Subset, main_subset, subsets, varying_axes
 from evals.reporting.stored_cards import UNCALIBRATED
-from evals.study.coverage import below_gate, coverages
+from evals.study.coverage import below_gate, coverages, lowest_and_highest
 from warehouse.schemas import MIN_COVERAGE, Status
 
 State = Literal["ok", "look", "wrong"]
@@ -87,7 +87,7 @@ def _questions(data: ReportData) -> TrustLine:
     if unfound:
         text += f"; the evidence of {count(unfound)} is in no document"
     if n < FEW:
-        text += "; so few tell apart only what differs much"
+        text += "; with so few, only large differences are significant"
     return TrustLine("Questions", "look" if unfound or n < FEW else "ok", text, "groups")
 
 
@@ -96,7 +96,7 @@ def _coverage(data: ReportData) -> TrustLine:
     if not data.leaderboard.filter(pl.col("metric") == data.primary.name)["value"].count():
         return TrustLine("Coverage", "wrong", f"no cell has a value of {data.primary.title}", "failures")
     shares = coverages(data.leaderboard, data.unmeasured)
-    low, high = percent(shares["share"].min()), percent(shares["share"].max())
+    low, high = map(percent, lowest_and_highest(shares))
     text = f"{low} of the questions have a value and an answer, in every cell"
     if low != high:
         text = f"from {low} to {high} of the questions have a value and an answer, by cell"
@@ -208,10 +208,15 @@ def _settled(data: ReportData, main: Subset) -> TrustLine:
     ranked = [one for one in entries(data, main) if one.rank is not None]
     tied = [one for one in ranked[1:] if one.tied]
     if not ranked:
-        return TrustLine("Enough questions", "wrong", "nothing to settle: no cell has a rank", "leaderboard")
+        return TrustLine(
+            "Enough questions", "wrong", "nothing to settle: no pipeline has a rank", "leaderboard"
+        )
     if not tied:
         return TrustLine(
-            "Enough questions", "ok", "the first cell is told apart from all others", "leaderboard"
+            "Enough questions",
+            "ok",
+            "every other pipeline is significantly worse than the first",
+            "leaderboard",
         )
     needed = settling(tied, main.n(data.primary), data.primary).rpartition("; ")[2].removesuffix(".")
     open_ones = f"{several(len(tied), 'comparison')} with the first cell open"

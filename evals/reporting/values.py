@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.standings import AXES, Standing, Subset
+from evals.reporting.standings import Standing, Subset
 from evals.statistics.crossing import Crossing, Place
 from evals.statistics.resampling import Floats
+from evals.study.cells import AXES
 from warehouse.schemas import MIN_COVERAGE
 
 

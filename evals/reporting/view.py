@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
 
 from evals.measuring.running_costs import RunningCost
 from evals.reporting import limits
@@ -34,6 +37,7 @@ from evals.reporting.settling import settling
 from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
 from evals.reporting.trust import TrustLine, trust_lines
 from evals.reporting.unseen import unseen
+from evals.statistics.verdict import labels_of
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class View:
 
     unseen: tuple[str, ...]
     recommended: str | None
+    first: tuple[Mapping[str, Any], ...]
+    first_labels: Mapping[str, str]
     running: Mapping[str, RunningCost]
     pairs: Pairs | None
     trust: tuple[TrustLine, ...]
@@ -106,6 +112,8 @@ def view(data: ReportData) -> View:
     return View(
         unseen=unseen(data, main),
         recommended=data.verdict.recommended.cell if data.verdict.recommended else None,
+        first=_first_rows(data),
+        first_labels=labels_of(data.leaderboard.to_dicts()),
         running=running(data),
         pairs=pairs(data, main, labels),
         trust=trust_lines(data),
@@ -134,6 +142,14 @@ def view(data: ReportData) -> View:
         left_out=left_out_section(data),
         failures=failures(data),
     )
+
+
+def _first_rows(data: ReportData) -> tuple[Mapping[str, Any], ...]:
+    """Return the first rows of the leaderboard (schemas.LEADERBOARD) that the verdict is about."""
+    verdict = data.verdict
+    mine = (pl.col("subset") == verdict.subset) & (pl.col("metric") == verdict.metric)
+    ranked = data.leaderboard.filter(mine & pl.col("rank").is_not_null()).sort("rank", "cell")
+    return tuple(ranked.head(limits.FIRST_ROWS).to_dicts())
 
 
 def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -> str:

@@ -124,8 +124,8 @@ def compared(
     """Add to rows of one subset and metric how the cells differ from the leader on the questions of both.
 
     The cells with a rank and a value of enough questions are one family of comparisons; those that share
-    every value with each other are one comparison. `tied` says that a cell cannot be told apart from the
-    leader in this metric (`evals.statistics.contrasts`).
+    every value with each other are one comparison. `tied` says that a cell is not significantly different
+    from the leader in this metric (`evals.statistics.contrasts`).
     """
     able = {row["cell"]: values for row, values in valued if row["cell"] in ranked and is_able(row)}
     if leader is None or leader not in able:
@@ -179,7 +179,7 @@ def tie_groups(
 ) -> dict[str, int]:
     """Put the ranked cells of one subset into groups by the primary metric; return cell -> group, from 1.
 
-    The first group holds what cannot be told apart from the leader, the second what cannot from the best of
+    The first group holds what is tied with the leader, the second what is tied with the best of
     the rest, and so on: each is a choice of the cells that may be the best of those that are left (Gupta,
     Technometrics 1965; Hsu, Annals of Statistics 1984). A letter for each set of cells no two of which
     differ (Piepho, Journal of Computational and Graphical Statistics 2004) would say more of pairs far from

@@ -39,7 +39,7 @@ class Levels(NamedTuple):
 
     @property
     def apart(self) -> list[bool]:
-        """Of each level whether it can be told apart from the best one."""
+        """Whether each level is significantly different from the best one."""
         return [bool(p < ALPHA) for p in self.p]
 
 

@@ -41,7 +41,7 @@ class BestAt(NamedTuple):
 
     @property
     def apart(self) -> bool:
-        """Whether the best level here can be told apart from the one that is best on the whole."""
+        """Whether the best level here is significantly different from the one that is best on the whole."""
         return bool(self.p < ALPHA)
 
 

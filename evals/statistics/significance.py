@@ -15,7 +15,7 @@ from evals.statistics.clusters import Codes, summed
 from evals.statistics.resampling import BLOCK, EQUAL, Floats, Sums, resampled, student, sums_of
 
 ALPHA = 0.05
-"""Two cells are told apart where the adjusted p is below it."""
+"""Two cells are significantly different where the adjusted p is below it."""
 RESAMPLES = 10_000
 
 

@@ -119,6 +119,7 @@ class Facts:
     labels: cell -> its name for readers
     simple, costs: cell -> what it takes and costs; absent where that is not known
     chunks_differ: whether the study compares chunks of different sizes
+    judged: whether a language model gives the values of the first metric
     """
 
     labels: Mapping[str, str]
@@ -128,6 +129,7 @@ class Facts:
     prefer: Prefer = "cost"
     margin: float | None = None
     chunks_differ: bool = False
+    judged: bool = False
 
 
 def decide(study: str, rows: Sequence[Row], metrics: Sequence[Measured], facts: Facts) -> Verdict:
@@ -144,8 +146,8 @@ def decide(study: str, rows: Sequence[Row], metrics: Sequence[Measured], facts: 
     mine = [row for row in rows if row["subset"] == subset]
     first = {row["cell"]: row for row in mine if row["metric"] == primary.name}
     ranked = sorted((row for row in first.values() if row["rank"] is not None), key=_place)
-    documents = max((row["clusters"] or 0 for row in first.values()), default=0)
     questions = max((row["n"] or 0 for row in first.values()), default=0)
+    documents = max((row["clusters"] or 0 for row in first.values()), default=0) or questions
     found = Verdict(
         study,
         subset,
@@ -285,19 +287,15 @@ def _documents_needed(open_ones: Sequence[Row], found: Verdict) -> int | None:
 
 def _pick(row: Row, facts: Facts, leader: Row) -> Pick:
     cell = row["cell"]
-    loss = 0.0 if cell == leader["cell"] else row["expected_loss"]
-    names = ("rank", "value", "low", "high")
+    stored = ("rank", "value", "low", "high", "p_best", "p_loss", "bound")
     return Pick(
-        cell,
-        facts.labels.get(cell, cell),
-        *(row[name] for name in names),
-        _coverage(row),
-        row["p_best"],
-        loss,
-        row["p_loss"],
-        row["bound"],
-        _dollars(facts, cell),
-        _median_seconds(facts, cell),
+        cell=cell,
+        label=facts.labels.get(cell, cell),
+        coverage=_coverage(row),
+        expected_loss=0.0 if cell == leader["cell"] else row["expected_loss"],
+        usd_per_1000=_dollars(facts, cell),
+        seconds=_median_seconds(facts, cell),
+        **{name: row[name] for name in stored},
     )
 
 

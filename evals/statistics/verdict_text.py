@@ -14,7 +14,10 @@ FEW = 12  # clusters; with fewer, only large differences are found
 def verdict_on(study: str, rows: Sequence[Row], metrics: Sequence[Measured], facts: Facts) -> Verdict:
     """Decide by a leaderboard (`decide`), and write the decision in sentences."""
     found = decide(study, rows, metrics, facts)
-    return replace(found, sentences=verdict_sentences(found, facts.labels))
+    lines = verdict_sentences(found, facts.labels)
+    if facts.judged and found.leader:
+        lines += ("A model judges this metric; its judge card says how far people agree with it.",)
+    return replace(found, sentences=lines)
 
 
 def verdict_sentences(found: Verdict, labels: Mapping[str, str]) -> tuple[str, ...]:
@@ -40,7 +43,8 @@ def _leader(found: Verdict, leader: Pick, chosen: Pick, labels: Mapping[str, str
     names = [labels.get(cell, cell) for cell in found.tied]
     verb = "is" if len(names) == 1 else "are"
     lines = [f"It leads by {of}.", f"{_listed(names)} {verb} tied with it."]
-    if found.prefer != "quality" and found.margin is not None:
+    known = chosen.usd_per_1000 is not None or found.prefer == "simplicity"
+    if found.prefer != "quality" and found.margin is not None and known:
         lines.append(
             f"No tied pipeline is {_what(found.prefer)} at an expected loss of at most "
             f"{_number(found, found.margin / 2)}, half of the margin."

@@ -64,8 +64,8 @@ def check_study(path: Path, home: Home) -> Checked:
         errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
     if errors or study is None:
         raise InputError(*dict.fromkeys(errors))
-    warnings = lines_of(marked, measured_losses(marked.data)) if marked else []
-    warnings += [*unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
+    losses = lines_of(marked, measured_losses(marked.data)) if marked else []
+    warnings = [*losses, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
     return Checked(study, len(read_questions_of(study)), warnings)
 
 

@@ -51,6 +51,12 @@ def coverages(board: pl.DataFrame, left_out: frozenset[tuple[str, str]]) -> pl.D
     return lowest.unique("cell", keep="first", maintain_order=True).sort("cell")
 
 
+def lowest_and_highest(found: pl.DataFrame) -> tuple[float | None, float | None]:
+    """Return the smallest and the largest share of `coverages`; None where there is no cell."""
+    shares = found["share"].to_list()
+    return min(shares, default=None), max(shares, default=None)
+
+
 def below_gate(found: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `coverages` whose share is below `MIN_COVERAGE`."""
     return found.filter(pl.col("share") < MIN_COVERAGE)

@@ -48,7 +48,7 @@ class Search(Strict):
         drawn by the seed, as many as the budget allows; `successive_halving`: all cells on a few questions,
         those that are left on more, and so on: what falls behind is dropped on the way
     base: the base cell by its key without the study; unless said, the first name of each axis
-    budget: what may be asked at most; a race without one drops only what is told apart from the leader
+    budget: what may be asked at most; a race without one drops only what is significantly worse
     seed: of what is drawn; that of the study unless said
     first: questions of the first rung
     growth: how many times as many questions the next rung has

@@ -177,7 +177,7 @@ class Alerts(Strict):
     """Who is told what happens to a study.
 
     about: `run`: some of its keys failed; `check`: a check failed that makes results wrong; `best`: another
-        cell leads, and the one before can be told apart from it; `leader`: another of the cells that tie
+        cell leads, and the one before is significantly worse; `leader`: another of the cells that tie
         leads; `budget`: something was left unasked for want of budget
     log: into the log of the process
     webhook: URL that JSON is posted to; write it as `${NAME}`, for whoever knows it can post there

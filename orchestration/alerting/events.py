@@ -101,7 +101,7 @@ def _best(study: str, home: Home) -> Iterator[Event]:
         "changed": since_words(step),
     }
     kind = "best" if step.replaced else "leader"
-    what = "the best cell changed" if step.replaced else "another of the cells that tie leads"
+    what = "the best cell changed" if step.replaced else "another of the tied cells leads"
     yield Event(
         digest([kind, study, after.id]),
         kind,
@@ -115,7 +115,7 @@ def _best(study: str, home: Home) -> Iterator[Event]:
 
 def _best_text(before: Entry, after: Entry, step: Step, then: CellValue, now: CellValue) -> str:
     metric = after.primary
-    how = "can be told apart from it" if step.replaced else "cannot be told apart from it"
+    how = "is significantly worse" if step.replaced else "is tied with it"
     changed = since_words(step) or "nothing but what was measured"
     was = before.leading
     return (

@@ -132,4 +132,4 @@ def test_where_no_evidence_is_quoted_the_next_metric_ranks(make_bench: MakeBench
     assert data.notes[0] == (
         "Evidence coverage @ 5 applies to none of the questions: the cells are ranked by nDCG @ 10"
     )
-    assert "highest" in bench.artifact("leaderboard", "tiny").meta
+    assert "verdict" in bench.artifact("leaderboard", "tiny").meta

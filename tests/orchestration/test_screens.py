@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from evals.reporting.entries import entries
-from evals.reporting.headline import headline
-from evals.reporting.recommendation import recommendation_sentences
 from evals.reporting.rows import report_data
 from evals.reporting.standings import main_subset
 from evals.study.study_file import read_study
@@ -46,10 +44,9 @@ def too_wide(screen: Screen) -> list[str]:
 
 
 def ends_with_result(screen: Screen, study: Path, home: Home) -> bool:
-    """Return whether the last lines are those of a study's result: who leads, and what is recommended."""
+    """Return whether the last lines are those of a study's result: its verdict."""
     data = report_data(read_study(study), home, with_hits=False)
-    sentences = [headline(data), *recommendation_sentences(data)]
-    words = " ".join(sentences).split()
+    words = " ".join(data.verdict.sentences).split()
     shown = " ".join(screen.last).split()
     return shown[-len(words) :] == words and len(entries(data, main_subset(data))) > 1
 

@@ -51,7 +51,7 @@ def _lead(found: Diff) -> Iterator[str]:
     old, new = found.before.leader, found.after.leader
     if old and new and old.partition(".")[2] != new.partition(".")[2]:
         tied = old.partition(".")[2] in {one.cell.partition(".")[2] for one in found.after.tied}
-        how = "and cannot be told apart from it" if tied else "which has fallen behind by more than chance"
+        how = "tied with it" if tied else "now significantly worse"
         yield f"{_short(new)} leads now; before it was {_short(old)}, {how}."
     elif new:
         yield f"{_short(new)} leads, as before."

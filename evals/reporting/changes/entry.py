@@ -15,7 +15,7 @@ from warehouse.paths import Home
 class CellValue:
     """A cell by the metric that ranks the cells, on the questions that the headline is about.
 
-    tied: whether it cannot be told apart from the leader; the leader itself is tied
+    tied: whether it is tied with the leader; the leader itself is
     """
 
     cell: str
@@ -72,7 +72,7 @@ class Entry:
 
     @property
     def tied(self) -> tuple[CellValue, ...]:
-        """The leader and the cells that cannot be told apart from it, the leader first."""
+        """The leader and the cells tied with it, the leader first."""
         found = [one for one in self.cells if one.tied]
         return tuple(sorted(found, key=lambda one: (one.cell != self.leader, one.rank or 0, one.cell)))
 
@@ -126,7 +126,7 @@ def entry_of(record: Record, number: int) -> Entry:
         documents=record.get("documents") or 0,
         n_questions=record.get("questions") or 0,
         seed=record.get("seed", 7),
-        clusters=record.get("clusters", "auto"),
+        clusters=record.get("clusters", "documents"),
         **{
             name: record.get(name, {})
             for name in ("sources", "recipes", "written", "code", "weights", "artifacts")

@@ -25,7 +25,7 @@ class Step:
     back: how many results ago it was
     documents: kind of change -> how many documents; None where those of then or before are gone
     parts: what else differs; of the first result nothing
-    replaced: whether the cell that led before cannot be told apart from the leader any longer
+    replaced: whether the cell that led before is significantly worse than the leader now
     """
 
     entry: Entry
@@ -36,7 +36,7 @@ class Step:
 
     @property
     def best(self) -> tuple[CellValue, ...]:
-        """The leader and all that cannot be told apart from it."""
+        """The leader and the cells tied with it."""
         return self.entry.tied
 
     @property

@@ -55,7 +55,7 @@ def _lead(study: str, found: Sequence[Step], label: Labels) -> tuple[str, ...]:
     if last.leader is None:
         return (first, "No cell has a rank now.")
     others = len(last.tied) - 1
-    tied = f", with {several(others, 'cell')} that cannot be told apart from it" if others > 0 else ""
+    tied = f", tied with {several(others, 'pipeline')}" if others > 0 else ""
     return (first, f"{label(last.leader)} leads now{tied}.")
 
 

@@ -10,7 +10,7 @@ from evals.reporting.display import count, number, several, times
 from evals.reporting.figures.words import left_out
 
 KEY: tuple[tuple[Shape, str], ...] = (
-    ("diamond", "the leading cell, and what cannot be told apart from it"),
+    ("diamond", "the leading pipeline, and those tied with it"),
     ("disc", "another cell"),
 )
 _NOUNS = {"tokens": "tokens", "s": "time", "US$": "price"}  # unit of a cost -> what there is more of

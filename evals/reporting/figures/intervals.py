@@ -29,7 +29,7 @@ class Bar:
 
 
 def place_of(entry: Entry, leader: Entry | None) -> Place:
-    """Say how an entry stands to the leader: tied when it cannot be told apart from it."""
+    """Return how an entry compares with the leader; tied: not significantly different."""
     if entry.rank is None or leader is None:
         return "unranked"
     if entry is leader:
@@ -116,9 +116,9 @@ def _about(data: ReportData, places: Sequence[Place], scale: Scale) -> str:
     tied = places.count("tied")
     if "leader" in places:
         same = (
-            f"A diamond (≈) cannot be told apart from it: {several(tied, 'row')}"
+            f"A diamond (≈) is tied with it: {several(tied, 'row')}"
             if tied
-            else "Every other ranked row can be told apart from it"
+            else "Every other ranked row is significantly worse"
         )
         words[0] += "; the band is the leading cell's interval"
         words.append(

@@ -63,7 +63,7 @@ class AxisSaid:
     """An axis: its levels, the best mean first, and what can be said of their differences.
 
     compared: levels that were compared with the best
-    apart: of them those that are told apart, and by how much
+    apart: of them the significantly different ones, and by how much
     left_out: levels that are not shown
     """
 

@@ -68,11 +68,7 @@ def differences_words(axes: Sequence[AxisSaid]) -> str:
     apart = [f"{name} ({axis.axis}, {signed(value)})" for axis in axes for name, value in axis.apart]
     of = several(compared, "level")
     if not apart:
-        which = "the one level that is" if compared == 1 else f"none of the {of} that are"
-        verb = "cannot" if compared == 1 else "can"
-        return (
-            f"No difference is significant: {which} not the best of an axis {verb} be told apart from that."
-        )
+        return f"No level is significantly below the best of its axis ({of} compared)."
     verb, named = "is" if len(apart) == 1 else "are", listed(apart, NAMED_LEVELS)
     return f"{len(apart)} of {of} {verb} significantly below the best of the axis: {named}."
 

@@ -10,7 +10,8 @@ import streamlit as st
 from evals.reporting.data import MetricInfo
 from evals.reporting.display import count, quantity, several, trimmed
 from evals.reporting.live_boards import LiveBoard, StudyNow, beside_each_other
-from evals.reporting.standings import AXES, Subset, subsets, varying_axes
+from evals.reporting.standings import Subset, subsets, varying_axes
+from evals.study.cells import AXES
 from orchestration.web import charts
 from orchestration.web.board import chart, figure_columns, nothing, section, table
 from orchestration.web.chatting.writing import label

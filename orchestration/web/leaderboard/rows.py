@@ -10,7 +10,8 @@ import polars as pl
 from evals.reporting.data import MetricInfo
 from evals.reporting.display import counted
 from evals.reporting.live_boards import LiveBoard, Progress, StudyNow
-from evals.reporting.standings import AXES, Standing, Subset
+from evals.reporting.standings import Standing, Subset
+from evals.study.cells import AXES
 
 Row = dict[str, Any]
 

@@ -239,7 +239,7 @@ def _leaders(panels: Panels) -> None:
         if last["leader"] is not None:
             who = f"{_short(last['leader'])} since {last['since']:%Y-%m-%d %H:%M}"
             others = (last["tied"] or 1) - 1  # it is one of them itself
-            tied = f"; {several(others, 'other cell')} cannot be told apart from it" if others else ""
+            tied = f"; {several(others, 'other cell')} tied with it" if others else ""
             st.markdown(label(f"{chosen}: {who}, by {last['metric']} {number(last['value'])}{tied}.", 400))
         named = mine.filter(pl.col("value").is_not_null()).select(
             "since", pl.col("leader").map_elements(_short, pl.String).alias("name"), "value", "low", "high"

@@ -94,7 +94,7 @@ def test_the_verdict_and_the_trust_box_are_there(data: ReportData) -> None:
     shown = re.sub(r"\\(.)", r"\1", text).replace(NOWHERE, "")
     for sentence in data.verdict.sentences:
         assert sentence in shown
-    assert "| ! | Coverage | look at this | from 87.5 %" in shown
+    assert "| ! | Coverage | look at this | from 75 % to 100 %" in shown
     assert shown.count("**(recommended)**") == 1
     assert f"**{data.verdict.sentences[0]}**" in shown
 

@@ -64,7 +64,7 @@
       const sign = first.value === known.leader ? -1 : 1;
       const [from, to] = sign > 0 ? [low, high] : [high, low];
       const range = low === null || high === null ? "too few questions for an interval" : `95 % interval ${ends(sign * from, sign * to, unit)}`;
-      const verdict = tied ? "they cannot be told apart" : "they are told apart";
+      const verdict = tied ? "tied" : "significantly different";
       return `Mean difference of ${name}: ${signed(sign * difference, unit)} (${range}; ${pValue(p)}, as on the leaderboard: ${verdict}). ${counts}`;
     }
     if (!pairs.length) return `No question has a value of ${name} in both.`;

@@ -1,0 +1,125 @@
+"""Every surface says the same of one study: the same cell, rank, value and coverage."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from assets.engine.stage import Work
+from evals.reporting.changes.entry import entries_of
+from evals.reporting.live_boards import StudyNow, live_board
+from evals.reporting.page import render_html
+from evals.reporting.rows import report_data, stored_verdict
+from evals.reporting.table_exports import export_table
+from evals.statistics.verdict import Verdict
+from evals.study.study_file import read_study
+from orchestration.choosing_cell import recommended_cell
+from orchestration.web.chatting.catalogue import read_catalogue
+from orchestration.web.leaderboard.rows import cell_rows, overview
+from tests.fakes.commands import assay
+from tests.orchestration.conftest import Finished
+from warehouse.artifacts import ArtifactStore
+from warehouse.connection import connect
+
+pytestmark = pytest.mark.models
+
+
+@pytest.fixture
+def verdict(finished: Finished) -> Verdict:
+    found = stored_verdict(read_study(finished.path), finished.home)
+    assert found.leader is not None
+    assert found.recommended is not None
+    return found
+
+
+def test_programs_read_the_verdict(finished: Finished, verdict: Verdict) -> None:
+    by_command = json.loads(assay("verdict", str(finished.path), "--format", "json").stdout)
+    assert by_command == json.loads(json.dumps(verdict.row()))
+    assert by_command["recommended"]["expected_loss"] is not None
+    assert {"leader", "recommended", "margin"} <= by_command.keys()
+    rows = json.loads(assay("report", str(finished.path), "--format", "json").stdout)
+    (of_report,) = [row for row in rows if row["metric"] == "verdict"]
+    assert of_report["recommended"] == by_command["recommended"]
+    with connect(finished.home.database) as connection:
+        (stored,) = connection.execute(
+            "SELECT leader.cell, leader.value, recommended.cell, recommended.coverage, sentences "
+            "FROM current_verdict"
+        ).fetchall()
+    first, taken = verdict.leader, verdict.recommended
+    assert first is not None
+    assert taken is not None
+    assert stored == (first.cell, first.value, taken.cell, taken.coverage, list(verdict.sentences))
+
+
+def test_people_read_the_verdict(finished: Finished, verdict: Verdict) -> None:
+    said = " ".join(verdict.sentences)
+    assert assay("verdict", str(finished.path)).stdout.split() == said.split()
+    study = read_study(finished.path)
+    page = unescape(render_html(report_data(study, finished.home))).replace("<wbr>", "")
+    markdown = assay("report", str(finished.path), "--format", "markdown").stdout.replace("\\", "")
+    for sentence in verdict.sentences:
+        assert sentence in page
+        assert sentence in markdown
+    shown = assay("run", str(finished.path)).stdout
+    assert shown.split()[-len(said.split()) :] == said.split()
+    meta = ArtifactStore(finished.home).current("leaderboard", study.study).meta  # type: ignore[union-attr]
+    assert meta["verdict"] == said
+    assert meta["recommended"] == verdict.recommended.cell  # type: ignore[union-attr]
+    last = entries_of(finished.home, study.study)[-1]
+    assert last.leader == verdict.leader.cell  # type: ignore[union-attr]
+
+
+def test_every_row_has_the_rank_and_the_value_of_the_verdict(finished: Finished, verdict: Verdict) -> None:
+    study = read_study(finished.path)
+    data = report_data(study, finished.home, with_hits=False)
+    board = live_board(study, finished.home)
+    table = export_table(data)
+    for pick in (verdict.leader, verdict.recommended):
+        assert pick is not None
+        mine = {"cell": pick.cell, "metric": verdict.metric, "subset": verdict.subset}
+        (exported,) = table.filter(**mine).to_dicts()
+        (live,) = cell_rows(board, board.main, data.primary, None).filter(cell=pick.cell).to_dicts()
+        for row in (exported, live):
+            assert (row["rank"], row["value"], row["low"], row["high"], row["coverage"]) == (
+                pick.rank,
+                pick.value,
+                pick.low,
+                pick.high,
+                pick.coverage,
+            )
+    (overall,) = overview([StudyNow(study.study, None, board, None, None, None)]).to_dicts()
+    assert overall["leader"] == verdict.leader.cell.partition(".")[2]  # type: ignore[union-attr]
+    assert overall["recommended"] == verdict.recommended.cell.partition(".")[2]  # type: ignore[union-attr]
+    assert overall["tied with it"] == len(verdict.tied)
+
+
+def test_what_answers_is_what_the_verdict_recommends(
+    finished: Finished, verdict: Verdict, tmp_path: Path
+) -> None:
+    taken = verdict.recommended
+    assert taken is not None
+    study = read_study(finished.path)
+    assert recommended_cell(study, finished.home).key == taken.cell
+    work = Work(finished.home)
+    try:
+        chat = read_catalogue(str(finished.path), work).choices[0]
+    finally:
+        work.close()
+    assert (chat.key, chat.rank, chat.mean, chat.of) == (
+        taken.cell,
+        taken.rank,
+        taken.value,
+        len(verdict.tied) + len(verdict.worse) + 1,
+    )
+    (asked,) = json.loads(
+        assay("ask", str(finished.path), "Which retriever finds the ferry?", "--format", "json").stdout
+    )
+    assert asked["cell"] == taken.cell
+    done = assay("export", str(finished.path), str(tmp_path / "best"))
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "best" / "verdict.json").read_text())
+    assert written["exported"] == taken.cell
+    assert written["recommended"]["cell"] == taken.cell
