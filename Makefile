@@ -18,21 +18,28 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup lock sbom demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: $(READY) ## install everything into .venv (the other targets do it by themselves)
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag-assay needs Python 3.11 or newer; say PYTHON=/path/to/it")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (about 3 minutes the first time) ..."
-	@$(INSTALL) -r requirements.lock
+	@$(INSTALL) -r torch.lock
+	@$(INSTALL) --require-hashes -r requirements.lock
 	@$(INSTALL) -e .
 	@$(BIN)/python -m compileall -qq -j 0 -x '$(SELDOM)' $(VENV)/lib || true # some packages bring templates that are no Python
 	@touch $(READY)
+
+lock: $(READY) ## give each pin of requirements.lock the digests of all of its files
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks.supply lock
+
+sbom: $(READY) ## write what is installed at run time as CycloneDX: sbom.json
+	@$(BIN)/python -m benchmarks.supply sbom
 
 demo: $(READY) ## crawl the sample sites, run a real grid on them, show its leaderboard
 	@$(BIN)/assay run demo

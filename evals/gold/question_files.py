@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from evals.gold.unanswered import UNANSWERED
 from warehouse.errors import InputError, Mistake
@@ -60,6 +61,59 @@ class TimeFrame(Strict):
 JUDGED_ALONE = "judged_alone"
 """By which key the context of validation says that answers are there already, which people have judged."""
 Turn = Annotated[str, Field(min_length=1, max_length=20_000)]
+EMPTY = "a question needs a letter, digit or symbol"
+SHORT = 3
+"""Fewer letters, digits and symbols than this are likely to be a part of a question."""
+NAMED = 5  # questions in a sentence about all short ones
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a symbol that no reader sees
+
+
+def _signs(text: str) -> list[str]:
+    """Return the Unicode category of each sign that means something by itself: letters, digits, symbols.
+
+    Punctuation, white space, control characters and marks on other signs do not.
+    """
+    found = (unicodedata.category(sign) for sign in text if sign not in _BLANK)
+    return [one for one in found if one[0] not in "MPZ" and one not in {"Cc", "Cf", "Cs"}]
+
+
+def is_empty(question: str) -> bool:
+    """Return whether a question holds no letter, digit or symbol, so that it cannot be asked.
+
+    >>> is_empty(" ?\u200b"), is_empty("何?"), is_empty("🦆")
+    (True, False, False)
+    """
+    return not _signs(question)
+
+
+def _not_empty(question: str) -> str:
+    if is_empty(question):
+        raise ValueError(EMPTY)
+    return question
+
+
+def is_short(question: str) -> bool:
+    """Return whether a question is so short that it may be cut off.
+
+    A single letter of a script without capitals, such as Chinese, Thai or Arabic, can be a word.
+
+    >>> is_short("q0"), is_short("Why?"), is_short("何?")
+    (True, False, False)
+    """
+    signs = _signs(question)
+    return len(signs) < SHORT and "Lo" not in signs
+
+
+def short_questions(questions: Iterable[tuple[str, str]]) -> str | None:
+    """Return a sentence about the short ones of questions, each with where it stands; None: none is short."""
+    short = [f"{question!r} ({place})" for place, question in questions if is_short(question)]
+    if not short:
+        return None
+    more = f" and {len(short) - NAMED} more" if len(short) > NAMED else ""
+    what = "1 question has" if len(short) == 1 else f"{len(short)} questions have"
+    return (
+        f"{what} fewer than {SHORT} letters or digits, check for lost text: {', '.join(short[:NAMED])}{more}"
+    )
 
 
 class WrittenQuestion(Strict):
@@ -73,7 +127,7 @@ class WrittenQuestion(Strict):
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
     type: Literal["normal", "yes_no", "hypothetical", "complex", "multi_hop"] = "normal"
     language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
-    question: Annotated[str, Field(min_length=3)]
+    question: Annotated[str, Field(min_length=1), AfterValidator(_not_empty)]
     ground_truth: str | None = None
     answerable: bool = True
     evidence: tuple[Evidence, ...] = ()

@@ -33,7 +33,7 @@ def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "")
         heading: lines of comment for its head, without `#`.
 
     Raises:
-        InputError: a row could not be read back: no id, one twice, two sets, a text that is too short.
+        InputError: a row could not be read back: no id, one twice, two sets, an empty question.
     """
     text = as_yaml(rows, heading)
     if len(text.encode()) > MAX_BYTES:

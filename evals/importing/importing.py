@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evals.annotating.rubric import metric_name
+from evals.gold.question_files import short_questions
 from evals.importing.bundle import (
     STUDY_FILE,
     Row,
@@ -140,6 +141,10 @@ def read_drafts(path: Path, read: ReadMapping) -> tuple[list[Draft], list[tuple[
         notes.append(
             f"{path.name}: {passed} rows hold nothing in the columns that are read; they were passed over"
         )
+    first = {draft.question: draft.line for draft in reversed(drafts)}
+    lines = sorted((line, question) for question, line in first.items())
+    short = short_questions((f"line {line}", question) for line, question in lines)
+    notes += [f"{path.name}: {short}"] if short else []
     return drafts, rejects, notes
 
 

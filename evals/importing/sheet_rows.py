@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from evals.annotating.rubric import Criterion
+from evals.gold.question_files import EMPTY, is_empty
 from evals.gold.reading.cells import MAX_CELL
 from evals.gold.reading.records import stable_id
 from evals.importing.key_names import NO_ITEM, chosen, is_missing, key_name, said, value_of
@@ -91,6 +92,8 @@ class RowReader:
         question = text.get("question")
         if question is None and not any(one.startswith("question:") for one in wrong):
             wrong.append("no question")
+        if question is not None and is_empty(question):
+            wrong.append(f"question: {EMPTY}, not {shown(question)}")
         contexts = self._tried(wrong, "contexts", row, self._contexts_of) or ()
         scored_at = self._tried(wrong, "scored_at", row, _moment)
         names, words = self._cell(line, row, wrong)

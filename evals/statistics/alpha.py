@@ -28,8 +28,8 @@ def krippendorffs_alpha(
     """Return Krippendorff's alpha of scores; `n` counts the items that two people or more have scored.
 
     1 - observed disagreement / disagreement by chance, over all pairs of values of an item (Krippendorff,
-    Computing Krippendorff's Alpha-Reliability, 2011), by the package `krippendorff`. 1: no two differ; 0: as
-    if values were dealt out to items; below: they differ systematically.
+    Computing Krippendorff's Alpha-Reliability, 2011). 1: no two differ; 0: as if values were dealt out to
+    items; below: they differ systematically.
 
     The interval is the bootstrap's over the items (or clusters of them), with disagreement by chance computed
     anew in each resample (Zapf and others, BMC Medical Research Methodology 16:93, 2016), accelerated and
@@ -66,8 +66,8 @@ def krippendorffs_alpha(
         return Estimate(None, reason="no item was scored by two people")
     if (counts[shared].sum(axis=0) > 0).sum() < 2:
         return Estimate(None, n=n, reason="all scores of these items are equal")
-    value = _of_package(counts[shared], grades, level)
     pairs = summed(_coincidences(counts[shared]), _renumbered(clusters, shared))
+    value = float(_alphas(pairs.sum(axis=0)[None], grades, level)[0])
     if len(pairs) < FEWEST:
         return Estimate(value, n=n, reason=f"no interval: fewer than {FEWEST} independent items")
     if np.isclose(value, 1.0):
@@ -76,12 +76,6 @@ def krippendorffs_alpha(
     if np.isclose(low, high):
         return Estimate(value, n=n, reason="no interval: people differ in all items alike")
     return Estimate(value, min(low, value), max(high, value), n)
-
-
-def _of_package(counts: Floats, grades: Floats, level: Level) -> float:
-    import krippendorff
-
-    return float(krippendorff.alpha(value_counts=counts, value_domain=grades, level_of_measurement=level))
 
 
 def _counts(items: Codes, values: Floats) -> tuple[Floats, Floats]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from assets.cleaning.corpus import corpus_documents
 from assets.engine.stage import Work
 from assets.recipes.paths import absolute
+from evals.gold.question_files import short_questions
 from evals.gold.reading import WrittenSet, read_set
 from evals.gold.reading.contract import SetFile
 from evals.gold.resolving import Resolver
@@ -66,7 +67,10 @@ def check_study(path: Path, home: Home) -> Checked:
         raise InputError(*dict.fromkeys(errors))
     losses = lines_of(marked, measured_losses(marked.data)) if marked else []
     warnings = [*losses, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
-    return Checked(study, len(read_questions_of(study)), warnings)
+    questions = read_questions_of(study)
+    if short := short_questions((row["question_id"], row["question"]) for row in questions):
+        warnings.append(f"{study.path}: {short}")
+    return Checked(study, len(questions), warnings)
 
 
 def unreachable_models(study: Study) -> list[Mistake]:

@@ -392,7 +392,9 @@ def test_all_mistakes_of_a_file_are_told_up_to_a_hundred(tmp_path: Path) -> None
     path = tmp_path / "s.csv"
     path.write_text("id,question,ground_truth\n" + "".join(f"{n},?,x\n" for n in range(300)))
     findings = told(path)
-    assert findings[:2] == [f"s.csv:{n}: question: must have at least 3 characters, not '?'" for n in (2, 3)]
+    assert findings[:2] == [
+        f"s.csv:{n}: question: a question needs a letter, digit or symbol, not '?'" for n in (2, 3)
+    ]
     assert len(findings) == 101
     assert "and more mistakes" in findings[-1]
 

@@ -9,7 +9,7 @@ import pytest
 
 from orchestration.definitions import defs
 from tests.fakes.commands import assay
-from tests.fakes.imported import grid, imported, put_sheet
+from tests.fakes.imported import grid, imported, put_sheet, row
 from warehouse.paths import Home
 
 
@@ -111,3 +111,18 @@ def test_a_sheet_that_is_damaged_or_gone_is_told_with_what_to_do(home: Home) -> 
     assert gone.returncode == 2
     assert "there is no sheet" in gone.stderr
     assert "there is no study 'fery'" in assay("run", "fery").stderr
+
+
+def test_short_questions_block_no_run(home: Home) -> None:
+    asked = {"noon": "q0", "tickets": "何?", "lamp": "🦆", "whole": "何" * 10_000}
+    rows = [{**row(name, "At noon."), "question": text} for name, text in asked.items()]
+    imported(home, {"llama": rows})
+    checked = assay("check", "ferry")
+    assert checked.returncode == 0, checked
+    assert (
+        "2 questions have fewer than 3 letters or digits, check for lost text: 'q0' (noon)" in checked.stderr
+    )
+    for _ in range(2):
+        run = assay("run", "ferry")
+        assert run.returncode == 0, run
+    assert "At noon." in assay("show", "ferry", "tickets").stdout

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from evals.gold.question_files import EMPTY, is_empty
 from evals.gold.reading.bounded import lines_of_file
 from warehouse.errors import InputError
 
@@ -29,6 +30,8 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
     if missing:
         others = f" (and {len(missing) - 1} others)" if len(missing) > 1 else ""
         raise InputError(f"{qrels}: the query {missing[0]}{others} is not in the folder's queries.jsonl")
+    if empty := [query for query in evidence if is_empty(texts[query])]:
+        raise InputError(*(f"{folder}: query {query} in queries.jsonl: {EMPTY}" for query in empty))
     if not evidence:
         raise InputError(f"{qrels}: no document is graded above 0, so there is nothing to ask")
     return [

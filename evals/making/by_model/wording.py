@@ -10,6 +10,7 @@ from assets.cleaning.language import detect
 from evals.generating.refusals import is_refusal
 from evals.gold.alignment import most_similar
 from evals.gold.places import find_quote
+from evals.gold.question_files import is_empty
 from evals.gold.words import WordedText
 from evals.making.by_model.candidates import Document, Draft, Dropped, Kind, Piece, Reason, Task
 from evals.retrieving.question_words import content
@@ -65,7 +66,7 @@ def fault_of_words(draft: Draft, task: Task) -> Dropped | None:
 
 def _form(draft: Draft) -> Dropped | None:
     for question in (draft.question, draft.whole):
-        if question.rstrip(" \"”“»«'’)")[-1:] not in _MARKS:
+        if is_empty(question) or question.rstrip(" \"”“»«'’)")[-1:] not in _MARKS:
             return Dropped(Reason.NO_QUESTION, f"{question!r:.200} is no question")
     if draft.answer is not None and (is_refusal(draft.answer) or not _WORD.search(draft.answer)):
         return Dropped(Reason.NO_ANSWER, f"the answer is {draft.answer!r:.200}")

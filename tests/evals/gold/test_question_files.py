@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from evals.gold.question_files import read_yaml
+from evals.gold.question_files import read_yaml, short_questions
+from evals.gold.question_writing import write_yaml
 from evals.gold.reading import WrittenSet, read_sets
 from evals.gold.reading.beir import read_beir
 from evals.gold.reading.contract import SetFile
@@ -88,11 +89,52 @@ def test_evidence_without_a_quote_is_a_gold_of_documents(tmp_path: Path) -> None
     assert row["gold"] == "documents"
 
 
+ASKED = ["q0", "何?", "W", "เขา", "🦆", "ما؟", "5", "a" * 10_000, "何" * 10_000]
+EMPTY = [" ", "?", "…!?", "\u200b", "\u00ad \ufeff", "\u3164", "\u2800", "\u0301", "¿?"]
+
+
+@pytest.mark.parametrize("question", ASKED, ids=lambda text: text[:5])
+def test_a_question_may_be_as_short_or_long_as_it_is(tmp_path: Path, question: str) -> None:
+    (row,) = read_yaml(written(tmp_path, f"- {{id: a, question: '{question}', ground_truth: x}}\n"))
+    assert row["question"] == question
+    (again,) = read_yaml(write_yaml([row], tmp_path / "again.yaml"))
+    assert again == row
+
+
+@pytest.mark.parametrize("question", EMPTY, ids=ascii)
+def test_a_question_without_letter_digit_or_symbol_is_refused(tmp_path: Path, question: str) -> None:
+    text = json.dumps(question)  # YAML reads JSON's escapes
+    (told,) = findings(written(tmp_path, f"- {{id: a, question: {text}, ground_truth: x}}\n"))
+    assert "set.questions.yaml:4" in told
+    assert "a question needs a letter, digit or symbol" in told
+
+
+def test_an_empty_query_of_a_beir_folder_is_refused_where_it_is_asked(tmp_path: Path) -> None:
+    queries = [{"_id": "q1", "text": "?"}, {"_id": "q2", "text": "q0"}]
+    assert [row["question"] for row in read_beir(beir(tmp_path, "q2\td1\t1\n", queries), "test", "s")] == [
+        "q0"
+    ]
+    with pytest.raises(InputError, match=r"query q1 in queries\.jsonl: a question needs a letter"):
+        read_beir(beir(tmp_path, "q1\td1\t1\n", queries), "test", "s")
+
+
+def test_short_questions_are_told_in_one_sentence() -> None:
+    assert short_questions([("a", "Why?"), ("b", "何?"), ("c", "뭐?"), ("d", "ما؟")]) is None
+    assert short_questions([("a", "q0"), ("b", "Why?")]) == (
+        "1 question has fewer than 3 letters or digits, check for lost text: 'q0' (a)"
+    )
+    many = short_questions([(f"line {n}", f"q{n}") for n in range(9)])
+    assert many is not None
+    assert many.startswith("9 questions have fewer")
+    assert many.endswith("'q4' (line 4) and 4 more")
+
+
 MISTAKES = [
     ("- {id: a b, question: Was, ground_truth: x}", 4, "string_pattern_mismatch"),
     ("- {question: Was, ground_truth: x}", 4, "missing"),
     ("- {id: a, question: Was, ground_thruth: x}", 4, "unknown_key"),
-    ("- {id: a, question: W, ground_truth: x}", 4, "string_too_short"),
+    ("- {id: a, question: '', ground_truth: x}", 4, "string_too_short"),
+    ("- {id: a, question: '?', ground_truth: x}", 4, "value_error"),
     ("- {id: a, question: Was}", 4, "value_error"),
     ("- {id: a, question: Was, answerable: false, evidence: [{url: u}]}", 4, "value_error"),
     ("- id: a\n  question: Was?\n  evidence:\n  - grade: 2\n", 7, "value_error"),

@@ -18,6 +18,8 @@ from evals.importing.bundle import imports_folder, read_sheets
 from evals.importing.importing import Imported, import_sheet
 from evals.importing.mapping import read_mapping
 from evals.importing.sheet_cells import cell_digest, cell_rows, sheet_cells
+from evals.study.checking import check_study
+from evals.study.grid import read_questions_of
 from tests.fakes.scored_sheets import Row, rows, write_csv, write_jsonl, write_mapping, write_xlsx
 from warehouse.errors import InputError
 from warehouse.human_scores import HumanScore, HumanScores
@@ -37,6 +39,10 @@ def current(home: Home, study: str = "sport") -> dict[tuple[Any, ...], dict[str,
     """The last row of each score."""
     names = ("annotator", "item_id", "rubric", "criterion", "cell", "question_id")
     return {tuple(row[name] for name in names): row for row in HumanScores(home).rows(study)}
+
+
+def asking(*questions: str) -> list[Row]:
+    return [{**rows()[0], "question": one} for one in questions]
 
 
 def values(home: Home) -> Counter[tuple[str, float | None]]:
@@ -100,6 +106,37 @@ def test_every_form_gives_the_same_rows(home: Home, tmp_path: Path, name: str, w
     assert kept["ground_truth"].unique(maintain_order=True).to_list() == ["Bremen gewann.", "Mit 3:0.", None]
     assert kept["axes"][0] == ('{"chunking": "(508, 170)", "generator": "llama-2", "retriever": "[]"}')
     assert kept["line"].to_list() == (list(range(1, 25)) if name.endswith("jsonl") else list(range(2, 26)))
+
+
+QUESTIONS = ["q0", "何?", "🦆", "何" * 10_000]
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.csv", "a.jsonl"])
+def test_short_questions_are_imported_and_warned_of(home: Home, tmp_path: Path, name: str) -> None:
+    write = {"a.xlsx": write_xlsx, "a.csv": write_csv, "a.jsonl": write_jsonl}[name]
+    found = imported(write(tmp_path / name, asking(*QUESTIONS)), home)
+    assert (found.questions, found.rejects) == (4, ())
+    (told,) = found.notes
+    assert "2 questions have fewer than 3 letters or digits" in told
+    assert "'q0' (line " in told
+    assert "何" not in told
+    checked = check_study(found.study_file, home)
+    assert checked.questions == 4
+    (warned,) = checked.warnings
+    assert "2 questions have fewer than 3 letters or digits" in warned
+    assert {row["question"] for row in read_questions_of(checked.study)} == set(QUESTIONS)
+
+
+@pytest.mark.parametrize("question", ["?", "…", "\u200b", "\u3164"], ids=ascii)
+def test_an_empty_question_is_rejected_with_its_line_and_blocks_no_run(
+    home: Home, tmp_path: Path, question: str
+) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [*asking("Wer gewann?"), *asking(question)])
+    with pytest.raises(InputError, match=r"a\.jsonl:2: question: a question needs a letter, digit or symbol"):
+        imported(path, home)
+    found = imported(path, home, partial=True)
+    assert (found.questions, len(found.rejects)) == (1, 1)
+    assert check_study(found.study_file, home).questions == 1
 
 
 def resaved(path: Path) -> None:

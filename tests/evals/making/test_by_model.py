@@ -163,6 +163,7 @@ WRONG: dict[str, tuple[str, Behaviour, Reason]] = {
     "refused": ("QuestionReply", raw(content_policy()), Reason.REFUSED),
     "server down": ("QuestionReply", raw(failure(500, "overloaded")), Reason.CALL_FAILED),
     "no question": ("QuestionReply", said(question="The harbour is closed at night."), Reason.NO_QUESTION),
+    "a mark alone": ("QuestionReply", said(question="?"), Reason.NO_QUESTION),
     "no answer": ("QuestionReply", said(answer="The passage does not say."), Reason.NO_ANSWER),
     "invented quote": ("QuestionReply", said(quote="The harbour is closed at night"), Reason.QUOTE_NOT_FOUND),
     "quote with dots": ("QuestionReply", said(quote="The ... is ... of"), Reason.QUOTE_NOT_FOUND),
