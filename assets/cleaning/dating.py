@@ -15,6 +15,7 @@ from warehouse.identity import digest
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.prompt import Prompt
 from warehouse.inference.purpose import Purpose
+from warehouse.inference.quoting import Frames
 from warehouse.inference.structured import Structured, response_format_of, schema_only
 from warehouse.schemas import RETRYABLE, Status
 from warehouse.source import DateBy
@@ -34,6 +35,9 @@ _PROMPT = Prompt(
     ),
 )
 _NAME = "publication_date"
+
+
+_FRAMES = Frames("document")
 
 
 class DateReply(BaseModel):
@@ -99,7 +103,7 @@ class Dating:
 
     def _ask(self, document: dict[str, Any]) -> Structured[DateReply]:
         title = f"Title: {document['title']}\n\n" if document["title"] else ""
-        head = f"<document>\n{title}{document['text'][:_HEAD]}\n</document>"
+        head = _FRAMES.enclosed(f"{title}{document['text'][:_HEAD]}", "document")
         return self.gateway.structured(
             self.date_by,
             _PROMPT.messages(head),

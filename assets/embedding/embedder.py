@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, model_validator
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.inference import models, weights
+from warehouse.inference.chat_model import Address
 from warehouse.inference.models import Progress
 from warehouse.paths import Home
 from warehouse.recipe import Recipe, Strict
@@ -33,7 +34,7 @@ class Api(Strict):
     budget_usd: no request is sent once that much was spent by one process
     """
 
-    base: str | None = None
+    base: Address | None = None
     dimensions: Annotated[int, Field(ge=1, le=16384)] | None = None
     tokenizer: str | None = None
     retries: Annotated[int, Field(ge=0, le=10)] = 3

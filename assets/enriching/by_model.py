@@ -13,6 +13,7 @@ from warehouse.inference.chat_model import ChatModel
 from warehouse.inference.gateway import Gateway
 from warehouse.inference.prompt import Prompt
 from warehouse.inference.purpose import Purpose
+from warehouse.inference.quoting import Frames
 from warehouse.inference.replies import Reply
 from warehouse.inference.structured import schema_only
 from warehouse.schemas import Status
@@ -68,6 +69,9 @@ class Enrichment(ChatModel):
         )
 
 
+_FRAMES = Frames("document", "passage")
+
+
 class Task(NamedTuple):
     """One thing to ask: a summary of a document (no chunk id), or questions for a chunk."""
 
@@ -101,7 +105,7 @@ def enrich(
 
 def _summary(recipe: Enrichment, task: Task, gateway: Gateway, purpose: Purpose) -> list[dict[str, Any]]:
     text = task.text[: recipe.max_characters]
-    messages = SUMMARY.messages(f"<document>\n{text}\n</document>")
+    messages = SUMMARY.messages(_FRAMES.enclosed(text, "document"))
     reply = gateway.ask(recipe, messages, max_tokens=200, purpose=purpose)
     return [_row(task, "summary", 0, reply.text if reply.status is Status.OK else None, reply)]
 
@@ -110,7 +114,7 @@ def _questions(recipe: Enrichment, task: Task, gateway: Gateway, purpose: Purpos
     n = recipe.questions
     answer = gateway.structured(
         recipe,
-        QUESTIONS.messages(f"<passage>\n{task.text}\n</passage>", n=n),
+        QUESTIONS.messages(_FRAMES.enclosed(task.text, "passage"), n=n),
         QuestionsReply,
         name="questions",
         max_tokens=100 + 80 * n,

@@ -14,14 +14,14 @@ from pathlib import Path
 from assets.engine.stage import Work
 from evals.exporting.expected import Expected, read_expected
 from evals.exporting.places import HEADINGS, INDEX
-from evals.exporting.recipe import ExportedRecipe, asking_of, read_recipe, read_written
+from evals.exporting.recipe import ExportedRecipe, asked_models, asking_of, read_recipe, read_written
 from evals.exporting.revisions import differences, other_libraries, read_revisions
 from evals.exporting.sealing import verified
 from evals.exporting.weights_used import (
     bring_models,
     is_of_this_machine,
     located,
-    servers,
+    refuse_credentials,
     used_models,
 )
 from evals.pipeline.passages import Headings
@@ -31,7 +31,9 @@ from evals.pipeline.run_resources import RunResources
 from evals.retrieving.index import OpenIndex
 from warehouse.errors import InputError
 from warehouse.inference.budget import Caps
+from warehouse.inference.egress import origin
 from warehouse.inference.local_llm import free_cores
+from warehouse.inference.model_servers import UnknownServerError, destination
 from warehouse.parquet import read_parquet
 
 
@@ -55,7 +57,8 @@ class Export:
 def read_export(folder: Path, work: Work, trusted: Collection[str] = (), *, anyway: bool = False) -> Export:
     """Check an exported folder and read its recipe.
 
-    trusted: addresses of model servers, beside those of this machine, that may be asked
+    trusted: addresses of model servers, beside those of this machine, that may be asked; their scheme, host
+        and port count
     anyway: also where its code, weights or prompts are others here than those that were measured
 
     Raises:
@@ -66,18 +69,11 @@ def read_export(folder: Path, work: Work, trusted: Collection[str] = (), *, anyw
     known = read_revisions(folder)
     written = read_written(folder)
     asking = asking_of(written)
-    strangers = [one for one in servers(asking) if not is_of_this_machine(one) and one not in trusted]
-    if strangers:
-        raise InputError(
-            *(
-                f"{folder}: would send questions, passages and the key of its provider to {one}; "
-                f"--trust {one} allows that"
-                for one in strangers
-            )
-        )
+    refuse_credentials(asking)
     found = located(asking, folder, work.home, known["models"])
     bring_models(used_models(found), folder, work.home)
     recipe = read_recipe({**written, **found}, folder)
+    _refuse_strangers(recipe, folder, trusted)
     differing = differences(recipe, known)
     if differing and not anyway:
         raise InputError(
@@ -87,6 +83,31 @@ def read_export(folder: Path, work: Work, trusted: Collection[str] = (), *, anyw
         )
     expected = tuple(read_expected(folder))
     return Export(folder, digest, recipe, expected, tuple(differing), tuple(other_libraries(known)))
+
+
+def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[str]) -> None:
+    """Refuse a recipe whose calls would go where the caller does not want them, or nobody knows where.
+
+    A provider's own server and those that the environment names are the caller's choice.
+    """
+    try:
+        known = {origin(one) for one in trusted}
+    except ValueError as error:
+        raise InputError(f"--trust: {error}") from None
+    found: dict[str, None] = {}
+    for model, address in asked_models(recipe):
+        try:
+            origins = destination(model, address).origins
+        except UnknownServerError as error:
+            found[f"{folder}: {error}"] = None
+            continue
+        if address and not is_of_this_machine(address) and not origins <= known:
+            found[
+                f"{folder}: would send questions, passages and the key of its provider to {address}; "
+                f"--trust {address} allows that"
+            ] = None
+    if found:
+        raise InputError(*found)
 
 
 def open_export(export: Export, work: Work, caps: Caps | None = None) -> Pipeline:

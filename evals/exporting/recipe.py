@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
+from assets.embedding.embedder import EmbedderRecipe
 from assets.embedding.other import AnyEmbedder
 from assets.recipes.build_half import Name
 from evals.generating.contract import AnyGenerator
@@ -20,6 +22,8 @@ from warehouse.errors import InputError
 from warehouse.files import read_bounded
 from warehouse.findings import in_words, lines_of
 from warehouse.inference.budget import Caps
+from warehouse.inference.chat_model import CallOptions
+from warehouse.inference.model_servers import LOCAL
 from warehouse.marked_yaml import escaped, load
 from warehouse.recipe import Strict
 from warehouse.replacing import replacing
@@ -157,6 +161,27 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_escaped(one) for one in value]
     return escaped(value) if isinstance(value, str) else value
+
+
+def asked_models(part: object) -> Iterator[tuple[str, str | None]]:
+    """Yield each model of a recipe that a server answers for, and its server's address where that is named.
+
+    Those to fall back on, of query transforms and of embedders are among them.
+    """
+    if isinstance(part, CallOptions) and isinstance(model := getattr(part, "model", None), str):
+        if not model.startswith(LOCAL):
+            yield model, part.api_base
+    elif isinstance(part, EmbedderRecipe) and part.api is not None:
+        yield part.model, part.api.base
+    if isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from asked_models(getattr(part, name))
+    elif isinstance(part, Mapping):
+        for one in part.values():
+            yield from asked_models(one)
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from asked_models(one)
 
 
 def asking_of(written: dict[str, Any]) -> dict[str, Any]:

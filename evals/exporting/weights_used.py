@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import httpx
+
 from warehouse.errors import InputError
 from warehouse.identity import digest
 from warehouse.inference import models, weights
@@ -202,7 +204,7 @@ def is_of_this_machine(address: str) -> bool:
     >>> is_of_this_machine("http://127.0.0.1:8000/v1"), is_of_this_machine("https://api.example/v1")
     (True, False)
     """
-    host = urlsplit(address).hostname or ""
+    host = httpx.URL(address).host
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

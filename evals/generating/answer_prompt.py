@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
 
 from evals.generating.contract import Passage, Request
-from evals.generating.quoting import quoted, quoted_line
 from evals.generating.templates import Template, Values, bundled
 from evals.gold.unanswered import UNANSWERED
 from warehouse.identity import digest
 from warehouse.inference.gateway import Messages
+from warehouse.inference.quoting import quoted, quoted_line
 from warehouse.recipe import Strict, in_identity
 
 LANGUAGES = ("en", "de")

@@ -14,10 +14,10 @@ from evals.generating.contract import Answer, GenerationContext, Request
 from evals.generating.fitting import Window
 from evals.generating.llm import Llm
 from evals.generating.parts import PartialAnswers
-from evals.generating.quoting import quoted_answer
 from evals.generating.sizes import Count, bounded
 from warehouse.errors import AssayError
 from warehouse.inference.chat_part import CallsEach
+from warehouse.inference.quoting import quoted_answer
 
 LEAST_ROOM = 16  # tokens of text that a bin must have room for
 TRIES = 8  # limits that are tried until the bins, as the model counts them, fit

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evals.generating.contract import Passage
-from evals.generating.framing import Frames
-from evals.generating.quoting import quoted, quoted_line
+from warehouse.inference.quoting import Frames, quoted, quoted_line
 
 TAGS = (
     "passage", "question", "answer", "truth", "ground_truth", "reference", "rival", "context", "statement",

@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evals.reporting.display import plain, trimmed
+from evals.reporting.markdown import escaped
 
 LONGEST = 2_000  # characters of a message
-_CELL = str.maketrans(
-    {"|": "\\|", "\n": " ", "\r": " ", "\\": "\\\\", "`": "\\`", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
-    | {one: f"\\{one}" for one in "*_[]#!~@"}
-)
-"""What would be markup in a cell of a Markdown table; `@name` would call somebody."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +46,6 @@ def _property(text: str) -> str:
     return _data(plain(text)).replace(":", "%3A").replace(",", "%2C")
 
 
-def markdown_text(text: str) -> str:
-    """Return text as Markdown that shows it as it is, in one line.
-
-    >>> markdown_text("a|b <i> *c*")
-    'a\\\\|b &lt;i&gt; \\\\*c\\\\*'
-    """
-    return plain(text).translate(_CELL)
-
-
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown; a cell's text is shown as it is.
 
@@ -67,5 +54,5 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     | --- |
     | x\\|y |
     """
-    lines = [head, ["---"] * len(head), *([markdown_text(cell) for cell in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([escaped(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -15,8 +15,8 @@ from evals.reporting.trust import trust_lines
 
 _SIGNS = re.compile(r"[\\`*_{}\[\]|<>~&$]|^[#+\-=](?=\s|$|[#=+\-])|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _LINKS = re.compile(r"(?<=[A-Za-z])(:)(?=//)|(?<=[Ww])(\.)(?=\w)")
-_MENTIONS = re.compile(r"@(?=\w)")
-NOWHERE = "\u200b"  # after an `@`: the name behind it is nobody's, and a code host tells nobody of it
+_MENTIONS = re.compile(r"@(?=\w)|#(?=\d)|(?<=GH)-(?=\d)")
+NOWHERE = "\u200b"  # after an `@` or `#`: a code host tells nobody, and no issue, that it was mentioned
 TIED = "≈"
 
 
@@ -49,7 +49,7 @@ def escaped(text: str) -> str:
     """
     flat = plain(re.sub(r"\s+", " ", text))
     signs = _SIGNS.sub(lambda found: f"\\{found[0]}", flat)
-    return _MENTIONS.sub(f"@{NOWHERE}", _LINKS.sub(lambda found: f"\\{found[0]}", signs))
+    return _MENTIONS.sub(lambda found: found[0] + NOWHERE, _LINKS.sub(lambda found: f"\\{found[0]}", signs))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: int) -> str:

@@ -14,9 +14,13 @@ from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
 from evals.judging.cards.label_scale import LabelFile
 from warehouse.cron import checked_cron
 from warehouse.inference.budget import Caps
+from warehouse.inference.redaction import know_secret
 from warehouse.recipe import Strict
 
 MOST_MUTATED = 1_000  # answers that a judge is tried with
+
+
+TOKEN = 16  # least characters of a part of a webhook's path that is taken for a secret
 
 
 class BeirQuestions(Strict):
@@ -188,6 +192,14 @@ class Alerts(Strict):
     log: bool = True
     webhook: SecretStr | None = None
     email: tuple[EmailAddress, ...] = ()
+
+    @field_validator("webhook")
+    @classmethod
+    def _is_a_secret(cls, webhook: SecretStr | None) -> SecretStr | None:
+        url = webhook.get_secret_value() if webhook else ""
+        for secret in (url, *(part for part in url.split("?")[0].split("/")[3:] if len(part) >= TOKEN)):
+            know_secret(secret)
+        return webhook
 
 
 class StudyBudget(Strict):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 from assets.engine.building import checks_of
 from evals.reporting.display import interval, number, several
 from evals.reporting.entries import entries
-from evals.reporting.github import Annotation, markdown_table, markdown_text
+from evals.reporting.github import Annotation, markdown_table
 from evals.reporting.junit import Case, Suite, junit_xml
+from evals.reporting.markdown import escaped
 from evals.reporting.standings import main_subset
 from orchestration.run_report import by_reason
 from orchestration.terminal.speaking import say
@@ -153,9 +154,9 @@ def _in_repository(path: Path) -> str:
 
 def summary(study: Study, report: RunReport, gates: Sequence[GateResult], data: ReportData | None) -> str:
     """Return a run in Markdown: verdict, gates, what failed, the first cells."""
-    parts = [f"## {markdown_text(study.study)}"]
+    parts = [f"## {escaped(study.study)}"]
     if data is not None:
-        parts.append(markdown_text(" ".join(data.verdict.sentences)))
+        parts.append(escaped(" ".join(data.verdict.sentences)))
     if gates:
         rows = [["passed" if one.passed else "FAILED", one.gate.name, _outcome(one)] for one in gates]
         parts += ["### Gates", markdown_table(["", "gate", "found"], rows)]

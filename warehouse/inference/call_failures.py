@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import httpx
 
 from warehouse.inference.chat_completions import MissingKeyError, NoCompletionError, ServerError
+from warehouse.inference.egress import NotAllowedError
 from warehouse.inference.http_limits import ReplyTooLargeError
-from warehouse.inference.model_servers import litellm, unreachable
+from warehouse.inference.model_servers import UnknownServerError, litellm, unreachable
 from warehouse.schemas import Status
 
 _BY_CODE = {
@@ -59,6 +60,8 @@ def status_of(error: Exception) -> Status:
     if isinstance(error, ServerError):
         return _status_of_answer(error)
     if isinstance(error, httpx.HTTPError | httpx.InvalidURL | NoCompletionError | MissingKeyError):
+        return Status.ERROR
+    if isinstance(error, NotAllowedError | UnknownServerError):
         return Status.ERROR
     module = litellm()
     by_class = (
@@ -112,7 +115,7 @@ def _may_pass(error: Exception, headers: Mapping[str, str] | None) -> bool:
         return error.status_code == 429 or error.status_code in _PASSING
     if isinstance(error, httpx.HTTPError):  # a dropped connection; not silence, which has cost its seconds
         return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
-    if isinstance(error, httpx.InvalidURL | NoCompletionError | MissingKeyError):
+    if isinstance(error, httpx.InvalidURL | NoCompletionError | MissingKeyError | UnknownServerError):
         return False
     if headers is None and status_of(error) is Status.TIMEOUT:
         return False  # silence; 408 and 504 are answers
@@ -158,13 +161,14 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
     where = api_base or "the provider's server"
     kinds = [
         (socket.gaierror, f"host not found: {api_base or model}"),
+        ((NotAllowedError, UnknownServerError), None),
         (ConnectionRefusedError, f"connection refused: nothing listens at {where}"),
         (httpx.UnsupportedProtocol, f"`{api_base}` is no address; it must begin with http:// or https://"),
     ]
     for cause in _causes(error):
         for kind, words in kinds:
             if isinstance(cause, kind):
-                return words
+                return words or str(cause)
     if _is_from_server(error):
         lasting = {401, 402, 404} if answered else {401, 402, 403, 404}
         is_lasting = getattr(error, "status_code", None) in lasting or _is_out_of_money(error)
@@ -174,7 +178,7 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
 
 def _is_lasting(error: Exception) -> bool:
     """Return whether an error that looks like a passing one is none."""
-    lasting = (httpx.UnsupportedProtocol, ReplyTooLargeError)
+    lasting = (httpx.UnsupportedProtocol, ReplyTooLargeError, NotAllowedError)
     if any(isinstance(cause, lasting) for cause in _causes(error)):
         return True
     text = str(error).lower()

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from warehouse.inference import chat_completions, chat_streams, litellm_streams
 from warehouse.inference.attempts import Attempted, attempted
 from warehouse.inference.drafts import Drafting, heard
-from warehouse.inference.model_servers import litellm, placeholder_key, without_none
+from warehouse.inference.egress import only_to
+from warehouse.inference.model_servers import destination, litellm, placeholder_key, without_none
 from warehouse.inference.prices import Price
 from warehouse.inference.purpose import Purpose
 from warehouse.inference.replies import Call, Completion, read_json, read_litellm
@@ -67,10 +68,15 @@ def called(call: Call, place: Place, terms: Terms) -> Attempted[Completion]:
 
 
 def _completion(call: Call, place: Place, timeout: float, drafting: Drafting | None = None) -> Completion:
-    """Send a call once.
+    """Send a call once, to its model's server and no other one.
 
     drafting: told what comes, as it comes
     """
+    with only_to(destination(place.model, place.api_base)):
+        return _sent(call, place, timeout, drafting)
+
+
+def _sent(call: Call, place: Place, timeout: float, drafting: Drafting | None) -> Completion:
     request: dict[str, Any] = {
         "messages": call.messages,
         "temperature": call.temperature,

@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from warehouse.inference.egress import guarded
 from warehouse.inference.http_limits import limit
 
 OPENAI = "https://api.openai.com/v1"
@@ -139,7 +140,7 @@ def _client() -> Iterator[httpx.Client]:
     with _idle_lock:
         client = _idle.pop() if _idle else None
     if client is None:
-        client = client_with("gzip, deflate")
+        client = guarded(client_with("gzip, deflate"))
     try:
         yield client
     finally:

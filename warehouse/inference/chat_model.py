@@ -16,9 +16,11 @@ from pydantic import (
 
 from warehouse.identity import digest
 from warehouse.inference import models
+from warehouse.inference.egress import public
 from warehouse.inference.local_servers import servers_at_once
-from warehouse.inference.model_servers import LOCAL, server_of
+from warehouse.inference.model_servers import LOCAL, address_in, server_of
 from warehouse.inference.prices import Price, price_of
+from warehouse.inference.redaction import without_key
 from warehouse.inference.throttle import AT_ONCE, Pace
 from warehouse.near_names import instead
 from warehouse.recipe import Recipe, Strict, error_at, in_identity
@@ -30,6 +32,8 @@ def _is_askable(name: str) -> str:
     if "/" not in name.strip("/"):
         example = "openai/gpt-4o-mini or local/smollm2-135m-instruct"
         raise ValueError(f"a model is written PROVIDER/NAME, as in {example}, not {name!r}")
+    if reason := address_in(name):
+        raise ValueError(reason)
     known = [LOCAL + model.name for model in models.known() if model.kind == "llm"]
     if name.startswith(LOCAL) and name not in known:
         raise ValueError(f"unknown local model {name!r}; {instead(name, known)}")
@@ -37,17 +41,17 @@ def _is_askable(name: str) -> str:
 
 
 def _is_address(address: str) -> str:
-    if not address.startswith(("http://", "https://")):
-        raise ValueError(
-            f"an address begins with http:// or https://, as in http://127.0.0.1:8000/v1, not {address!r}"
-        )
-    return address
+    try:
+        return public(address)
+    except ValueError as error:
+        raise ValueError(f"{error}, not {without_key(address)!r}") from None
 
 
 ModelName = Annotated[str, Field(min_length=3, max_length=200), AfterValidator(_is_askable)]
 """A LiteLLM name (`openai/gpt-4o-mini`), or `local/NAME` for a model of the registry that answers."""
 
 Address = Annotated[str, AfterValidator(_is_address)]
+"""Of a model server; its user, password and query are carried by requests and stand in no recipe."""
 
 
 class CallLimits(Strict):

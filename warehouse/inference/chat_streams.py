@@ -31,6 +31,7 @@ from warehouse.inference.chat_completions import (
     url_of,
 )
 from warehouse.inference.drafts import Drafting, joined
+from warehouse.inference.egress import guarded
 from warehouse.inference.server_events import DONE, Event, events
 from warehouse.schemas import Status
 
@@ -278,7 +279,7 @@ class Line:
 
     def __init__(self) -> None:
         # Uncompressed: what compresses holds pieces back until there are more of them.
-        self.client = client_with("identity", connections=1)
+        self.client = guarded(client_with("identity", connections=1))
         self.is_cut = False
         self._stream: Any = None
         self._lent_to: object = None

@@ -19,7 +19,15 @@ from warehouse.inference import call_failures
 from warehouse.inference.attempts import attempted
 from warehouse.inference.budget import Budget
 from warehouse.inference.calling import LETTERS_A_TOKEN
-from warehouse.inference.model_servers import litellm, placeholder_key, server_of, without_none
+from warehouse.inference.egress import only_to
+from warehouse.inference.model_servers import (
+    UnknownServerError,
+    destination,
+    litellm,
+    placeholder_key,
+    server_of,
+    without_none,
+)
 from warehouse.inference.redaction import one_line
 from warehouse.inference.replies import price
 from warehouse.inference.throttle import LeftAloneError, Pace, Ticket, throttle_of
@@ -129,14 +137,17 @@ class EmbeddingApi:
             arguments["allowed_openai_params"] = ["dimensions"]
         letters = sum(len(text) for text in texts)
         try:
-            ended = attempted(
-                lambda: module.embedding(**arguments),
-                throttle_of(self.base or self.model.partition("/")[0]),
-                Ticket(self.model, PACE, letters // LETTERS_A_TOKEN),
-                self.retries,
-                asked_at=perf_counter(),
-                tokens_of=_tokens,
-            )
+            with only_to(destination(self.model, self.base)):
+                ended = attempted(
+                    lambda: module.embedding(**arguments),
+                    throttle_of(self.base or self.model.partition("/")[0]),
+                    Ticket(self.model, PACE, letters // LETTERS_A_TOKEN),
+                    self.retries,
+                    asked_at=perf_counter(),
+                    tokens_of=_tokens,
+                )
+        except UnknownServerError as error:
+            raise EmbeddingError(Status.ERROR, str(error)) from error
         except LeftAloneError as error:
             raise EmbeddingError(Status.RATE_LIMITED, f"not asked: {error}") from error
         except UnwantedError as error:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from base64 import b64encode
+from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 from warehouse.encodable import encodable
 
 LONGEST = 400  # characters of a reason
+SHORTEST = 6  # characters of a secret; a shorter one stands in too many words
+
+_known: dict[str, None] = {}  # secrets from elsewhere than the environment, in their order
 
 _KEY_SHAPES = re.compile(
     r"""\b(?:sk|pk|gsk|hf|xai|AIza)[-_]?[\w*-]{12,}      # the usual shapes of keys, also masked ones
@@ -65,18 +71,47 @@ def one_line(text: str) -> str:
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
 
 
+def know_secret(value: str | None) -> None:
+    """Let a secret of at least 6 characters be found in texts, as those of the environment are."""
+    if value and len(value) >= SHORTEST:
+        _known[value] = None
+
+
+def without_secrets(value: Any) -> Any:
+    """Return JSON from outside with stars for every secret in its texts and names, nested ones too."""
+    return _starred_in(value, [form for forms in _secrets().values() for form in forms])
+
+
+def _starred_in(value: Any, forms: list[str]) -> Any:
+    if isinstance(value, str):
+        for form in forms:
+            value = value.replace(form, "***")
+        return value
+    if isinstance(value, dict):
+        return {_starred_in(name, forms): _starred_in(one, forms) for name, one in value.items()}
+    return [_starred_in(one, forms) for one in value] if isinstance(value, list) else value
+
+
 def secrets_in(text: str) -> list[str]:
     """Return the names of the environment's secrets whose values stand in a text, sorted."""
     return sorted(name for name, forms in _secrets().items() if any(form in text for form in forms))
 
 
 def _secrets() -> dict[str, tuple[str, ...]]:
-    """Return the secrets of the environment: name of the variable -> its value in its usual encodings."""
-    return {
-        name: (value, quote(value, safe=""), b64encode(os.fsencode(value)).decode())
-        for name, value in os.environ.items()
-        if _SECRET_NAME.search(name) and len(value) >= 8
+    """Return the known secrets: name of the variable (or "a configured secret") -> usual encodings."""
+    found = {
+        name: value for name, value in os.environ.items() if _SECRET_NAME.search(name) and len(value) >= 8
     }
+    found |= {f"a configured secret ({number})": value for number, value in enumerate(_known, 1)}
+    return {name: _forms(value) for name, value in found.items()}
+
+
+@lru_cache(512)
+def _forms(value: str) -> tuple[str, ...]:
+    """Return a secret in its usual encodings, the longest first."""
+    in_json = json.dumps(value)[1:-1]
+    encoded = {value, quote(value, safe=""), b64encode(os.fsencode(value)).decode(), in_json}
+    return tuple(sorted(encoded, key=len, reverse=True))
 
 
 _TRACEBACK = "Traceback (most recent call last)"

@@ -16,7 +16,7 @@ from warehouse.inference.first_token import FirstTokens, first_tokens, kept_toke
 from warehouse.inference.model_servers import litellm
 from warehouse.inference.prices import Price, is_priced
 from warehouse.inference.purpose import Purpose
-from warehouse.inference.redaction import one_line, without_key
+from warehouse.inference.redaction import one_line, without_key, without_secrets
 from warehouse.schemas import Status
 
 Number = TypeVar("Number", int, float)
@@ -128,9 +128,9 @@ def read_litellm(response: Any) -> Completion:
         choice = response.choices[0]
         fields = getattr(choice.message, "provider_specific_fields", None) or {}
         usage = getattr(response, "usage", None)
-        whole = response.model_dump()
+        whole = without_secrets(response.model_dump())
         return Completion(
-            content=choice.message.content,
+            content=without_secrets(choice.message.content),
             finish_reason=choice.finish_reason,
             refusal=getattr(choice.message, "refusal", None) or fields.get("refusal"),
             prompt_tokens=getattr(usage, "prompt_tokens", None),
@@ -149,6 +149,7 @@ def read_json(response: dict[str, Any]) -> Completion:
     Raises:
         NoCompletionError: it is not shaped like a completion.
     """
+    response = without_secrets(response)
     try:
         choice = response["choices"][0]
         message, usage = choice["message"], response.get("usage") or {}
@@ -300,7 +301,7 @@ def broken_off(reply: Reply, drafting: Drafting | None) -> Reply:
     """Return the reply of a call that failed or was given up, with what had come of its text as raw."""
     if drafting is None or not drafting.partial:
         return reply
-    partial = encodable(drafting.partial)
+    partial = encodable(without_secrets(drafting.partial))
     reason = "nobody waits for it any more" if reply.status is Status.NOT_RUN else reply.reason
     return replace(
         reply, raw=partial, reason=f"the answer broke off after {len(partial):,} characters: {reason}"

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from evals.generating.contract import Passage
-from evals.generating.quoting import quoted_line
 from evals.judging.contract import JudgeCase, Judgement, Need
 from evals.judging.framing import quoted_text
+from warehouse.inference.quoting import quoted_line
 from warehouse.schemas import Status
 
 

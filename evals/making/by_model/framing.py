@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.generating.framing import Frames
+from warehouse.inference.quoting import Frames
 
 TAGS = ("passage", "title", "quote", "question", "answer", "conversation")
 framed = Frames(*TAGS).framed

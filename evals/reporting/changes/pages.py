@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from evals.reporting import display
-from evals.reporting.github import markdown_table, markdown_text
+from evals.reporting.github import markdown_table
+from evals.reporting.markdown import escaped
 from evals.reporting.page import joined, policy, templates
 
 
@@ -68,17 +69,17 @@ def as_html(page: Page) -> str:
 
 def as_markdown(page: Page) -> str:
     """Return a page as Markdown; whatever its texts hold is shown as it is."""
-    parts = [f"# {markdown_text(page.title)}", *map(markdown_text, page.lead)]
+    parts = [f"# {escaped(page.title)}", *map(escaped, page.lead)]
     for section in page.sections:
-        parts += [f"## {markdown_text(section.heading)}", *map(markdown_text, section.sentences)]
+        parts += [f"## {escaped(section.heading)}", *map(escaped, section.sentences)]
         parts += [markdown_table(grid.head, grid.rows) for grid in section.grids]
         parts += [_fold(fold) for fold in section.folds]
     return "\n\n".join(parts) + "\n"
 
 
 def _fold(fold: Fold) -> str:
-    lines = [f"- {markdown_text(fold.title)}"]
-    lines += [f"  - {markdown_text(label)}: {markdown_text(text)}" for label, text in fold.parts]
+    lines = [f"- {escaped(fold.title)}"]
+    lines += [f"  - {escaped(label)}: {escaped(text)}" for label, text in fold.parts]
     return "\n".join(lines)
 
 

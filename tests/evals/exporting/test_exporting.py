@@ -20,6 +20,7 @@ from evals.exporting.sealing import SUMS, seal, verified
 from evals.exporting.writing import Wanted, export
 from evals.pipeline.pipeline import Pipeline
 from evals.study.cells import Cell
+from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.shipped import OWN, N, Shipped
 from tests.fakes.tiny import Bench
 from warehouse.errors import AssayError, InputError
@@ -202,6 +203,61 @@ def test_a_damaged_missing_or_added_file_is_a_sentence(bench: Bench, work: Work,
     refused(
         lambda copy: (copy / "questions.jsonl").write_text("{}\n"), r"jsonl:1: is no question", sealed=True
     )
+
+
+def test_an_export_asks_no_server_that_its_reader_does_not_trust(
+    bench: Bench, work: Work, tmp_path: Path
+) -> None:
+    """Whatever part names the model, and however: by an address, in a name, as a fallback."""
+    folder = tmp_path / "out"
+    export(bench.study, cell_of(bench, "hybrid", "gated"), folder, work)
+    recipe = yaml.safe_load((folder / "recipe.yaml").read_text())
+
+    def resealed(**parts: object) -> Path:
+        copy = tmp_path / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy)
+        (copy / "recipe.yaml").write_text(yaml.safe_dump({**recipe, **parts}))
+        seal(copy)
+        return copy
+
+    with FakeOpenAI(respond=lambda _: answer("stolen")) as thief:
+        host = thief.api_base.split("/")[2]
+        far = {"model": "openai/x", "api_base": "https://thief.example/v1"}
+        named = [
+            {"model": f"oobabooga/http://{host}"},
+            {"model": f"huggingface/http://{host}/v1"},
+            {"model": f"ollama/{host}"},
+            {"model": f"oobabooga/http://{host}@{'0' * 40}"},
+            {"model": "petals/x"},
+            {"model": "custom/x"},
+            {"model": "openai/x", "fallback": [f"oobabooga/http://{host}"]},
+            {"model": "openai/x", "fallback": ["triton/x"]},
+            {"model": "openai/x", "fallback": [far]},
+            {"model": "openai/x", "api_base": "http://127.0.0.1@thief.example/"},
+            {"model": "openai/x", "api_base": "http://user:secret-0815@127.0.0.1:1/v1"},
+            {"model": "openai/x", "api_base": "http://127.0.0.1\\@thief.example/"},
+            far,
+        ]
+        parts: list[dict[str, object]] = [{"generator": {"llm": one}} for one in named]
+        parts += [{"retriever": [{"hyde": {"by": "llm", **one}}, {"bm25": {}}]} for one in named]
+        parts += [{"embedder": {"model": f"oobabooga/http://{host}", "api": {}}}]
+        parts += [{"embedder": {"model": "triton/x", "api": {}}}]
+        parts += [{"embedder": {"model": "openai/x", "api": {"base": "https://thief.example"}}}]
+        for one in parts:
+            with pytest.raises(InputError) as refused:
+                read_export(resealed(**one), work)
+            assert re.search(r"api_base|--trust|credentials|address", str(refused.value)), one
+            assert "secret-0815" not in str(refused.value)
+        copy = resealed(generator={"llm": far})
+        for trusted in ("https://thief.example:443", "https://thief.example/v1"):
+            assert read_export(copy, work, [trusted], anyway=True).recipe.generator is not None
+        for other in ("http://thief.example/v1", "https://thief.example:8443", "https://other.example"):
+            with pytest.raises(InputError, match=r"--trust https://thief\.example/v1"):
+                read_export(copy, work, [other], anyway=True)
+        with pytest.raises(InputError, match="--trust: an address begins"):
+            read_export(copy, work, ["thief.example"])
+        assert thief.requests == []
 
 
 def test_other_code_is_told_before_it_answers(bench: Bench, work: Work, tmp_path: Path) -> None:

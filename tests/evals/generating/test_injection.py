@@ -9,11 +9,11 @@ import pytest
 
 from evals.generating.contract import Passage, Request
 from evals.generating.llm import Llm
-from evals.generating.quoting import quoted
 from evals.study.registry import read_generator
 from tests.fakes.generating import context_of
 from tests.fakes.openai_server import FakeOpenAI, answer
 from warehouse.inference.gateway import Gateway
+from warehouse.inference.quoting import quoted
 from warehouse.paths import Home
 
 EVIL = (

@@ -12,12 +12,12 @@ from evals.generating import answer_prompt
 from evals.generating.answer_prompt import PromptOptions, Prompts, samples
 from evals.generating.contract import Passage, Request
 from evals.generating.llm import Llm
-from evals.generating.quoting import quoted
 from evals.generating.refusals import is_refusal
 from evals.generating.templates import Template
 from evals.gold.unanswered import UNANSWERED
 from tests.fakes.generating import answer_messages, request
 from warehouse.errors import InputError
+from warehouse.inference.quoting import quoted
 
 
 def test_the_passages_are_numbered_and_delimited() -> None:

@@ -1,0 +1,172 @@
+"""Where HTTP requests to model servers may go, and the gate in the HTTP clients that holds them to it.
+
+A gate stands in every client that sends prompts, those of LiteLLM too: a request goes to an origin that its
+call allows, or is not sent. So does each redirect. What a provider's client makes of a model's name, or a
+server of its answer, cannot send a passage elsewhere.
+
+Secrets of an address (user, password, query) are split off where it is read. They are held here alone, and
+are added to a request as it leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+from pydantic import SecretStr
+
+from warehouse.inference.redaction import know_secret
+
+_PORTS = {"http": 80, "https": 443}
+_ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
+
+
+class NotAllowedError(Exception):
+    """A request was not sent, for its call allows no request to that server."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What requests to an address carry that the address itself does not hold.
+
+    authorization: of HTTP's basic scheme
+    query: each name with its value
+    """
+
+    authorization: SecretStr | None
+    query: tuple[tuple[str, SecretStr], ...]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the requests of a call may go.
+
+    origins: `scheme://host:port`
+    carried: added to each request
+    """
+
+    origins: frozenset[str]
+    carried: Carried | None = None
+
+    def admits(self, url: httpx.URL) -> bool:
+        """Return whether a request may go there; a host that may be asked by HTTP may be by HTTPS."""
+        plain = {f"http://{_host(url)}:80"} if url.scheme == "https" and url.port in {None, 443} else set()
+        return not self.origins.isdisjoint({_origin(url), *plain})
+
+
+_carried: dict[str, Carried] = {}
+_allowed: ContextVar[Destination | None] = ContextVar("allowed", default=None)
+
+
+def origin(address: str) -> str:
+    """Return the origin of an address.
+
+    >>> origin("https://User:secret@API.example/v1?x=1"), origin("http://[::1]:8000/v1")
+    ('https://api.example:443', 'http://[::1]:8000')
+
+    Raises:
+        ValueError: it is no address of HTTP.
+    """
+    return _origin(_url(address))
+
+
+def public(address: str) -> str:
+    """Return an address without its user, password and query, which requests to it carry from now on.
+
+    Raises:
+        ValueError: it is no address of HTTP; the message repeats nothing of it.
+    """
+    url = _url(address)
+    if not (url.userinfo or url.query or url.fragment):
+        return address
+    plain = str(url.copy_with(userinfo=b"", query=None, fragment=None))
+    found = Carried(
+        SecretStr(f"Basic {b64encode(unquote(url.userinfo.decode()).encode()).decode()}")
+        if url.userinfo
+        else None,
+        tuple((name, SecretStr(value)) for name, value in url.params.multi_items()),
+    )
+    for secret in (url.username, url.password, *(value.get_secret_value() for _, value in found.query)):
+        know_secret(secret)
+    if found.authorization:
+        know_secret(found.authorization.get_secret_value().partition(" ")[2])
+    _carried[plain.rstrip("/")] = found
+    return plain
+
+
+def carried(address: str) -> Carried | None:
+    """Return what requests to a public address carry."""
+    return _carried.get(address.rstrip("/"))
+
+
+@contextmanager
+def only_to(destination: Destination) -> Iterator[None]:
+    """Let the requests of this thread go to a destination, and nowhere else, in the block."""
+    token = _allowed.set(destination)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def guarded(client: httpx.Client) -> httpx.Client:
+    """Put the gate into a client, and return it."""
+    hooks = client.event_hooks
+    if _admit not in hooks["request"]:
+        client.event_hooks = {**hooks, "request": [_admit, *hooks["request"]]}
+    return client
+
+
+def guard_litellm(litellm: Any) -> None:
+    """Put the gate into every HTTP client that LiteLLM makes in this process."""
+    guarded(litellm.client_session)
+    from litellm.llms.custom_httpx.http_handler import HTTPHandler
+
+    if not hasattr(HTTPHandler, "unguarded_client"):
+        HTTPHandler.unguarded_client = HTTPHandler.create_client
+        HTTPHandler.create_client = lambda handler: guarded(handler.unguarded_client())
+
+
+def _admit(request: httpx.Request) -> None:
+    """Let a request pass, or raise NotAllowedError; called for each redirect, too."""
+    allowed = _allowed.get()
+    if allowed is None or not allowed.admits(request.url):
+        known = " and ".join(sorted(allowed.origins)) if allowed else "no server"
+        raise NotAllowedError(
+            f"not sent to {_origin(request.url)}: the model's requests go to {known}; "
+            "name another server as `api_base`"
+        )
+    if allowed.carried is None:
+        return
+    if allowed.carried.authorization:
+        request.headers["Authorization"] = allowed.carried.authorization.get_secret_value()
+    if allowed.carried.query:
+        query = {name: value.get_secret_value() for name, value in allowed.carried.query}
+        request.url = request.url.copy_merge_params(query)
+
+
+def _url(address: str) -> httpx.URL:
+    try:
+        url = httpx.URL(address)
+        is_known = url.scheme in _PORTS and bool(url.host) and (url.port is None or 0 < url.port < 65536)
+    except (httpx.InvalidURL, ValueError, TypeError):
+        is_known = False
+    if not is_known or _ODD.search(address):
+        raise ValueError("an address begins with http:// or https://, as in http://127.0.0.1:8000/v1")
+    return url
+
+
+def _host(url: httpx.URL) -> str:
+    host = url.host.rstrip(".").lower()
+    return f"[{host}]" if ":" in host else host
+
+
+def _origin(url: httpx.URL) -> str:
+    return f"{url.scheme}://{_host(url)}:{url.port or _PORTS.get(url.scheme)}"
