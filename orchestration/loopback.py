@@ -1,8 +1,12 @@
-"""Whether a host is this machine alone."""
+"""Whether a host is this machine alone, and whether an origin is that of a server's own pages."""
 
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import urlsplit
+
+_SCHEMES = {"http": "http", "ws": "http", "https": "https", "wss": "https"}
+_PORTS = {"http": 80, "https": 443}
 
 
 def is_loopback(host: str) -> bool:
@@ -15,3 +19,33 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def origin_of(url: str) -> tuple[str, str, int] | None:
+    """Return (scheme, host, port) of an address; `ws` counts as `http`. None: it has none, as `null`.
+
+    >>> origin_of("HTTP://LocalHost"), origin_of("wss://[::1]:8501"), origin_of("null")
+    (('http', 'localhost', 80), ('https', '::1', 8501), None)
+    """
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = _SCHEMES.get(parts.scheme), parts.hostname, parts.port
+    except ValueError:
+        return None
+    if scheme is None or not host or parts.username is not None or parts.path or parts.query:
+        return None
+    return scheme, host, port if port is not None else _PORTS[scheme]
+
+
+def is_same_origin(origin: str, scheme: str, host: str) -> bool:
+    """Return whether an `Origin` header names the server that a request's `Host` header names.
+
+    scheme: of the request, as `http` or `wss`
+
+    >>> is_same_origin("http://localhost:8501", "ws", "localhost:8501")
+    True
+    >>> is_same_origin("http://localhost:9999", "ws", "localhost:8501")
+    False
+    """
+    ours = origin_of(f"{scheme}://{host}")
+    return ours is not None and origin_of(origin) == ours

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
-from warehouse.waiting import LOOK, UnwantedError, is_unwanted, wanted_until
+from warehouse.fair_slots import FairSlots
+from warehouse.waiting import UnwantedError, wanted_until
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -49,38 +50,39 @@ def resting(calls: Callable[[], int] = lambda: 0) -> Iterator[None]:
 
 
 class OneAtATime:
-    """Lets the threads of a server compute one at a time; one that waits for a model lets others go on."""
+    """Lets the threads of a server compute one at a time, in the order in which they asked.
+
+    A thread that waits for a model lets others go on, and then queues again.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._slot = FairSlots()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Compute in the block, as soon as nobody else does.
+        """Compute in the block, after all threads that asked before.
 
         Raises:
-            UnwantedError: nobody wants what the calling thread works for.
+            UnwantedError: the calling thread's work was cancelled.
         """
-        self._take()
-        before, _of_thread.turns = _of_thread.turns, self
-        try:
-            yield
-        finally:
-            _of_thread.turns = before
-            self._lock.release()
+        with self._slot.slot():
+            before, _of_thread.turns = _of_thread.turns, self
+            try:
+                yield
+            finally:
+                _of_thread.turns = before
+
+    def drop_cancelled(self) -> None:
+        """Let threads whose work was cancelled leave the queue at once."""
+        self._slot.drop_cancelled()
 
     def rest(self, calls: Callable[[], int]) -> None:
         """Let another thread compute."""
-        self._lock.release()
+        self._slot.release()
 
     def go_on(self, calls: Callable[[], int]) -> None:
-        """Compute again, as soon as nobody else does; whoever is unwanted goes on, too, to its end."""
-        self._lock.acquire()
-
-    def _take(self) -> None:
-        while not self._lock.acquire(timeout=LOOK):
-            if is_unwanted():
-                raise UnwantedError
+        """Queue again; cancelled work goes on, too, to its end."""
+        self._slot.acquire(cancellable=False)
 
 
 def by_turns(
@@ -126,7 +128,8 @@ class _Turns(Generic[Result]):
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._is_taken = True
+        self._turn = FairSlots(slots=0)
+        self._is_mine = True  # the turn is that of the thread that begins pieces
         self._is_stopped = False
         self._computing = 0  # threads that do not rest
         self._resting: list[Callable[[], int]] = []
@@ -152,25 +155,24 @@ class _Turns(Generic[Result]):
     def _work(self, work: Callable[[], Result]) -> None:
         with wanted_until(lambda: self._is_stopped):
             try:
-                self._take()
-                _of_thread.turns = self  # type: ignore[assignment]
-                ended: _Ended[Result] = _Ended(work(), None)
+                with self._turn.slot():
+                    _of_thread.turns = self  # type: ignore[assignment]
+                    ended: _Ended[Result] = _Ended(work(), None)
             except BaseException as error:  # raised again where the results are taken
                 ended = _Ended(None, error)
             with self._changed:
                 self._computing -= 1
                 self._ended.append(ended)
-                self._is_taken = False
                 self._changed.notify_all()
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Let others compute until something has ended, or ``ready``."""
+        self._is_mine = False  # after an interrupt, too: nothing is waited for then
+        self._turn.release()
         with self._changed:
-            self._is_taken = False
-            self._changed.notify_all()
-            while self._is_taken or not (self._ended or ready()):
+            while not (self._ended or ready()):
                 self._changed.wait(GLANCE)
-            self._is_taken = True
+        self._is_mine = self._turn.acquire(cancellable=False)
 
     def ended(self) -> Iterator[Result]:
         """Yield what has ended.
@@ -189,28 +191,24 @@ class _Turns(Generic[Result]):
         with self._changed:
             self._computing -= 1
             self._resting.append(calls)
-            self._is_taken = False
             self._changed.notify_all()
+        self._turn.release()
 
     def go_on(self, calls: Callable[[], int]) -> None:
         with self._changed:
             self._resting.remove(calls)
             self._computing += 1
-        self._take()
-
-    def _take(self) -> None:
-        with self._changed:
-            while self._is_taken:
-                if self._is_stopped:
-                    raise UnwantedError
-                self._changed.wait(LOOK)
-            self._is_taken = True
+        self._turn.acquire(cancellable=False)
+        if self._is_stopped:
+            raise UnwantedError
 
     def stop(self) -> None:
         """Let no piece begin or go on; wait a while for those under way."""
         with self._changed:
             self._is_stopped = True
-            self._changed.notify_all()
+        self._turn.drop_cancelled()
+        if self._is_mine:
+            self._turn.release()
         deadline = monotonic() + GRACE
         for thread in self._threads:
             if thread.is_alive():

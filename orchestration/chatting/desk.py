@@ -33,7 +33,7 @@ LONGEST_COMMENT = 10_000  # characters of a comment that are kept
 LONGEST_TITLE = 200
 GRACE = 1.0  # seconds after its time in which an answer may still come
 GLANCE = 0.05  # seconds between two looks at a draft
-CHAT_LIMITS = Limits(at_once=AT_ONCE)
+CHAT_LIMITS = Limits(at_once=AT_ONCE, queued=0)
 
 
 class BusyError(AssayError):
@@ -255,7 +255,7 @@ class ChatDesk:
     def _refuse_too_many(self, more: int) -> None:
         if self._closed.is_set():
             raise BusyError("the program is stopping, and takes no more questions")
-        if self._workers.under_way + more > self.limits.at_once:
+        if self._workers.under_way + more > self.limits.at_once + self.limits.queued:
             raise BusyError(f"{self._workers.under_way} questions are being answered; ask again in a moment")
 
     def _begun(self, question: OpenQuestion, waiting: Waiting, before: Waiting | None) -> Future[Turn]:

@@ -47,6 +47,9 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
         float, typer.Option(min=0, help="What calls of paid models may cost until the server ends.")
     ] = 1.0,
     max_concurrent: Annotated[int, typer.Option(min=1, max=256, help="Requests at a time.")] = 16,
+    max_queued: Annotated[
+        int, typer.Option(min=0, help="Requests that wait, first come, first served; further ones get 429.")
+    ] = 64,
     per_minute: Annotated[int | None, typer.Option(min=1, help="Requests in any minute.")] = None,
     timeout: Annotated[float, typer.Option(min=1, max=3600, help="Seconds that an answer may take.")] = 120.0,
     max_body: Annotated[int, typer.Option(min=1000, help="Bytes of a request.")] = 1_000_000,
@@ -66,7 +69,7 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     from orchestration.serving.guard import Rules
 
     rules = Rules(_token(host), host, frozenset(origin or ()), max_body)
-    limits = Limits(max_concurrent, per_minute, max_body, max_question, timeout)
+    limits = Limits(max_concurrent, per_minute, max_body, max_question, timeout, max_queued)
     return _serve(what, cell, port, check, Terms(budget_usd, trust or [], anyway), limits, rules)
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -107,7 +108,8 @@ class _Server:
     async def retrieve(self, request: Request) -> Response:
         """`POST /retrieve`."""
         wanted = read_retrieve(read_json(await request.body()), self._desk.limits.question)
-        return JSONResponse(await self._desk.do(partial(found_passages, asked=wanted.asked, k=wanted.k)))
+        asking = asyncio.ensure_future(self._desk.do(partial(found_passages, asked=wanted.asked, k=wanted.k)))
+        return JSONResponse(await _or_cancelled(asking, request))
 
     async def models(self, _request: Request) -> Response:
         """`GET /v1/models`."""
@@ -151,15 +153,22 @@ def found_passages(pipeline: Pipeline, asked: Asked, k: int | None) -> replies.R
 
 
 async def _or_cancelled(asking: asyncio.Future[replies.Record], request: Request) -> replies.Record:
-    """Wait for an answer; give it up as soon as the client has gone."""
+    """Wait for a reply; cancel it as soon as the client has gone."""
+    gone = asyncio.ensure_future(_disconnected(request))
     try:
-        while not asking.done():
-            await asyncio.wait([asking], timeout=1.0)
-            if not asking.done() and await request.is_disconnected():
-                raise RequestError(499, "the client has gone", kind="server_error", code="client_gone")
+        either: list[asyncio.Future[Any]] = [asking, gone]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not asking.done():
+            raise RequestError(499, "the client has gone", kind="server_error", code="client_gone")
         return asking.result()
     finally:
         asking.cancel()
+        gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _stream(asking: asyncio.Future[replies.Record], chat: ChatRequest) -> AsyncIterator[str]:

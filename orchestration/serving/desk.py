@@ -27,11 +27,12 @@ Result = TypeVar("Result")
 class Limits:
     """What a server takes.
 
-    at_once: requests that are answered at a time; one more is refused at once
+    at_once: requests that are answered at a time
     per_minute: requests in any minute, of all clients together; None: as many as come
     body: bytes of a request
     question: characters of a question
-    timeout: seconds that an answer may take
+    timeout: seconds that an answer may take, its time in the queue included
+    queued: requests that wait in the order in which they came; one more is refused at once
     """
 
     at_once: int = 16
@@ -39,13 +40,15 @@ class Limits:
     body: int = 1_000_000
     question: int = 8_000
     timeout: float = 120.0
+    queued: int = 64
 
 
 class Workers:
     """Threads of which one computes at a time while others wait for models.
 
     Pipelines' indexes, models and tokenizers are not made for many threads at once; a model's server is.
-    So answers are those of questions asked one after another, and a slow model holds nobody up.
+    So answers are those of questions asked one after another, and a slow model holds nobody up. Requests are
+    begun, and compute, in the order in which they came.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -59,7 +62,7 @@ class Workers:
 
     @property
     def under_way(self) -> int:
-        """How many requests are being answered."""
+        """How many requests are being answered or wait."""
         return self._under_way
 
     @property
@@ -87,6 +90,10 @@ class Workers:
         """
         return self._turns.turn()
 
+    def drop_cancelled(self) -> None:
+        """Let work that was cancelled leave the queue at once."""
+        self._turns.drop_cancelled()
+
     def close(self) -> None:
         """Take no more requests, and wait for none."""
         self._is_closed = True
@@ -101,8 +108,10 @@ class Workers:
             now = time.monotonic()
             while self._recent and now - self._recent[0] >= 60:
                 self._recent.popleft()
-            if self._under_way >= self.limits.at_once:
-                raise too_many(f"{self.limits.at_once} requests are being answered, and no more at a time")
+            if self._under_way >= self.limits.at_once + self.limits.queued:
+                raise too_many(
+                    f"{self._under_way} requests are being answered or wait; try again in a moment"
+                )
             if self.limits.per_minute is not None:
                 if len(self._recent) >= self.limits.per_minute:
                     wait = int(60 - (now - self._recent[0])) + 1
@@ -141,6 +150,8 @@ class Desk(Workers):
             raise timed_out(self.limits.timeout) from None
         finally:
             unwanted.set()
+            future.cancel()  # one that has not begun frees its place now
+            self.drop_cancelled()
 
     def _work(self, work: Callable[[Pipeline], Result], unwanted: threading.Event) -> Result:
         try:

@@ -6,6 +6,7 @@ it were ours: so on loopback the `Host` must be one of loopback, and an `Origin`
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import time
@@ -15,7 +16,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from orchestration.loopback import is_loopback
+from orchestration.loopback import is_loopback, is_same_origin
+from orchestration.serving import connections
 from orchestration.serving.failures import RequestError
 
 Log = Callable[[str], None]
@@ -80,14 +82,14 @@ class Guard:
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
-        refuse_strangers(headers, self._rules)
+        refuse_strangers(headers, self._rules, scope["scheme"])
         is_preflight = scope["method"] == "OPTIONS" and headers.get("origin") in self._rules.origins
         if scope["path"] not in OPEN and not is_preflight:
             refuse_without_token(headers, self._rules.token)
         return await _bounded(headers, receive, self._rules.body)
 
 
-def refuse_strangers(headers: dict[str, str], rules: Rules) -> None:
+def refuse_strangers(headers: dict[str, str], rules: Rules, scheme: str = "http") -> None:
     """Refuse a request that a foreign web page has a browser make.
 
     Raises:
@@ -102,7 +104,7 @@ def refuse_strangers(headers: dict[str, str], rules: Rules) -> None:
         )
     origin = headers.get("origin")
     if origin is not None and origin not in rules.origins:
-        same = origin.partition("://")[2] == host
+        same = is_same_origin(origin, scheme, host)
         if not same or (is_loopback(rules.host) and not _is_of_loopback(origin)):
             raise RequestError(403, "scripts of other web pages may not ask this server", code="wrong_origin")
 
@@ -134,15 +136,21 @@ async def _bounded(headers: dict[str, str], receive: Receive, most: int) -> Rece
     if length is not None and (not length.isdigit() or int(length[:20]) > most):
         raise too_large
     parts: list[bytes] = []
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            break
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-        if sum(map(len, parts)) > most:
-            raise too_large
+    more, size = True, 0
+    try:
+        async with asyncio.timeout(connections.BODY):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    break
+                parts.append(message.get("body", b""))
+                more = message.get("more_body", False)
+                size += len(parts[-1])
+                if size > most:
+                    raise too_large
+    except TimeoutError:
+        late = f"the request did not come within {connections.BODY:g} s"
+        raise RequestError(408, late, code="request_timeout") from None
     body = b"".join(parts)
     is_given = False
 
@@ -161,6 +169,8 @@ async def _answer(error: RequestError, send: Send) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if error.status in {408, 413}:  # the rest of the body is not read
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": data})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 import time
@@ -14,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from orchestration.serving.app import application
+from orchestration.serving.connections import SPARE, Connections, bounded_by
 from orchestration.serving.desk import Desk, Limits
 from orchestration.serving.guard import Log, Rules
 from orchestration.serving.opening import Opened
@@ -23,7 +25,8 @@ from warehouse.errors import AssayError, InputError
 PORT = 8600
 _GRACE = 30  # seconds that a server in a thread may take to end
 _IDLE = 30  # seconds that a connection may stay without a request
-_BACKLOG = 64
+_BACKLOG = 1024  # connections that wait to be taken: a burst is not to hold up whoever comes next
+_FILES = 256  # that are open beside connections
 _START = 60.0  # seconds until a server that does not begin is given up
 
 
@@ -73,8 +76,12 @@ def server_of(opened: Opened, limits: Limits, rules: Rules, log: Log) -> tuple[u
     """Return a server that is not running yet, and the desk that its answers come from."""
     desk = Desk(opened.pipeline, limits)
     app: ASGIApp = application(desk, opened.facts, rules, log)
+    per_address = limits.at_once + limits.queued + SPARE
+    connections = Connections(per_address, 2 * per_address)
+    _allow_files(connections.in_all + _FILES)
     config = uvicorn.Config(
         app,
+        http=bounded_by(connections),
         access_log=False,
         log_level="warning",
         lifespan="on",
@@ -88,6 +95,14 @@ def server_of(opened: Opened, limits: Limits, rules: Rules, log: Log) -> tuple[u
         limit_concurrency=None,
     )
     return uvicorn.Server(config), desk
+
+
+def _allow_files(wanted: int) -> None:
+    """Raise the number of files that this process may open, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def serve(opened: Opened, place: Place, limits: Limits, rules: Rules, log: Log) -> None:

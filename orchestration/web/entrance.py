@@ -12,20 +12,30 @@ from pathlib import Path
 import streamlit as st
 
 from orchestration.settings import Settings
-from orchestration.web.access import Gate
+from orchestration.web.access import Gate, TooManyAttemptsError
 from orchestration.web.languages import Language
 
 _IN, _TICKET, _WRONG, _KEEPER = "is_in", "ticket", "wrong_password", "keeper"
-_WORDS: dict[Language, tuple[str, str, str]] = {
-    "en": ("Password", "Open", "That is not the password."),
-    "de": ("Passwort", "Öffnen", "Das ist nicht das Passwort."),
+_WORDS: dict[Language, tuple[str, str, str, str]] = {
+    "en": (
+        "Password",
+        "Open",
+        "That is not the password.",
+        "Too many wrong passwords. Try again in {} s.",
+    ),
+    "de": (
+        "Passwort",
+        "Öffnen",
+        "Das ist nicht das Passwort.",
+        "Zu viele falsche Passwörter. In {} s noch einmal versuchen.",
+    ),
 }
 
 
 @cache
 def gate_of(page: str) -> Gate:
     """Return the gate of a page; all who look at it stand before the same one."""
-    return Gate(Settings().password_of(page))
+    return Gate(Settings().password_of(page), page)
 
 
 def let_in(page: str, language: Language) -> bool:
@@ -46,18 +56,21 @@ def let_in(page: str, language: Language) -> bool:
 
 
 def _ask(gate: Gate, language: Language) -> None:
-    label, button, wrong = _WORDS[language]
+    label, button, wrong, locked = _WORDS[language]
     with st.container(key="gate"), st.form("password_form", clear_on_submit=True, border=True):
         st.text_input(label, type="password", key="typed_password", autocomplete="current-password")
         st.form_submit_button(button, type="primary", on_click=_enter, args=(gate,))
-        if st.session_state.pop(_WRONG, False):
-            st.error(wrong)
+        if (seconds := st.session_state.pop(_WRONG, None)) is not None:
+            st.error(locked.format(seconds) if seconds else wrong)
 
 
 def _enter(gate: Gate) -> None:
     state = st.session_state
-    ticket = gate.enter(state["typed_password"])
-    state[_IN], state[_TICKET], state[_WRONG] = ticket is not None, ticket, ticket is None
+    try:
+        ticket, wait = gate.enter(state["typed_password"], st.context.ip_address), 0
+    except TooManyAttemptsError as error:
+        ticket, wait = None, error.seconds
+    state[_IN], state[_TICKET], state[_WRONG] = ticket is not None, ticket, None if ticket else wait
 
 
 def _take_ticket(gate: Gate) -> None:

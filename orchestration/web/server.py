@@ -12,9 +12,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread, main_thread
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from orchestration.loopback import is_same_origin, origin_of
 
 _GRACE = 3.0  # seconds to end in
 
@@ -25,16 +29,53 @@ def main(arguments: Sequence[str]) -> None:
     arguments: the page's script, Streamlit's options as a JSON object, what the script gets
     """
     script, options, *own = arguments
+    import streamlit as st
+    from starlette.middleware import Middleware
     from streamlit import config, net_util
-    from streamlit.web import bootstrap
 
-    flags = {name.replace(".", "_"): value for name, value in json.loads(options).items()}
-    config._main_script_path = script  # as `streamlit run` sets it
-    bootstrap.load_config_options(flags)
+    sys.argv = [script, *own]  # what the script gets
     net_util.get_external_ip = lambda: None  # it would ask a host of the internet
     Thread(target=_end_with_parent, daemon=True).start()
     Thread(target=_load, args=(Path(script),), daemon=True).start()
-    bootstrap.run(script, False, list(own), flags)
+    app = st.App(
+        script, middleware=[Middleware(OwnOrigin, lambda: config.get_option("server.corsAllowedOrigins"))]
+    )
+    app.run(config=json.loads(options))
+
+
+class OwnOrigin:
+    """ASGI middleware that refuses what scripts of other origins ask, by HTTP and by websocket.
+
+    Streamlit itself lets in any port of this machine. Scheme, host and port are compared; requests without an
+    `Origin` do not come from another page's script.
+
+    allowed: returns further origins, as Streamlit's option `server.corsAllowedOrigins` has them
+    """
+
+    def __init__(self, app: ASGIApp, allowed: Callable[[], Sequence[str]] = tuple) -> None:
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it with 403."""
+        if scope["type"] not in {"http", "websocket"} or self._is_ours(scope):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+        else:
+            text = [(b"content-type", b"text/plain")]
+            await send({"type": "http.response.start", "status": 403, "headers": text})
+            await send(
+                {"type": "http.response.body", "body": b"scripts of other web pages may not ask this server"}
+            )
+
+    def _is_ours(self, scope: Scope) -> bool:
+        headers: dict[bytes, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
+        (host, *_), origins = headers.get(b"host", [""]), headers.get(b"origin", [])
+        allowed = {origin_of(one.strip()) for one in self._allowed()} - {None}
+        return all(is_same_origin(one, scope["scheme"], host) or origin_of(one) in allowed for one in origins)
 
 
 def _load(script: Path) -> None:

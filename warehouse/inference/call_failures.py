@@ -159,7 +159,7 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
     answered: the model has answered before, so that a 403 is about what was asked
     """
     where = api_base or "the provider's server"
-    kinds = [
+    kinds: list[tuple[type[BaseException] | tuple[type[BaseException], ...], str | None]] = [
         (socket.gaierror, f"host not found: {api_base or model}"),
         ((NotAllowedError, UnknownServerError), None),
         (ConnectionRefusedError, f"connection refused: nothing listens at {where}"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from warehouse.fair_slots import FairSlots
 from warehouse.inference.local_llm import LocalServer, free_cores
 
 MOST_SERVERS = 4  # each holds a context of its own, and perhaps its weights once more
@@ -38,9 +39,7 @@ class LocalServers:
         self._context = context
         self._free: dict[str, list[LocalServer]] = {}
         self._started: list[LocalServer] = []
-        self._slots = threading.BoundedSemaphore(
-            self._most
-        )  # of all models together: cores are theirs in common
+        self._slots = FairSlots(self._most)  # of all models together: cores are theirs in common
         self._lock = threading.Lock()
 
     @contextmanager
@@ -49,8 +48,9 @@ class LocalServers:
 
         Raises:
             AssayError: the model cannot be had or loaded.
+            UnwantedError: the calling thread's work was cancelled while it waited.
         """
-        with self._slots:
+        with self._slots.slot():
             server = self._take(name)
             try:
                 yield server

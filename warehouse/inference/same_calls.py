@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from warehouse.waiting import LOOK, UnwantedError, is_unwanted
+from warehouse.fair_slots import FairSlots
 
 
 @dataclass
 class _Turn:
     """One thread at a time makes a call; `wanted` threads wait for it or make it."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    slot: FairSlots = field(default_factory=FairSlots)
     wanted: int = 0
 
 
@@ -36,13 +36,8 @@ class SameCalls:
             turn = self._turns.setdefault(call_id, _Turn())
             turn.wanted += 1
         try:
-            while not turn.lock.acquire(timeout=LOOK):
-                if is_unwanted():
-                    raise UnwantedError
-            try:
+            with turn.slot.slot():
                 yield
-            finally:
-                turn.lock.release()
         finally:
             with self._lock:
                 turn.wanted -= 1

@@ -12,7 +12,7 @@ import evals.study.registry  # noqa: F401 -- the rubrics that a queue may name
 from evals.queueing.contract import Queue
 from evals.queueing.queue_files import read_queue
 from orchestration.settings import Settings
-from orchestration.web.access import Gate
+from orchestration.web.access import Gate, TooManyAttemptsError
 from orchestration.web.annotating.desk import Desk, Event
 from orchestration.web.annotating.names import known_names, name_or_none
 from orchestration.web.annotating.view import View, desk_view, gate_view, name_view, trouble_view
@@ -58,7 +58,7 @@ def page() -> None:
 
 @cache
 def _gate() -> Gate:
-    return Gate(Settings().password_of("annotate"))
+    return Gate(Settings().password_of("annotate"), "annotate")
 
 
 @cache
@@ -122,7 +122,11 @@ def _let_in(session: Session, event: Event) -> None:
     if event["kind"] == "resume":
         session.is_in = session.is_in or _gate().knows(str(event.get("ticket")))
         return
-    session.ticket = _gate().enter(str(event.get("password")))
+    try:
+        session.ticket = _gate().enter(str(event.get("password")), st.context.ip_address)
+    except TooManyAttemptsError as error:
+        session.note = str(error)
+        return
     session.is_in = session.is_in or session.ticket is not None
     session.note = "" if session.is_in else "That is not the password."
 

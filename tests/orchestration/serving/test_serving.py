@@ -346,7 +346,7 @@ def script(shipped: Shipped, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 def test_a_model_that_is_lost_is_an_error_and_not_an_answer(
     shipped: Shipped, serve: Serve, script: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = serve(shipped.cell("hybrid", "model"), Limits(timeout=2, at_once=2))
+    server = serve(shipped.cell("hybrid", "model"), Limits(timeout=2, at_once=2, queued=0))
     script(dropped())
     assert failed(server.chat("Is boat 1 lost?")) == (503, None, "model_unavailable")
     assert server.chat("Is boat 1 lost?").status_code == 200, "and the next one is answered"

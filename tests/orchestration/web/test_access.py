@@ -120,17 +120,44 @@ UPGRADE = {
 }
 
 
-def test_it_listens_on_this_machine_alone_and_under_its_own_names(locked: Served) -> None:
-    def status(**headers: str) -> bytes:
-        said = {**UPGRADE, "Host": f"127.0.0.1:{locked.site.port}", **headers}
-        lines = [f"{name}: {value}" for name, value in said.items()]
-        with socket.create_connection(("127.0.0.1", locked.site.port), timeout=20) as connection:
-            connection.sendall("\r\n".join(["GET /_stcore/stream HTTP/1.1", *lines, "", ""]).encode())
-            return connection.recv(1024).split()[1]
+def status(served: Served, request: str, headers: dict[str, str]) -> bytes:
+    said = {"Host": f"127.0.0.1:{served.site.port}", "Connection": "close", **headers}
+    lines = [f"{name}: {value}" for name, value in said.items()]
+    with socket.create_connection(("127.0.0.1", served.site.port), timeout=20) as connection:
+        connection.sendall("\r\n".join([f"{request} HTTP/1.1", *lines, "", ""]).encode())
+        return connection.recv(1024).split()[1]
 
-    assert status() == b"101"
-    assert status(Host="evil.example") == b"403"
-    assert status(Origin="http://evil.example") == b"403"
+
+def test_a_page_of_another_origin_opens_no_session_and_asks_nothing(locked: Served) -> None:
+    port = locked.site.port
+    for origin, expected in (
+        (f"http://127.0.0.1:{port}", b"101"),
+        ("http://localhost:9999", b"403"),
+        ("http://127.0.0.1:9999", b"403"),
+        (f"http://localhost:{port}", b"403"),  # the page at 127.0.0.1 is another one to a browser
+        (f"https://127.0.0.1:{port}", b"403"),
+        (f"http://127.0.0.1:{port}@evil.example", b"403"),
+        ("http://127.0.0.1", b"403"),
+        ("http://0.0.0.0:1", b"403"),
+        ("null", b"403"),
+        ("", b"403"),
+    ):
+        stream = "GET /_stcore/stream"
+        assert status(locked, stream, {**UPGRADE, "Origin": origin}) == expected, origin
+        for method in ("GET", "PUT", "POST", "DELETE", "OPTIONS") if expected == b"403" else ("GET", "POST"):
+            asked = status(locked, f"{method} /_stcore/upload_file/a/b", {"Origin": origin})
+            assert (asked == b"403") == (expected == b"403"), (method, origin)
+    here = {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"}
+    assert status(locked, "GET /_stcore/stream", {**UPGRADE, **here}) == b"101"
+
+
+def test_it_listens_on_this_machine_alone_and_under_its_own_names(locked: Served) -> None:
+    def asked(**headers: str) -> bytes:
+        return status(locked, "GET /_stcore/stream", {**UPGRADE, **headers})
+
+    assert asked() == b"101"
+    assert asked(Host="evil.example") == b"403"
+    assert asked(Origin="http://evil.example") == b"403"
     ours = [one[4][0] for one in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
     for address in {one for one in ours if not str(one).startswith("127.")}:
         with pytest.raises(OSError), socket.create_connection((address, locked.site.port), timeout=5):  # noqa: PT011

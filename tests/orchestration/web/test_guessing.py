@@ -1,0 +1,120 @@
+"""Guessed passwords: counted over all sessions, slower with each, and logged without the password."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from orchestration.web.access import (
+    FORGOTTEN,
+    FREE,
+    FREE_IN_ALL,
+    LOGGED,
+    LONGEST,
+    LONGEST_IN_ALL,
+    Gate,
+    TooManyAttemptsError,
+)
+
+PASSWORD = "right"  # noqa: S105 -- of these tests alone
+
+
+class Clocked:
+    """A gate and its clock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.gate = Gate(PASSWORD, "chat", lambda: self.now)
+
+    def guess(self, address: str | None = "192.0.2.1", password: str = "wrong") -> float:  # noqa: S107
+        """Return the seconds that it is locked for; 0: it was compared."""
+        try:
+            assert (self.gate.enter(password, address) is not None) == (password == PASSWORD)
+        except TooManyAttemptsError as error:
+            return error.seconds
+        return 0
+
+
+def test_sessions_of_one_address_count_together_and_at_once() -> None:
+    clocked = Clocked()
+    with ThreadPoolExecutor(16) as pool:
+        waits = list(pool.map(lambda _: clocked.guess(), range(1_200)))
+    assert waits.count(0) == FREE
+    assert clocked.guess(password=PASSWORD) == 1, "the right one is not told from others meanwhile"
+    assert clocked.guess("192.0.2.2", PASSWORD) == 0, "another address goes in"
+
+
+def test_the_wait_doubles_up_to_its_longest() -> None:
+    clocked = Clocked()
+    for _ in range(FREE):
+        assert clocked.guess() == 0
+    waits = []
+    for _ in range(14):
+        waits.append(clocked.guess())
+        clocked.now += waits[-1]
+        assert clocked.guess() == 0
+    assert waits[:4] == [1, 2, 4, 8]
+    assert waits[-1] == LONGEST
+    clocked.now += LONGEST
+    assert clocked.guess(password=PASSWORD) == 0
+    assert [clocked.guess() for _ in range(FREE)] == [0] * FREE, "the right password clears the count"
+
+
+def test_an_address_is_forgotten_after_a_while() -> None:
+    clocked = Clocked()
+    for _ in range(FREE - 1):
+        clocked.guess()
+    clocked.now += FORGOTTEN + 1
+    assert [clocked.guess() for _ in range(FREE)] == [0] * FREE
+    assert clocked.guess() == 1
+
+
+def test_many_addresses_count_together() -> None:
+    clocked = Clocked()
+    waits = [clocked.guess(f"198.51.100.{number}") for number in range(FREE_IN_ALL + 1)]
+    assert waits == [0] * FREE_IN_ALL + [1]
+    ticket = Clocked().gate.enter(PASSWORD)
+    assert ticket is not None
+    for number in range(20):
+        clocked.now += LONGEST_IN_ALL
+        assert clocked.guess(f"203.0.113.{number}") == 0
+    assert clocked.guess("203.0.113.99", PASSWORD) == LONGEST_IN_ALL
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("2001:db8::1", "2001:db8::ffff"), ("::ffff:192.0.2.1", "192.0.2.1"), ("x\nforged", "<b>")],
+)
+def test_addresses_of_one_client_are_one(first: str, second: str) -> None:
+    clocked = Clocked()
+    for _ in range(FREE):
+        clocked.guess(first)
+    assert clocked.guess(second) == 1
+
+
+def test_who_is_in_stays_in_while_others_guess() -> None:
+    clocked = Clocked()
+    ticket = clocked.gate.enter(PASSWORD, "192.0.2.1")
+    for _ in range(FREE + 1):
+        clocked.guess()
+    assert ticket is not None
+    assert clocked.gate.knows(ticket)
+
+
+def test_failures_are_logged_without_the_password_and_not_endlessly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clocked = Clocked()
+    with caplog.at_level(logging.WARNING, "assay.pages"):
+        for number in range(40):
+            clocked.guess(f"192.0.2.{number}", "hunter2")
+        assert len(caplog.records) == LOGGED
+        clocked.now += 60
+        clocked.guess("bad\naddress", "hunter2")
+    last = caplog.messages[-1]
+    assert "chat page" in last
+    assert f"{40 - LOGGED} not logged" in last
+    assert "hunter2" not in caplog.text
+    assert not any("\n" in one for one in caplog.messages)

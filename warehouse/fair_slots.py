@@ -1,0 +1,115 @@
+"""Slots that threads are granted in the order in which they asked: no waiter loses its place."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from warehouse.waiting import LOOK, UnwantedError, stop_sign
+
+
+class _Ticket:
+    """A waiter's place. `decided` is set once it is granted or cancelled."""
+
+    def __init__(self, is_cancelled: Callable[[], bool]) -> None:
+        self.is_cancelled = is_cancelled
+        self.is_granted = False
+        self.decided = threading.Event()
+
+    def decide(self, *, granted: bool) -> None:
+        self.is_granted = granted
+        self.decided.set()
+
+
+class FairSlots:
+    """A semaphore with a first-in, first-out queue.
+
+    A slot that is given back goes to the first waiter at once, never to a thread that asks for one just then;
+    waiters whose work is cancelled are passed over. `threading.Lock` and `Semaphore` promise no order, and
+    waiting for them in short intervals puts a waiter at the end of the queue after each interval.
+
+    Safe to use from many threads.
+    """
+
+    def __init__(self, slots: int = 1) -> None:
+        self._free = slots
+        self._waiting: deque[_Ticket] = deque()
+        self._lock = threading.Lock()
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait."""
+        return len(self._waiting)
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Hold a slot in the block.
+
+        Raises:
+            UnwantedError: the calling thread's work was cancelled while it waited.
+        """
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def acquire(self, timeout: float | None = None, *, cancellable: bool = True) -> bool:
+        """Wait for a slot; return whether it was granted within `timeout` seconds. Default: no limit.
+
+        cancellable: False: wait for it though the thread's work is cancelled
+
+        Raises:
+            UnwantedError: the calling thread's work was cancelled while it waited.
+        """
+        ticket = _Ticket(stop_sign() if cancellable else lambda: False)
+        deadline = None if timeout is None else monotonic() + timeout
+        with self._lock:
+            self._waiting.append(ticket)
+            self._grant()
+        try:
+            while not ticket.decided.is_set():
+                left = LOOK if deadline is None else min(LOOK, deadline - monotonic())
+                # In intervals, for a signal that comes just before an endless wait does not end it. The
+                # place is kept meanwhile.
+                if left <= 0 or (not ticket.decided.wait(left) and ticket.is_cancelled()):
+                    break
+        except BaseException:
+            self._leave(ticket)
+            if ticket.is_granted:
+                self.release()
+            raise
+        self._leave(ticket)
+        if ticket.is_granted:
+            return True
+        if ticket.decided.is_set() or ticket.is_cancelled():
+            raise UnwantedError
+        return False
+
+    def release(self) -> None:
+        """Give a slot back."""
+        with self._lock:
+            self._free += 1
+            self._grant()
+
+    def drop_cancelled(self) -> None:
+        """Remove the waiters whose work is cancelled at once, rather than at their next look."""
+        with self._lock:
+            for ticket in [one for one in self._waiting if one.is_cancelled()]:
+                self._waiting.remove(ticket)
+                ticket.decide(granted=False)
+
+    def _grant(self) -> None:
+        while self._free and self._waiting:
+            ticket = self._waiting.popleft()
+            is_wanted = not ticket.is_cancelled()
+            self._free -= is_wanted
+            ticket.decide(granted=is_wanted)
+
+    def _leave(self, ticket: _Ticket) -> None:
+        with self._lock:
+            if not ticket.decided.is_set():
+                self._waiting.remove(ticket)
