@@ -178,7 +178,7 @@ def _collection(name: str, place: Path) -> Scored:
     study = read_study(path)
     report = Driver(study, where).run(tuple(up_to(study, ["scores"])))
     assert report.ok, report  # noqa: S101 -- a benchmark of half a grid would be none
-    return stored(study, study.cells(), METRIC, "auto")
+    return stored(study, study.cells(), METRIC, "documents")
 
 
 def known(name: str, metric: str) -> Scored:

@@ -34,8 +34,8 @@ def rows(environment: Mapping[str, str]) -> dict[str, list[str]]:
     }
 
 
-_MEASURED = re.compile(r'"(answer|retrieval)_latency[@"]|"recommendation"')
-"""What no two runs have alike: seconds, and the cell that is recommended with regard to them."""
+_MEASURED = re.compile(r'"(answer|retrieval)_latency[@"]|"verdict"')
+"""What no two runs have alike: seconds, and the verdict, which names them."""
 _MANY = re.compile(r"(?<=, )\d{5,}(?=, )")
 """How many questions would tell two cells apart: of means that are nearly alike, 1e-7 more changes it."""
 

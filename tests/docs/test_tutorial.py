@@ -48,7 +48,7 @@ def test_the_tutorial(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     runs = [done for line, done in ran if line == "assay run study.yaml"]
     assert len(runs) == 3
     assert (tmp_path / "var" / "reports").exists()
-    assert "cannot be told apart" in " ".join(runs[0].stdout.split())
+    assert "tied with it" in " ".join(runs[0].stdout.split())
     rows = json.loads(ran[-1][1].stdout)
     cells = {row["cell"] for row in rows if row["cell"]}  # rows of an axis have none
     assert len(cells) == 8  # two chunk sizes, three retrievers and the one that was added

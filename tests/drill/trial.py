@@ -24,6 +24,8 @@ QUERIES = {
     "current_answers": "SELECT * EXCLUDE (seconds, cached) FROM current_answers",
     "current_scores": "SELECT * FROM current_scores",
     "current_leaderboard": "SELECT * EXCLUDE (cell_id) FROM current_leaderboard",
+    "current_verdict": "SELECT study, subset, metric, margin, prefer, questions, documents, cells, coverage, "
+    "leader.cell AS leader, leader.value AS value, tied, worse, unranked FROM current_verdict",
     "current_losses": "SELECT * FROM current_losses",
     "current_notes": "SELECT * FROM current_notes",
     "current_judgements": "SELECT * EXCLUDE (seconds, cached, calls) FROM current_judgements",

@@ -231,29 +231,34 @@ def _mean(mine: Sequence[Value], bounds: tuple[float, float], seed: int) -> Row 
     if len(values) < 2:
         return found | {"value": values[0] if values else None, "low": None, "high": None}
     mean = math.fsum(values) / len(values)
-    low, high = _interval(mine, mean, seed)
+    low, high = _interval(mine, mean, bounds, seed)
     return found | {"value": mean, "low": max(low, bounds[0]), "high": min(high, bounds[1])}
 
 
-def _interval(mine: Sequence[Value], mean: float, seed: int) -> tuple[float, float]:
+def _interval(
+    mine: Sequence[Value], mean: float, bounds: tuple[float, float], seed: int
+) -> tuple[float, float]:
     """Return both ends of the mean's interval over questions that stand each for themselves.
 
-    Wilson's of noughts and ones; else m - q s and m + q s, with q of the resamples' |t|.
+    Of a metric with two bounds Wilson's, the design effect shrunk towards 1 by the weight of one question;
+    else m - q s and m + q s, with q of the resamples' |t|.
     """
     values = [value for value in mine if value is not None]
     n, spread = len(values), math.fsum((value - mean) ** 2 for value in values)
     error = 0.0 if spread < 1e-20 else math.sqrt(spread / (n - 1) / n)
     quantile_of_t = float(scipy.stats.t.ppf(0.975, n - 1))
-    if set(values) <= {0, 1}:
-        return _wilson(mean, min(n, 1 + mean * (1 - mean) / error**2) if error else n, quantile_of_t)
+    lowest, highest = bounds
+    if math.isfinite(lowest) and math.isfinite(highest):
+        width = highest - lowest
+        share = (mean - lowest) / width
+        variance = share * (1 - share)
+        effect = (error / width) ** 2 * n / variance if variance > 1e-15 else 1.0
+        ends = _wilson(share, n / ((effect * (n - 1) + 1) / n), quantile_of_t)
+        return lowest + width * ends[0], lowest + width * ends[1]
     draws = np.random.default_rng(seed).integers(0, len(mine), size=(2000, len(mine)))
     ts = sorted(_t([mine[at] for at in drawn], mean) for drawn in draws.tolist())
     bound = ts[math.ceil(0.95 * (len(ts) - 1))]
-    if error and math.isinf(bound):
-        if all(0 <= value <= 1 for value in values):
-            return _wilson(mean, min(n, 1 + mean * (1 - mean) / error**2), quantile_of_t)
-        bound = quantile_of_t
-    half = bound * error if error else 0.0
+    half = (quantile_of_t if math.isinf(bound) else bound) * error if error else 0.0
     return mean - half, mean + half
 
 

@@ -48,8 +48,8 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
     assert "</html>" in report.read_text()
 
     printed = json.loads(assay("report", str(study_path), "--format", "json").stdout)
-    others = [row for row in printed if row["metric"] == "recommendation"]
-    assert [row["cell"] for row in others] == [row["recommended"] for row in others] != []
+    others = [row for row in printed if row["metric"] == "verdict"]
+    assert [row["cell"] for row in others] == [row["recommended"]["cell"] for row in others] != []
     # The others are of axes and contexts.
     rows = [row for row in printed if ":" not in row["metric"] and row not in others]
     assert {row["cell"] for row in rows} == {"town.t16.minilm.words.quote", "town.t16.minilm.meaning.quote"}

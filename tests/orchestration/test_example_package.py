@@ -195,7 +195,7 @@ def test_a_study_of_foreign_parts_runs_and_a_new_version_makes_anew_what_hung_on
     assert {row["metric"] for row in report if ":" not in row["metric"]} == {
         "ndcg@10",
         "acme_found@5",
-        "recommendation",
+        "verdict",
     }
 
     installed.install("1.1")

@@ -134,7 +134,7 @@ def test_a_race_killed_at_every_rung(tmp_path: Path, weights: Any, monkeypatch: 
         assert walks.walked == [], "a rung that was run is not run again"
         assert len(server.requests) == n_calls
         assert {cell.generator for cell in found.cells()} == {"good", "also"}
-        assert "2 dropped as told apart" in said[0]
+        assert "2 dropped as significantly worse" in said[0]
         report = Driver(found, home).run()
         assert report.ok, [one.failed for one in report.stages]
         assert len(server.requests) == n_calls + 4 * 8, (
@@ -149,7 +149,7 @@ def test_a_race_killed_at_every_rung(tmp_path: Path, weights: Any, monkeypatch: 
         page = unescape(home.report("tolls").read_text())
         assert "What the search left out" in page
         assert "meaning · bad" in page
-        assert "2 cells told apart from a rung's leader" in page
+        assert "2 cells significantly worse than a rung's leader" in page
         left = [one for one in json.loads(home.report_rows("tolls").read_text()) if "left_out_by" in one]
         assert {one["cell"] for one in left} == {
             f"tolls.t16.minilm.{name}.bad" for name in ("words", "meaning")

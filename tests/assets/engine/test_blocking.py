@@ -177,7 +177,7 @@ def test_checks_of_answers_count_what_is_missing(statuses: list[str], failing: s
     rows = [
         {"question_id": str(n), "status": one, "reason": "why", "cuts": []} for n, one in enumerate(statuses)
     ]
-    found = checks_of_answers(rows)
+    found = checks_of_answers(rows, {})
     assert {check.name for check in found if not check.passed} == failing
     assert all(not check.severe for check in found), "what can be counted as missing is told by coverage"
 

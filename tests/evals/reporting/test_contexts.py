@@ -93,7 +93,7 @@ def test_costs_that_are_all_equal_have_no_front(data: ReportData) -> None:
 def test_the_page_and_the_rows_show_them(data: ReportData) -> None:
     page = render_html(data)
     assert 'id="contexts"' in page
-    assert "In equal lengths of context" in page
+    assert "At equal context" in page
     rows = [row for row in effect_rows(data) if row["metric"].startswith("context:")]
     assert data.contexts is not None
     assert len(rows) == len(BUDGETS) * data.contexts["cell"].n_unique()
@@ -110,7 +110,7 @@ def test_nothing_to_compare_is_not_shown(data: ReportData, few: int | None) -> N
     kept = None if few is None else data.contexts.filter(pl.col("cell").is_in(cells))
     bare = dataclasses.replace(data, contexts=kept)
     assert contexts(bare) is None
-    assert "In equal lengths" not in render_html(bare)
+    assert "At equal context, the best" not in render_html(bare)
 
 
 def test_a_ranking_that_failed_for_a_question_is_left_out_of_its_means(data: ReportData) -> None:

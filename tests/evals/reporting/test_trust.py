@@ -35,7 +35,9 @@ def test_questions_with_their_gold_and_types(data: ReportData) -> None:
         ~pl.col("evidence").list.eval(pl.element().struct.field("doc_id").is_not_null()).list.any()
     ).height
     assert f"the evidence of {lost} is in no document" in found.text
-    assert line(replace(data, questions=data.questions.head(3)), "Questions").text.endswith("differs much")
+    assert line(replace(data, questions=data.questions.head(3)), "Questions").text.endswith(
+        "only large differences are significant"
+    )
     assert line(replace(data, questions=data.questions.clear()), "Questions").state == "wrong"
 
 

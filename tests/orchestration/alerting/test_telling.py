@@ -91,7 +91,7 @@ def test_another_best_cell_is_told_with_figures_and_what_changed(finished: Finis
     (event,) = told.events
     assert event["kind"] == "best"
     assert event["report"] == str(finished.home.report("town"))
-    assert "can be told apart from it" in event["text"]
+    assert "is significantly worse" in event["text"]
     assert "assay diff town@1 town" in event["text"]
     before, after = entries_of(finished.home, "town")
     assert event["figures"]["before"]["cell"] == before.leader
