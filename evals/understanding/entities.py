@@ -48,7 +48,8 @@ class Entities(ByModel):
     seasons: during (published from 1 July to 30 June) | on_or_after | none
     days: with on_or_after, published at most so many days after the date; None: ever after
     keywords: none | any (documents that carry one of the names) | all (documents that carry all of them).
-        Default: none. A filter never finds a document that lacks the keyword (docs/retrieval-results.md)
+        Default: none, since a filter never finds a document that lacks the keyword
+        (docs/retrieval-results.md); any with `by: llm`, so that names that a model was paid for are used
     names: further names by type, for what no keyword says: `{stadium: [Waldstadion]}`
     specific: a single word ("Kohlenbach") stands for a longer keyword ("SV Kohlenbach 07") where at least
         this share of the documents that hold the word carry the keyword
@@ -77,10 +78,12 @@ class Entities(ByModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _counts_days_from_a_date(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("days") is not None:
-            return {"dates": "on_or_after", **value}
-        return value
+    def _set_dependent_defaults(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        dates = {} if value.get("days") is None else {"dates": "on_or_after"}
+        keywords = {"keywords": "any"} if value.get("by") == "llm" else {}
+        return {**dates, **keywords, **value}
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
         """Give questions their entities, and keep them to the documents that fit."""

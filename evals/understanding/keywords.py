@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -22,11 +22,11 @@ from warehouse.inference.prompt import Prompt
 class Keywords(ByModel):
     """Rewrites a question as its keywords; by rules for word search alone, its vector stays the question's.
 
-    By rules, keywords are the words that are no stop words, and synonyms words of the corpus itself. Default:
-    no synonyms. With one for each keyword, nDCG@10 fell on all of six collections, on four significantly
+    By rules, keywords are the words that are no stop words, and synonyms words of the corpus itself. With one
+    synonym for each keyword, nDCG@10 fell on all of six collections, on four significantly
     (docs/retrieval-results.md).
 
-    synonyms: how many of each keyword, 0 to 2
+    synonyms: how many of each keyword, 0 to 2. Default: 0; 1 with `by: llm`, whose model lists them anyway
     source: vocabulary (corpus words of the same stem, and compounds with the word) | vectors (the corpus
         words that the index's embedder puts nearest, at a cosine of 0.6 or more; embeds the vocabulary once)
     style: weighted (keywords count twice, all other words once) | keywords (they take the question's place) |
@@ -40,6 +40,13 @@ class Keywords(ByModel):
     synonyms: Annotated[int, Field(ge=0, le=2)] = 0
     source: Source = "vocabulary"
     style: Literal["weighted", "keywords", "append"] = "weighted"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_dependent_defaults(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("by") == "llm":
+            return {"synonyms": 1, **value}
+        return value
 
     @model_validator(mode="after")
     def _adds_something(self) -> Self:

@@ -35,7 +35,7 @@ corpus: {name: ruhrlandliga, sources: [reports]}
 chunkings: {t128: {tokens: {size: 128, overlap: 42}}}
 embedders: {minilm: {model: all-MiniLM-L6-v2}}
 retrievers:
-  narrowed: [{follow_up: {}}, {time_frame: {}}, {entities: {days: 14}}, {hybrid: {k: 20}}]
+  narrowed: [{follow_up: {}}, {time_frame: {}}, {entities: {days: 14, keywords: any}}, {hybrid: {k: 20}}]
 generators:
   extractive: {extractive: {passages: 3, max_tokens: 60}}
   model: {llm: {model: openai/scripted, passages: 2, price: {read: 1, written: 1}}}

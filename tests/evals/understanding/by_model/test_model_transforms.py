@@ -60,7 +60,7 @@ GOOD: list[tuple[str, object, str, dict[str, Any]]] = [
     ("follow_up", {"depends": True, "standalone": "Who coaches Kohlenbach?"}, "And who coaches it?", {}),
     ("time_frame", {"published_from": "2022-01-01", "published_to": "2022-12-31"}, "What came in 2022?", {}),
     ("keywords", {"keywords": [{"word": "derby", "synonyms": ["match", "duel"]}]}, "Who won it?",
-     {"synonyms": 2}),
+     {}),
     ("multi_query", {"questions": ["Who won?", "Which side was victorious?"]}, "Who was the winner?", {}),
     ("hyde", {"passage": "Kohlenbach won 3:1."}, "Who won?", {"text": "passage"}),
     ("entities", {"entities": [{"kind": "club", "text": "Kohlenbach"}, {"kind": "x", "text": "not there"}]},
@@ -71,7 +71,7 @@ GOOD: list[tuple[str, object, str, dict[str, Any]]] = [
 RESULTS: dict[str, Any] = {
     "follow_up": ["Who coaches Kohlenbach?"],
     "time_frame": [1, 2, 6, 8],
-    "keywords": ["derby match duel"],
+    "keywords": ["Who won it? derby match"],
     "multi_query": ["Who was the winner?", "Who won?", "Which side was victorious?"],
     "hyde": ["Kohlenbach won 3:1."],
     "entities": [0, 1, 2],
@@ -93,6 +93,25 @@ def test_what_a_model_says_is_used(
     _bounded(body["response_format"]["json_schema"]["schema"])
     if kind == "entities":
         assert found[0].entities == (Entity("club", "Kohlenbach", KB),)
+
+
+def test_parameters_that_are_given_go_before_the_defaults_of_a_model(
+    index: OpenIndex, tmp_path: Path
+) -> None:
+    said = {one[0]: one[1] for one in GOOD}
+    for fields, wanted in (
+        ({"synonyms": 0}, "Who won it? derby"),
+        ({"synonyms": 2}, "Who won it? derby match duel"),
+        ({"synonyms": 2, "style": "keywords"}, "derby match duel"),
+        ({"style": "append"}, "Who won it? match"),
+    ):
+        (query,), _, _ = run("keywords", said["keywords"], "Who won it?", index, tmp_path, **fields)
+        assert query.text == wanted
+        assert np.allclose(query.vector, vector_of(wanted))  # type: ignore[arg-type]
+    (query,), _, _ = run("entities", said["entities"], "Kohlenbach?", index, tmp_path, keywords="none")
+    assert query.allowed is None
+    assert query.entities == (Entity("club", "Kohlenbach", KB),)
+    assert [one.status for one in query.trace.understood.values()] == ["unused"]
 
 
 @pytest.mark.parametrize("one", [one for one in GOOD if one[0] in REMOVABLE], ids=lambda one: one[0])
@@ -156,7 +175,8 @@ def test_what_is_of_no_use_falls_back_to_the_rules(
     (first, *_) = [note for note in remarks if note.status != "relaxed"]
     assert (first.kind, first.question, first.status) == (kind, text, "parse_failed")
     assert first.reason.startswith("the model's JSON cannot be used")
-    by_rules = QUERY_TRANSFORMS[kind].model_validate(rules)
+    defaults: dict[str, dict[str, Any]] = {"entities": {"keywords": "any"}, "keywords": {"synonyms": 1}}
+    by_rules = QUERY_TRANSFORMS[kind].model_validate(rules | defaults.get(kind, {}))
     plain = Query(
         text,
         vector_of(text),
