@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,6 +149,41 @@ def with_paths(text: str) -> str:
         )
 
     return _VARIABLE.sub(replace, text)
+
+
+def rewrite(text: str, change: Callable[[Place, str], str], drop: Collection[str] = ()) -> str:
+    """Return a YAML file's text with its scalars changed; comments and anchor names are lost.
+
+    change: called with the place of each scalar and its text; a mapping's keys have the place of the mapping
+        and must not be changed
+    drop: keys of the outermost mapping that are left out
+
+    Raises:
+        InputError: `load` would refuse the text.
+    """
+    load(Path("text"), text)  # refuses what is nested endlessly, too
+    loader = _Loader(text)
+    root = loader.get_single_node()
+    loader.dispose()
+    if root is None:
+        return ""
+    if isinstance(root, yaml.MappingNode):
+        root.value = [(key, value) for key, value in root.value if key.value not in drop]
+    _change(root, (), change)
+    written: str = yaml.serialize(root, allow_unicode=True, width=math.inf)
+    return written
+
+
+def _change(node: yaml.Node, place: Place, change: Callable[[Place, str], str]) -> None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            change(place, key.value)
+            _change(value, (*place, key.value), change)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            _change(item, (*place, number), change)
+    else:
+        node.value = change(place, node.value)
 
 
 def _text(path: Path) -> str:

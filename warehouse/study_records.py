@@ -36,7 +36,7 @@ class FinishedRun:
     """A result as it was run.
 
     artifacts: stage -> key -> identity
-    text: of the study file; environment variables that named files or folders are replaced in it
+    text: of the study file (`stored_study_text`); empty where it could hold a secret
     """
 
     artifacts: Pins

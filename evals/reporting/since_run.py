@@ -38,6 +38,7 @@ from warehouse.errors import InputError
 from warehouse.paths import Home
 from warehouse.schemas import LEADERBOARD
 from warehouse.study_records import PinnedArtifacts, pinned_artifacts, read_study_record
+from warehouse.tables import on_whole_database
 from warehouse.verdict_schema import VERDICTS
 
 
@@ -64,12 +65,17 @@ class StoredResult:
     @cached_property
     def verdict(self) -> Verdict:
         """The decision that was stored with the leaderboard."""
-        with self.store.connect() as connection:
-            sql = "SELECT * FROM current_verdict WHERE study = ?"
-            rows = selected(connection, sql, [self.study.study], VERDICTS)
-        return Verdict.of_row(rows.row(0, named=True))
+        return _verdict(self.study.study, self.store, self.store.home)
 
 
+@on_whole_database
+def _verdict(study: str, store: PinnedArtifacts, home: Home) -> Verdict:
+    with store.connect() as connection:
+        rows = selected(connection, "SELECT * FROM current_verdict WHERE study = ?", [study], VERDICTS)
+    return Verdict.of_row(rows.row(0, named=True))
+
+
+@on_whole_database
 def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredResult:
     """Return the result of the last run of a study; what other studies have run since then changes nothing.
 
@@ -80,8 +86,9 @@ def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredRe
 
     Raises:
         InputError: the study has not been run, or (not ``as_run``, or what was run is not known) not as its
-            file is now.
+            file is now; or another file of its name was run.
     """
+    _refuse_namesake(study, home)
     store = pinned_artifacts(home, study.study)
     board = _leaderboard(study, store)
     try:
@@ -98,15 +105,24 @@ def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredRe
     return StoredResult(study, store, board)
 
 
+def _refuse_namesake(study: Study, home: Home) -> None:
+    """Refuse a study whose name has the results of another file; a file that is gone may have been moved."""
+    record = read_study_record(home, study.study)
+    if record and record.path != str(study.path) and Path(record.path).is_file():
+        raise InputError(
+            f"{study.path} has no results: another study is named {study.study}, {record.path}, and was run "
+            f"in {home.root}; rename one of them, or keep them apart: "
+            f"ASSAY_HOME=another/folder assay run {study.path}"
+        )
+
+
 _CHANGED = "the study file changed since this run; `assay run {study.path}` updates the result"
 
 
 def _as_it_was_run(study: Study, store: PinnedArtifacts) -> Study | None:
     """Return the study by the text that its file had at its last run; None where that cannot be read now."""
     record = read_study_record(store.home, study.study)
-    if not store.pins or record is None or record.finished is None:
-        return None
-    if record.path != str(study.path) and Path(record.path).is_file():  # another study of that name
+    if not store.pins or record is None or record.finished is None or not record.finished.text:
         return None
     with suppress(InputError):
         found = read_study(Path(record.path), sources_gone=True, text=record.finished.text)

@@ -15,8 +15,8 @@ from evals.study.slicing import known_slices
 from evals.study.study import Study
 from warehouse import tables
 from warehouse.artifacts import ArtifactStore
-from warehouse.marked_yaml import with_paths
 from warehouse.pages import become, can_become
+from warehouse.stored_study_text import stored_study_text
 from warehouse.study_records import (
     FinishedRun,
     StudyRecord,
@@ -60,7 +60,7 @@ def _is_part(record: StudyRecord, study: Study, slices: Collection[str]) -> bool
 
 
 def keep_result(study: Study, stages: Mapping[str, Stage], store: ArtifactStore) -> None:
-    """Record the artifacts of a run that has reached its leaderboard, and the study file as it is."""
+    """Record the artifacts of a run that has reached its leaderboard, and its study file without secrets."""
     record = read_study_record(store.home, study.study)
     if record is None or not study.path.is_file():
         return
@@ -71,7 +71,7 @@ def keep_result(study: Study, stages: Mapping[str, Stage], store: ArtifactStore)
     }
     if found := store.current(SEARCHES, study.study) if study.search else None:
         pins[SEARCHES] = {study.study: found.identity}
-    text = with_paths(study.path.read_text(encoding="utf-8"))
+    text = stored_study_text(study.path.read_text(encoding="utf-8"))
     write_study_record(store.home, replace(record, finished=FinishedRun(pins, text)))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evals.reporting.rows import report_data
+from evals.reporting.rows import leaderboard_rows, report_data
 from evals.study.study import Study
 from evals.study.study_file import read_study
 from orchestration.driver import Driver
@@ -25,6 +25,7 @@ from warehouse.connection import connect
 from warehouse.errors import InputError
 from warehouse.inference import call_failures
 from warehouse.paths import Home
+from warehouse.study_records import read_study_record
 
 pytestmark = pytest.mark.models
 
@@ -325,13 +326,36 @@ def test_a_budget_is_what_all_stages_of_a_run_spend_together(
     assert spent == [(pytest.approx(0.3),)]
 
 
-def test_a_report_of_other_sources_than_were_read_says_so(
+def test_credentials_in_an_address_are_in_no_file_of_the_workspace(
+    assay_home: Home, edit: Callable[[str, str], Study]
+) -> None:
+    with FakeOpenAI(respond=lambda _: answer("Words.")) as server:
+        address = f"{server.api_base}?token=t0ken-one".replace("://", "://robot-one:pa55-word@")
+        model = f"{{llm: {{model: openai/x, api_base: '{address}'}}}}"
+        study = edit("quote: {extractive: {passages: 2, max_tokens: 40}}", f"words: {model}")
+        assert Driver(study, assay_home).run().ok
+        assert server.requests
+    record = read_study_record(assay_home, "town")
+    assert record is not None
+    assert record.finished is not None
+    assert f"api_base: '{server.api_base}'" in record.finished.text
+    kept = [path.read_bytes() for path in assay_home.root.rglob("*") if path.is_file()]
+    for secret in (b"robot-one", b"pa55-word", b"t0ken-one"):
+        assert not any(secret in data for data in kept)
+    edit("k: 5", "k: 6")
+    shown = report_data(read_study(study.path), assay_home)
+    assert any("the study file changed since this run" in note for note in shown.notes)
+
+
+def test_a_result_of_other_sources_than_were_read_is_refused_or_shown_as_it_was_run(
     assay_home: Home, study_path: Path, edit: Callable[[str, str], Study]
 ) -> None:
     (study_path.parent / "more").mkdir()
     (study_path.parent / "more" / "inn.txt").write_text("The inn has nine beds.")
     whole = study_path.read_text()
     assert Driver(read_study(study_path), assay_home).run().ok
+    before = report_data(read_study(study_path), assay_home)
+    assert not any("study file changed" in note for note in before.notes)
     source = "{reader: folder, path: texts}"
     changes = {
         source: ["{reader: folder, path: more}", "{reader: text, path: texts}"],
@@ -343,7 +367,12 @@ def test_a_report_of_other_sources_than_were_read_says_so(
             edit(source, f"{source}\n  more: {{reader: folder, path: more}}")
             changed = edit(old, other)
             with pytest.raises(InputError, match=r"^the (source texts|corpus town) in .* is no longer what"):
-                report_data(changed, assay_home)
+                leaderboard_rows(changed, assay_home)
+            shown = report_data(changed, assay_home)  # nothing of the edited file, and it says so
+            assert [note for note in shown.notes if note.startswith("the study file changed since this run")]
+            assert shown.leaderboard.equals(before.leaderboard)
+            assert (shown.corpus, shown.recipes) == (before.corpus, before.recipes)
+            assert shown.scores.equals(before.scores)
             study_path.write_text(whole)
     (study_path.parent / "texts" / "new.txt").write_text("The bakery sells rolls.")
     moved = study_path.parent.rename(study_path.parent.with_name("elsewhere")) / study_path.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from orchestration.settings import prepare
 from orchestration.stages import stages_of
 from tests.fakes.commands import assay
 from tests.fakes.tiny import write_study
+from tests.orchestration.conftest import Finished
 from warehouse.errors import InputError
 from warehouse.paths import Home, home
 
@@ -101,19 +103,37 @@ def test_the_same_file_may_change_and_another_may_share_what_means_the_same(
         ({**OTHER, "sources:\n  docs": "sources:\n  mine", "[docs]": "[mine]"}, "corpus.ferries"),
     ],
 )
-@pytest.mark.parametrize("command", ["run", "report"])
-def test_two_folders_of_one_name_do_not_share_a_report(
-    own_home: Home, tmp_path: Path, changes: dict[str, str], part: str, command: str
+def test_two_folders_of_one_name_do_not_share_results(
+    own_home: Home, tmp_path: Path, changes: dict[str, str], part: str
 ) -> None:
     first = write_study(tmp_path / "a")
     second = write_study(tmp_path / "b", changes)
     note(read_study(first), own_home)
-    done = assay(command, str(second))
+    done = assay("run", str(second))
     assert done.returncode == 2, done.stderr
     assert f"{second}: {part} means something else in {first}" in done.stderr
     assert "rename one of them" in done.stderr
     assert "ASSAY_HOME=" in done.stderr
     assert not (own_home.root / "pages").exists()
+
+
+@pytest.mark.models
+def test_nothing_of_a_finished_result_is_shown_as_that_of_another_folder(finished: Finished) -> None:
+    stored = {path: path.read_bytes() for path in finished.home.reports.rglob("*") if path.is_file()}
+    assert stored
+    folder = finished.path.parent
+    for name, refused in (("town", "another study is named town"), ("other", "other has no results yet")):
+        second = folder.with_name(f"{folder.name}-{name}") / finished.path.name
+        shutil.copytree(folder, second.parent, ignore=shutil.ignore_patterns(finished.home.root.name))
+        second.write_text(finished.path.read_text().replace("study: town", f"study: {name}"))
+        for command, *options in (["report"], ["report", "--format", "json"], ["verdict"]):
+            done = assay(command, str(second), *options)
+            assert (done.returncode, done.stdout) == (2, ""), (command, done.stderr)
+            assert refused in done.stderr
+        done = assay("show", str(second), "q1")
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert refused in done.stderr
+    assert {path: path.read_bytes() for path in stored} == stored
 
 
 def test_a_torn_record_is_passed_over(own_home: Home, tmp_path: Path) -> None:

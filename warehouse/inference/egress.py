@@ -86,7 +86,7 @@ def public(address: str) -> str:
     url = _url(address)
     if not (url.userinfo or url.query or url.fragment):
         return address
-    plain = str(url.copy_with(userinfo=b"", query=None, fragment=None))
+    plain = without_credentials(address)
     found = Carried(
         SecretStr(f"Basic {b64encode(unquote(url.userinfo.decode()).encode()).decode()}")
         if url.userinfo
@@ -99,6 +99,18 @@ def public(address: str) -> str:
         know_secret(found.authorization.get_secret_value().partition(" ")[2])
     _carried[plain.rstrip("/")] = found
     return plain
+
+
+def without_credentials(address: str) -> str:
+    """Return an address without its user, password and query.
+
+    Raises:
+        ValueError: it is no address of HTTP; the message repeats nothing of it.
+    """
+    url = _url(address)
+    if not (url.userinfo or url.query or url.fragment):
+        return address
+    return str(url.copy_with(userinfo=b"", query=None, fragment=None))
 
 
 def carried(address: str) -> Carried | None:

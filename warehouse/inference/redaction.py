@@ -92,6 +92,15 @@ def _starred_in(value: Any, forms: list[str]) -> Any:
     return [_starred_in(one, forms) for one in value] if isinstance(value, list) else value
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether the value of an environment variable or setting of that name is a secret.
+
+    >>> is_secret_name("api_key"), is_secret_name("max_tokens")
+    (True, False)
+    """
+    return _SECRET_NAME.search(name) is not None
+
+
 def secrets_in(text: str) -> list[str]:
     """Return the names of the environment's secrets whose values stand in a text, sorted."""
     return sorted(name for name, forms in _secrets().items() if any(form in text for form in forms))
@@ -99,9 +108,7 @@ def secrets_in(text: str) -> list[str]:
 
 def _secrets() -> dict[str, tuple[str, ...]]:
     """Return the known secrets: name of the variable (or "a configured secret") -> usual encodings."""
-    found = {
-        name: value for name, value in os.environ.items() if _SECRET_NAME.search(name) and len(value) >= 8
-    }
+    found = {name: value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= 8}
     found |= {f"a configured secret ({number})": value for number, value in enumerate(_known, 1)}
     return {name: _forms(value) for name, value in found.items()}
 

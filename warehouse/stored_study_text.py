@@ -1,0 +1,43 @@
+"""The text of a study file as records keep it: enough to read the study again, and no secret."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from warehouse.errors import InputError
+from warehouse.inference.egress import without_credentials
+from warehouse.inference.redaction import is_secret_name, secrets_in, without_key
+from warehouse.marked_yaml import Place, rewrite, with_paths
+
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_NOT_OF_RESULTS = ("alerts",)
+"""Sections that no result depends on."""
+
+
+def stored_study_text(text: str) -> str:
+    """Return a study file's text to read the study again, or "" where a secret could be in it.
+
+    Comments, the section `alerts` and the credentials of `api_base` are left out. Environment variables that
+    name files or folders are replaced; all others stay as `${NAME}`.
+    """
+    with suppress(_SecretError, InputError):
+        stored = rewrite(text, _scalar, _NOT_OF_RESULTS)
+        return "" if secrets_in(stored) else stored
+    return ""
+
+
+class _SecretError(Exception):
+    """A scalar may hold a secret. Without it the study would be another one."""
+
+
+def _scalar(place: Place, value: str) -> str:
+    value = with_paths(value)
+    name = next((part for part in reversed(place) if isinstance(part, str)), "")
+    if name == "api_base" and not _REFERENCE.search(value):
+        with suppress(ValueError):
+            value = without_credentials(value)
+    typed = _REFERENCE.sub("", value).replace("://:@", "://")
+    if without_key(typed) != typed or secrets_in(value) or (is_secret_name(name) and typed.strip()):
+        raise _SecretError
+    return value
