@@ -132,7 +132,7 @@ def _forget() -> None:
 
 def _watch(signals: StopSignals) -> None:
     first, allowed, n_seen = 0.0, inf, 0
-    wake = list(WAKE)
+    wake: list[float] = []
     while True:
         select.select([signals.reading], [], [], SAME)  # another thread may read what has arrived
         now = monotonic()
@@ -140,13 +140,14 @@ def _watch(signals: StopSignals) -> None:
         for number in arrived[n_seen:]:
             if allowed < inf and now - first > SAME:
                 _end()
-            if allowed == inf and _grace[number] < inf:
-                first, allowed = now, _grace[number]
-                _arm(allowed + LAST_RESORT)
+            if allowed == inf:
+                first, allowed, wake = now, _grace[number], list(WAKE)
+                if allowed < inf:
+                    _arm(allowed + LAST_RESORT)
         n_seen = len(arrived)
         if allowed < inf and now - first > allowed:
             _end()
-        while allowed < inf and wake and now - first > wake[0]:
+        while wake and now - first > wake[0]:
             wake.pop(0)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGURG)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,19 @@ def of_home(home: Path) -> dict[int, str]:
         if is_ours and command and int(folder.name) != os.getpid():
             found[int(folder.name)] = command
     return found
+
+
+def end_all_of(home: Path) -> None:
+    """Kill what runs with this ASSAY_HOME, and wait until it has ended."""
+
+    def is_over() -> bool:
+        found = of_home(home)
+        for process in found:
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(process, signal.SIGKILL)
+        return not found
+
+    assert wait_until(is_over), of_home(home)
 
 
 def wait_until(true: Callable[[], object], seconds: float = 100) -> bool:

@@ -15,6 +15,7 @@ from evals.study.study_file import read_study
 from orchestration.driver import Driver
 from orchestration.run_report import RunReport
 from orchestration.settings import prepare
+from tests.fakes.processes import end_all_of, wait_until
 from warehouse.paths import Home, home
 
 TEXTS = {
@@ -115,13 +116,19 @@ def finished(first_run: Finished, monkeypatch: pytest.MonkeyPatch) -> Iterator[F
     It lies in the same folder for all tests, for a source is known by its path and the times of its files.
     """
     root = first_run.path.with_name("var")
-    shutil.rmtree(root, ignore_errors=True)
+
+    def is_removed() -> bool:
+        shutil.rmtree(root, ignore_errors=True)
+        return not root.exists()
+
+    assert wait_until(is_removed)
     shutil.copytree(first_run.home.root, root)
     texts = times_of(first_run.path.with_name("texts"))
     monkeypatch.setenv("ASSAY_HOME", str(root))
     monkeypatch.setenv("DAGSTER_HOME", "")
     prepare()
     yield Finished(first_run.path, home(), first_run.report)
+    end_all_of(root)  # a test that failed may have left processes, which would write to the next one's home
     first_run.path.write_text(STUDY)
     assert times_of(first_run.path.with_name("texts")) == texts, "use `study_path` to change its documents"
 

@@ -6,7 +6,7 @@ import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +34,22 @@ class Running:
 
     study: Path
     home: Home
+    ignores: Collection[signal.Signals] = ()
+
+    def _begin(self) -> None:
+        """Ignore these signals only: what `nohup pytest` ignores is passed on to its children."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN if number in self.ignores else signal.SIG_DFL)
 
     def __post_init__(self) -> None:
         self.said = self.study.with_name("stderr")
         with self.said.open("w", encoding="utf-8") as stream:
             self.process = subprocess.Popen(
-                assay_command("run", str(self.study)), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=stream
+                assay_command("run", str(self.study)),
+                cwd=ROOT,
+                stdout=subprocess.DEVNULL,
+                stderr=stream,
+                preexec_fn=self._begin,  # noqa: PLW1509 -- calls of the system, and no lock
             )
 
     def until(self, true: Callable[[], object]) -> None:
@@ -153,6 +163,16 @@ def test_while_another_run_is_waited_for(finished: Finished, number: signal.Sign
         running.process.send_signal(number)
         assert running.process.wait(60) == code
     running.run_again()
+
+
+def test_with_nohup_it_outlives_its_terminal(finished: Finished) -> None:
+    with locked(finished.home):
+        running = Running(finished.path, finished.home, ignores={signal.SIGHUP})
+        running.until(lambda: running.has_said("waiting for another run"))
+        running.process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.process.wait(1)
+    assert running.process.wait(100) == 0, running.said.read_text()
 
 
 @pytest.mark.parametrize(

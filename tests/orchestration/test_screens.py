@@ -99,10 +99,12 @@ def test_other_commands(
     places = {"town": finished.path, "OUT": tmp_path / "out"}
     named = [str(places.get(one, one)) for one in arguments]
     shown = " ".join("\n".join(seen(*named).lines).split())
+    leader = report_data(read_study(finished.path), finished.home, with_hits=False).verdict.leader
+    assert leader is not None
     assert {
         "ask": "nineteen cars",
         "show": "Nineteen cars",
-        "history": "meaning leads",
+        "history": f"{leader.label} leads now",
         "export": "",
         "plan": "cells",
         "check": "good",

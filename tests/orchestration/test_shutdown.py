@@ -138,6 +138,23 @@ raise SystemExit(7)
     assert ended(process) == (7, "there\n", "")
 
 
+def test_a_wait_that_a_signal_does_not_end_is_ended() -> None:
+    """As a prompt that begins to wait just after Ctrl-C: else the handler would run at the next key."""
+    waits = """
+def interrupt():
+    time.sleep(0.3)  # until the main thread waits
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
+print("here", flush=True)
+try:
+    ctypes.CDLL(None).pause()
+except KeyboardInterrupt:
+    print("there", flush=True)
+"""
+    assert ended(begun(waits, grace="float('inf')")) == (0, "there\n", "")
+
+
 def test_a_forked_childs_signal_is_its_own() -> None:
     forks = """
 begun, ready = os.pipe()
