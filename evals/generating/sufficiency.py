@@ -22,7 +22,7 @@ VERDICT_TOKENS = 160  # of the model's verdict
 class Sufficiency(Strict):
     """A check of the passages before the answer, by the model that answers.
 
-    passages: how many are read at most where the first ones do not suffice; twice as many unless said. Of a
+    passages: how many are read at most where the first ones do not suffice; default: twice as many. Of a
         generator with a budget of context, twice that budget is read at most
     reformulate: they are searched by the question and what is missing; false: the ranking is read further
     """

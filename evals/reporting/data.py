@@ -15,7 +15,6 @@ from evals.reporting.people_scores import ScoresOfPeople
 from evals.reporting.provenance import Provenance
 from evals.statistics.question_clusters import ALONE, Clustering
 from evals.statistics.verdict import Verdict
-from evals.study.simplicity import Simplicity
 from warehouse.annotation_schemas import HUMAN_ESTIMATES
 from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
 
@@ -135,7 +134,6 @@ class ReportData:
     notes: warnings that a reader must see, such as failed checks or cells that were not run
     interval: how `low` and `high` were found, as a noun phrase
     comparison: how the cells were compared with the leader, as a noun phrase
-    simplicities: cell -> what it takes; None: not known
     unpriced: cells that have costs which no answer holds
     unmeasured: (cell, metric) pairs whose missing values are no lack
     part: what a reader must know of a slice of a study; empty for a whole one
@@ -176,7 +174,6 @@ class ReportData:
     people: ScoresOfPeople | None = None
     human_estimates: pl.DataFrame | None = None
     journey: JourneyRows | None = None
-    simplicities: Mapping[str, Simplicity] | None = None
     unpriced: frozenset[str] = frozenset()
     unmeasured: frozenset[tuple[str, str]] = frozenset()
     part: str = ""

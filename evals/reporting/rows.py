@@ -44,7 +44,7 @@ from evals.statistics.verdict import Verdict
 from evals.study.cells import Cell
 from evals.study.coverage import unmeasured
 from evals.study.grid import Grid
-from evals.study.simplicity import chunk_counts, simplicities, unpriced
+from evals.study.simplicity import unpriced
 from evals.study.study import Study
 from warehouse.artifacts import ArtifactStore
 from warehouse.inference import models
@@ -118,7 +118,6 @@ def board_data(study: Study, home: Home) -> ReportData:
         scores=_widened(scores, {**SCORES, **OF_CELL}),
         answers=_widened(answers, {**ANSWERS, **OF_CELL}),
         hits=pl.DataFrame(schema={**HITS, **dict.fromkeys(("cell", "text", "url", "title"), pl.String)}),
-        simplicities=simplicities(study, chunk_counts(study, store)),
         unpriced=unpriced(study),
         notes=result.notes,
     )
@@ -191,7 +190,6 @@ def report_data(
 def _of_grid(study: Study, store: ArtifactStore, facts: StudyFacts, board: pl.DataFrame) -> dict[str, Any]:
     """Return what is known of the cells and the corpus beside their figures."""
     return {
-        "simplicities": simplicities(study, chunk_counts(study, store)),
         "unpriced": unpriced(study),
         "unmeasured": unmeasured(study),
         "duplicates": facts.duplicates,
