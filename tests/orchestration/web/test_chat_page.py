@@ -87,7 +87,8 @@ def hostile_turn(cell: str = EXTRACTIVE) -> Turn:
 def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, at: ChatTab) -> None:
     at.open(chat.url(lang="de", cell=EXTRACTIVE))
     assert "Was möchten Sie wissen?" in at.page.locator(".as-welcome").inner_text()
-    at.page.get_by_role("button", name="Kohlenbacher Heimspiel").click()  # the study's own question
+    welcome = at.page.get_by_test_id("stMainBlockContainer")  # the sidebar lists conversations by the same words
+    welcome.get_by_role("button", name="Kohlenbacher Heimspiel").click()  # the study's own question
     at.wait()
     for question in FIVE[1:]:
         at.ask(question)
